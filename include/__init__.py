@@ -1,0 +1,1 @@
+"""Rehome's domain: importable without Airflow and without Spark."""

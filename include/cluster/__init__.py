@@ -1,0 +1,1 @@
+"""What Kafka is and says: the model, the gateway with every RPC, the snapshot."""

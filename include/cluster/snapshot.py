@@ -1,0 +1,96 @@
+"""A snapshot: everything Rehome knows of a cluster at one moment, as columnar tables.
+
+The schemas below are the contract that docs/schema.md documents: they are what the warehouse
+holds, what Spark reads and what the planner reads as NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+UTC_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+BROKERS = pa.schema(
+    [
+        pa.field("broker", pa.int32(), nullable=False),
+        pa.field("host", pa.string()),
+        pa.field("port", pa.int32()),
+        pa.field("rack", pa.string()),  # raw broker.rack, for example /dc0/r1
+        pa.field("rack_path", pa.list_(pa.string()), nullable=False),  # ["dc0", "r1"]; [] = none
+        pa.field("live", pa.bool_(), nullable=False),  # in a fresh metadata answer
+        pa.field("answered", pa.bool_(), nullable=False),  # told us its log dirs
+        pa.field("error", pa.string()),  # why it did not answer
+    ]
+)
+
+LOG_DIRS = pa.schema(
+    [
+        pa.field("broker", pa.int32(), nullable=False),
+        pa.field("log_dir", pa.string(), nullable=False),
+        pa.field("total_bytes", pa.int64()),
+        pa.field("usable_bytes", pa.int64()),
+        pa.field("offline", pa.bool_(), nullable=False),
+        pa.field("cordoned", pa.bool_()),
+        pa.field("error", pa.string()),
+    ]
+)
+
+TOPICS = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("topic_id", pa.string()),
+        pa.field("internal", pa.bool_(), nullable=False),
+        pa.field("visible", pa.bool_(), nullable=False),  # false: on a log dir, not in metadata
+        pa.field("partitions", pa.int32()),
+        pa.field("replication_factor", pa.int32()),  # of the majority of partitions
+        pa.field("min_insync_replicas", pa.int32()),
+        pa.field("leader_throttled_replicas", pa.string()),
+        pa.field("follower_throttled_replicas", pa.string()),
+    ]
+)
+
+REPLICAS = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("broker", pa.int32(), nullable=False),
+        pa.field("position", pa.int32(), nullable=False),  # 0 = preferred leader, stored order
+        pa.field("is_leader", pa.bool_(), nullable=False),
+        pa.field("in_isr", pa.bool_(), nullable=False),
+        pa.field("adding", pa.bool_(), nullable=False),
+        pa.field("removing", pa.bool_(), nullable=False),
+        pa.field("log_dir", pa.string()),
+        pa.field("size_bytes", pa.int64()),
+        pa.field("log_end_offset", pa.int64()),
+        pa.field("future_log_dir", pa.string()),  # where a log-dir move is going
+        pa.field("future_size_bytes", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One reading of a cluster. Tables follow the schemas of this module, sorted by their keys.
+
+    :param cluster_id: Kafka's cluster id.
+    :param taken_at: when reading began, UTC.
+    :param duration_s: how long reading took, in seconds.
+    :param hidden_topics: topics seen on log dirs that metadata does not show to this principal.
+    """
+
+    cluster_id: str
+    taken_at: datetime
+    duration_s: float
+    brokers: pa.Table
+    log_dirs: pa.Table
+    topics: pa.Table
+    replicas: pa.Table
+    hidden_topics: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """``cluster=<id>/taken_at=<utc>``: its place below ``snapshots/`` in the warehouse."""
+        return f"cluster={self.cluster_id}/taken_at={self.taken_at:%Y%m%dT%H%M%S.%fZ}"

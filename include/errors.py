@@ -1,0 +1,43 @@
+"""Errors a person reads: what failed, what state was left, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class RehomeError(Exception):
+    """Base of every error Rehome raises on purpose.
+
+    :param what: what failed, with the broker's code and message where a broker said so.
+    :param state_left: what the failure left behind ("nothing was changed" where that is so).
+    :param next_step: what the reader should do now.
+    """
+
+    def __init__(
+        self, what: str, *, state_left: str = "Nothing was changed.", next_step: str = ""
+    ) -> None:
+        self.what = what
+        self.state_left = state_left
+        self.next_step = next_step
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.what, self.state_left, self.next_step) if part)
+
+
+class InvalidRequestError(RehomeError):
+    """A request that cannot be carried out as written; lists every problem found, not the first.
+
+    :param problems: one sentence per problem.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(
+            "The request cannot be carried out: " + " ".join(self.problems),
+            next_step="Correct the parameters and trigger again.",
+        )
+
+
+class PlanConflictError(RehomeError):
+    """Another plan is active on the cluster, or the plan is not in a state that allows the step."""

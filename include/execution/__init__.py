@@ -1,0 +1,1 @@
+"""How it gets there: pure decisions, and thin shells that carry them out."""

@@ -1,0 +1,1 @@
+"""What happened: plans, moves, throttles and events, journalled before the cluster is touched."""

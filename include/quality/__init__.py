@@ -1,0 +1,1 @@
+"""Great Expectations suites that gate snapshots and plans."""

@@ -1,0 +1,86 @@
+"""Every default of Rehome, in one place; each can be set by an environment variable.
+
+``REHOME_<FIELD>`` (upper case) overrides a field: ``REHOME_WAREHOUSE=s3://bucket/rehome``.
+On Airflow's side the Variable ``rehome`` (a JSON object of the same names) comes on top, and
+the connection ``rehome_ledger`` replaces ``ledger_url``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from include.errors import InvalidRequestError
+
+
+def _state_dir() -> Path:
+    """Where local state lives unless told otherwise: beside Airflow's own, off the checkout."""
+    home = os.environ.get("AIRFLOW_HOME") or os.path.expanduser("~/airflow")
+    return Path(home) / "rehome"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where things are kept and how patient Rehome is. Seconds, bytes, URIs.
+
+    :param warehouse: URI of snapshots and plans (fsspec: file://, s3://, hdfs://, …).
+    :param ledger_url: SQLAlchemy URL of the ledger.
+    :param request_timeout_s: bound on each RPC to a broker.
+    :param connect_timeout_s: bound on connecting and authenticating, TLS handshake included.
+    :param throttle_efficiency: part of a nominal throttle that brokers deliver; predictions use it.
+    :param auto_throttle_bytes_per_s: the rate that throttle="auto" starts from.
+    :param max_snapshot_age_s: the gate refuses to plan on anything older.
+    :param poll_interval_s: see Policy; so are stall_alert_s, stall_timeout_s and
+        max_partitions_in_flight.
+    :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
+    """
+
+    warehouse: str = ""
+    ledger_url: str = ""
+    request_timeout_s: float = 10.0
+    connect_timeout_s: float = 5.0
+    throttle_efficiency: float = 0.85
+    auto_throttle_bytes_per_s: int = 50_000_000
+    max_snapshot_age_s: float = 3600.0
+    poll_interval_s: float = 5.0
+    stall_alert_s: float = 60.0
+    stall_timeout_s: float = 600.0
+    max_partitions_in_flight: int = 200
+    min_free_disk_fraction: float = 0.05
+    webhook_url: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.warehouse:
+            object.__setattr__(self, "warehouse", (_state_dir() / "warehouse").as_uri())
+        if not self.ledger_url:
+            object.__setattr__(self, "ledger_url", f"sqlite:///{_state_dir() / 'ledger.db'}")
+
+    @classmethod
+    def load(cls, overrides: Mapping[str, Any] | None = None) -> Settings:
+        """Defaults, then REHOME_* environment variables, then ``overrides``.
+
+        :raises InvalidRequestError: for an unknown name or a value of the wrong type.
+        """
+        types = {f.name: type(f.default) for f in fields(cls)}
+        given: dict[str, Any] = {
+            name: os.environ[f"REHOME_{name.upper()}"]
+            for name in types
+            if f"REHOME_{name.upper()}" in os.environ
+        }
+        given.update(overrides or {})
+        values: dict[str, Any] = {}
+        problems = []
+        for name, value in given.items():
+            if name not in types:
+                problems.append(f"Unknown setting {name!r}; known: {', '.join(sorted(types))}.")
+                continue
+            try:
+                values[name] = types[name](value)
+            except (TypeError, ValueError):
+                problems.append(f"Setting {name}={value!r} is not a {types[name].__name__}.")
+        if problems:
+            raise InvalidRequestError(problems)
+        return replace(cls(), **values)
