@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
 
 from include.cluster.model import BrokerId, TopicPartition
 
 ANY_LOG_DIR = "any"
+
+MOVES = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("current", pa.list_(pa.int32()), nullable=False),  # preferred leader first
+        pa.field("target", pa.list_(pa.int32()), nullable=False),  # preferred leader first
+        pa.field("size_bytes", pa.int64(), nullable=False),  # of one replica
+        pa.field("reason", pa.string(), nullable=False),  # a MoveReason
+        pa.field("why", pa.string(), nullable=False),
+        pa.field("current_log_dirs", pa.list_(pa.string()), nullable=False),  # as `current`, or []
+        pa.field("target_log_dirs", pa.list_(pa.string()), nullable=False),  # as `target`, or []
+    ]
+)
+"""``moves.parquet``: one row per move, sorted by topic and partition."""
 
 
 class MoveReason(enum.StrEnum):
@@ -64,7 +84,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """What a broker holds before and after the plan."""
+    """What a broker holds before and after the plan.
+
+    Sizes count each replica with its partition's size; leaders are preferred leaders, which
+    is what the plan decides.
+    """
 
     broker: BrokerId
     size_bytes_before: int
@@ -136,3 +160,70 @@ class Plan:
     def plan_hash(self) -> str:
         """SHA-256 over cluster, moves and their targets; what an approval is bound to."""
         return self.summary.plan_hash
+
+
+def plan_hash(cluster_id: str, moves: Iterable[Move]) -> str:
+    """SHA-256 (hex) over the cluster and, in partition order, what becomes of each partition.
+
+    Covers what will happen (current and target replicas in their order, log dirs wanted), not
+    how it is explained or how large it is: same hash, same effect.
+    """
+    content = {
+        "cluster_id": cluster_id,
+        "moves": [
+            [
+                *move.partition,
+                list(move.current),
+                list(move.target),
+                list(move.target_log_dirs) or [ANY_LOG_DIR] * len(move.target),
+            ]
+            for move in sorted(moves, key=lambda move: move.partition)
+        ],
+    }
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def summary_to_json(summary: PlanSummary) -> dict[str, Any]:
+    """``summary.json`` as plain JSON types; field names are those of :class:`PlanSummary`."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(summary)))
+    return plain
+
+
+def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
+    """The inverse of :func:`summary_to_json`."""
+    values = dict(content)
+    values["brokers"] = tuple(BrokerLoad(**load) for load in values["brokers"])
+    values["infeasible"] = tuple(Infeasible(**item) for item in values["infeasible"])
+    return PlanSummary(**values)
+
+
+def moves_table(moves: Iterable[Move]) -> pa.Table:
+    """Moves as a table of schema :data:`MOVES`, sorted by topic and partition."""
+    ordered = sorted(moves, key=lambda move: move.partition)
+    columns: dict[str, list[Any]] = {
+        "topic": [move.partition.topic for move in ordered],
+        "partition": [move.partition.partition for move in ordered],
+        "reason": [move.reason.value for move in ordered],
+    }
+    for name in MOVES.names:
+        if name not in columns:
+            columns[name] = [getattr(move, name) for move in ordered]
+    return pa.table(columns, schema=MOVES)
+
+
+def moves_from_table(table: pa.Table) -> tuple[Move, ...]:
+    """The inverse of :func:`moves_table`."""
+    return tuple(
+        Move(
+            partition=TopicPartition(row["topic"], row["partition"]),
+            current=tuple(row["current"]),
+            target=tuple(row["target"]),
+            size_bytes=row["size_bytes"],
+            reason=MoveReason(row["reason"]),
+            why=row["why"],
+            current_log_dirs=tuple(row["current_log_dirs"]),
+            target_log_dirs=tuple(row["target_log_dirs"]),
+        )
+        for row in table.to_pylist()
+    )
