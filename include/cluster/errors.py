@@ -43,9 +43,35 @@ class ClusterUnreachableError(ClusterError):
     """No broker could be reached or authenticated against; ``cause`` says why in one word.
 
     ``cause`` is one of refused, no_answer, unknown_host, wrong_ca, expired_certificate,
-    wrong_host, wrong_password, wrong_protocol, tls, unknown.
+    wrong_host, wrong_password, wrong_mechanism, wrong_protocol, tls, unknown.
     """
 
     def __init__(self, what: str, *, cause: str, next_step: str = "") -> None:
         self.cause = cause
         super().__init__(what, next_step=next_step)
+
+
+# Where librdkafka's names differ from those of Kafka's own protocol.
+_RENAMED = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    2: "CORRUPT_MESSAGE",
+    3: "UNKNOWN_TOPIC_OR_PARTITION",
+    4: "INVALID_FETCH_SIZE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    10: "MESSAGE_TOO_LARGE",
+    11: "STALE_CONTROLLER_EPOCH",
+    17: "INVALID_TOPIC_EXCEPTION",
+}
+
+
+def broker_error(code: int, message: str | None = None) -> BrokerError:
+    """A broker's numeric error code with its name in Kafka's protocol (``Errors`` in Kafka)."""
+    from confluent_kafka import KafkaError
+
+    name = _RENAMED.get(code) or KafkaError(code).name()
+    return BrokerError(code, name, message or "")
+
+
+def verdict(code: int, message: str | None = None) -> BrokerError | None:
+    """None for code 0, which means accepted; else the error."""
+    return broker_error(code, message) if code else None

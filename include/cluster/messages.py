@@ -1,0 +1,317 @@
+"""Kafka's admin messages: requests built from the model, answers read back into it. No I/O.
+
+Only what librdkafka cannot say is here: reassignments (KIP-455, with KIP-860's switch for the
+replication factor), log dirs (KIP-113, KIP-827), log end offsets of single replicas, and configs
+including the cluster-wide default (KIP-226, KIP-339).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    IncrementalAlterConfigsRequest,
+    ListPartitionReassignmentsRequest,
+)
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from include.cluster.errors import broker_error, verdict
+from include.cluster.model import (
+    BrokerError,
+    BrokerId,
+    ConfigValue,
+    LogDir,
+    OngoingReassignment,
+    ReplicaId,
+    ReplicaOnDisk,
+    TopicPartition,
+)
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+
+RESOURCE_CODES = {ResourceType.TOPIC: 2, ResourceType.BROKER: 4}
+RESOURCE_TYPES = {code: type_ for type_, code in RESOURCE_CODES.items()}
+CONFIG_SOURCES = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "CLIENT_METRICS_CONFIG",
+    8: "GROUP_CONFIG",
+}
+# ListOffsets as a debugging replica: the answer is this broker's own log end, leader or not.
+DEBUGGING_REPLICA = -2
+LATEST = -1
+
+
+def partitions_by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Partition numbers per topic, both in ascending order."""
+    grouped: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(set(partitions)):
+        grouped[topic].append(partition)
+    return grouped
+
+
+def alter_reassignments_request(
+    targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
+    *,
+    allow_replication_factor_change: bool,
+    timeout_ms: int,
+) -> Any:
+    """AlterPartitionReassignments; None cancels. Brokers before 4.1 ignore the switch."""
+    grouped: dict[str, list[Any]] = defaultdict(list)
+    topic_type = AlterPartitionReassignmentsRequest.ReassignableTopic
+    for partition, replicas in targets.items():
+        grouped[partition.topic].append(
+            topic_type.ReassignablePartition(
+                partition_index=partition.partition,
+                replicas=None if replicas is None else list(replicas),
+            )
+        )
+    return AlterPartitionReassignmentsRequest(
+        timeout_ms=timeout_ms,
+        allow_replication_factor_change=allow_replication_factor_change,
+        topics=[topic_type(name=name, partitions=parts) for name, parts in grouped.items()],
+    )
+
+
+def read_alter_reassignments(response: Any) -> dict[TopicPartition, BrokerError | None]:
+    """The controller's verdict per partition, with its own message."""
+    return {
+        TopicPartition(topic.name, part.partition_index): verdict(
+            part.error_code, part.error_message
+        )
+        for topic in response.responses
+        for part in topic.partitions
+    }
+
+
+def list_reassignments_request(
+    partitions: Collection[TopicPartition] | None, timeout_ms: int
+) -> Any:
+    """ListPartitionReassignments; None lists all."""
+    topic_type = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    topics = None
+    if partitions is not None:
+        topics = [
+            topic_type(name=name, partition_indexes=indexes)
+            for name, indexes in partitions_by_topic(partitions).items()
+        ]
+    return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=topics)
+
+
+def read_list_reassignments(response: Any) -> dict[TopicPartition, OngoingReassignment]:
+    """What is in flight."""
+    return {
+        TopicPartition(topic.name, part.partition_index): OngoingReassignment(
+            replicas=tuple(part.replicas),
+            adding=tuple(part.adding_replicas),
+            removing=tuple(part.removing_replicas),
+        )
+        for topic in response.topics
+        for part in topic.partitions
+    }
+
+
+def describe_log_dirs_request(partitions: Collection[TopicPartition] | None) -> Any:
+    """DescribeLogDirs; None asks for every replica, also of topics hidden from this principal."""
+    topic_type = DescribeLogDirsRequest.DescribableLogDirTopic
+    topics = None
+    if partitions is not None:
+        topics = [
+            topic_type(topic=name, partitions=indexes)
+            for name, indexes in partitions_by_topic(partitions).items()
+        ]
+    return DescribeLogDirsRequest(topics=topics)
+
+
+def read_log_dirs(broker: BrokerId, response: Any) -> list[LogDir]:
+    """One broker's log dirs. Space since Kafka 3.3 (v4), cordoned since 4.3 (v5)."""
+    version = response.API_VERSION
+    return [
+        LogDir(
+            broker=broker,
+            path=result.log_dir,
+            total_bytes=_known_bytes(result.total_bytes) if version >= 4 else None,
+            usable_bytes=_known_bytes(result.usable_bytes) if version >= 4 else None,
+            cordoned=bool(result.is_cordoned) if version >= 5 else None,
+            error=verdict(result.error_code),
+            replicas={
+                TopicPartition(topic.name, part.partition_index): ReplicaOnDisk(
+                    part.partition_size, part.offset_lag, part.is_future_key
+                )
+                for topic in result.topics
+                for part in topic.partitions
+            },
+        )
+        for result in response.results
+    ]
+
+
+def _known_bytes(value: int) -> int | None:
+    return value if value >= 0 else None
+
+
+def alter_log_dirs_requests(targets: Mapping[ReplicaId, str]) -> dict[BrokerId, Any]:
+    """AlterReplicaLogDirs, one request per broker that hosts replicas to move."""
+    dir_type = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    grouped: dict[BrokerId, dict[str, list[TopicPartition]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for replica, path in targets.items():
+        grouped[replica.broker][path].append(replica.topic_partition)
+    return {
+        broker: AlterReplicaLogDirsRequest(
+            dirs=[
+                dir_type(
+                    path=path,
+                    topics=[
+                        dir_type.AlterReplicaLogDirTopic(name=name, partitions=indexes)
+                        for name, indexes in partitions_by_topic(partitions).items()
+                    ],
+                )
+                for path, partitions in paths.items()
+            ]
+        )
+        for broker, paths in grouped.items()
+    }
+
+
+def read_alter_log_dirs(broker: BrokerId, response: Any) -> dict[ReplicaId, BrokerError | None]:
+    """One broker's verdict per replica."""
+    return {
+        ReplicaId(topic.topic_name, part.partition_index, broker): verdict(part.error_code)
+        for topic in response.results
+        for part in topic.partitions
+    }
+
+
+def log_end_offsets_request(partitions: Collection[TopicPartition], timeout_ms: int) -> Any:
+    """ListOffsets that any replica answers for itself."""
+    topic_type = ListOffsetsRequest.ListOffsetsTopic
+    return ListOffsetsRequest(
+        replica_id=DEBUGGING_REPLICA,
+        isolation_level=0,
+        topics=[
+            topic_type(
+                name=name,
+                partitions=[
+                    topic_type.ListOffsetsPartition(
+                        partition_index=index, current_leader_epoch=-1, timestamp=LATEST
+                    )
+                    for index in indexes
+                ],
+            )
+            for name, indexes in partitions_by_topic(partitions).items()
+        ],
+        timeout_ms=timeout_ms,
+    )
+
+
+def read_log_end_offsets(broker: BrokerId, response: Any) -> dict[ReplicaId, int | BrokerError]:
+    """Log end offsets of one broker's replicas; NOT_LEADER_OR_FOLLOWER where it hosts none."""
+    return {
+        ReplicaId(topic.name, part.partition_index, broker): (
+            broker_error(part.error_code) if part.error_code else part.offset
+        )
+        for topic in response.topics
+        for part in topic.partitions
+    }
+
+
+def describe_configs_request(
+    resources: Sequence[ConfigResource], keys: Collection[str] | None
+) -> Any:
+    """DescribeConfigs, of some keys or of all."""
+    resource_type = DescribeConfigsRequest.DescribeConfigsResource
+    return DescribeConfigsRequest(
+        resources=[
+            resource_type(
+                resource_type=RESOURCE_CODES[resource.type],
+                resource_name=resource.name,
+                configuration_keys=None if keys is None else sorted(keys),
+            )
+            for resource in resources
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+
+
+def read_describe_configs(
+    response: Any,
+) -> dict[ConfigResource, dict[str, ConfigValue] | BrokerError]:
+    """Values with their sources, or the broker's refusal, per resource."""
+    answers: dict[ConfigResource, dict[str, ConfigValue] | BrokerError] = {}
+    for result in response.results:
+        if result.error_code:
+            answers[_resource(result)] = broker_error(result.error_code, result.error_message)
+        else:
+            answers[_resource(result)] = {
+                config.name: ConfigValue(
+                    config.value, CONFIG_SOURCES.get(config.config_source, "UNKNOWN")
+                )
+                for config in result.configs
+            }
+    return answers
+
+
+def alter_configs_request(changes: Sequence[ConfigChange], *, validate_only: bool) -> Any:
+    """IncrementalAlterConfigs. Brokers refuse a key that comes twice, so items appended to (or
+    taken from) one list are joined into one operation.
+    """
+    resource_type = IncrementalAlterConfigsRequest.AlterConfigsResource
+    grouped: dict[ConfigResource, list[ConfigChange]] = defaultdict(list)
+    for change in changes:
+        grouped[change.resource].append(change)
+    return IncrementalAlterConfigsRequest(
+        resources=[
+            resource_type(
+                resource_type=RESOURCE_CODES[resource.type],
+                resource_name=resource.name,
+                configs=[
+                    resource_type.AlterableConfig(
+                        name=change.key, config_operation=int(change.operation), value=change.value
+                    )
+                    for change in _lists_joined(of_resource)
+                ],
+            )
+            for resource, of_resource in grouped.items()
+        ],
+        validate_only=validate_only,
+    )
+
+
+def read_alter_configs(response: Any) -> dict[ConfigResource, BrokerError | None]:
+    """The broker's verdict per resource."""
+    return {
+        _resource(result): verdict(result.error_code, result.error_message)
+        for result in response.responses
+    }
+
+
+def _lists_joined(changes: Sequence[ConfigChange]) -> list[ConfigChange]:
+    joined: list[ConfigChange] = []
+    lists: dict[tuple[str, ConfigOperation], int] = {}
+    for change in changes:
+        place = lists.get((change.key, change.operation))
+        if place is not None:
+            value = f"{joined[place].value},{change.value}"
+            joined[place] = replace(joined[place], value=value)
+            continue
+        if change.operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT):
+            lists[change.key, change.operation] = len(joined)
+        joined.append(change)
+    return joined
+
+
+def _resource(result: Any) -> ConfigResource:
+    return ConfigResource(RESOURCE_TYPES[result.resource_type].value, result.resource_name)
