@@ -1,0 +1,138 @@
+"""Fixtures on real brokers: one shared cluster a session, private ones where a test breaks things."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+
+_serial = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[LocalCluster]:
+    """Four real brokers shared by the whole session; leave them as they were found."""
+    with _cluster() as running:
+        yield running
+
+
+@pytest.fixture
+def private_cluster() -> Iterator[Callable[..., LocalCluster]]:
+    """Makes clusters that end with the test: ``private_cluster(brokers=3)``, started."""
+    started: list[LocalCluster] = []
+
+    def start(*args: Any, **options: Any) -> LocalCluster:
+        running = _cluster(*args, **options)
+        started.append(running)
+        running.start()
+        return running
+
+    yield start
+    for running in started:
+        running.stop()
+        shutil.rmtree(running.directory)
+
+
+class _SelfCleaning(LocalCluster):
+    def __exit__(self, *exc_info: Any) -> None:
+        super().__exit__(*exc_info)
+        shutil.rmtree(self.directory)
+
+
+def _cluster(*args: Any, **options: Any) -> LocalCluster:
+    return _SelfCleaning(Path(tempfile.mkdtemp(prefix="rehome-test-")), *args, **options)
+
+
+class Topics:
+    """Creates topics with explicit assignments, fills them, and deletes them at the end."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.cluster = cluster
+        self.admin = AdminClient(cluster.client_settings())
+        self.created: list[str] = []
+
+    def create(
+        self,
+        assignment: Sequence[Sequence[int]],
+        name: str = "",
+        config: dict[str, str] | None = None,
+    ) -> str:
+        """A topic whose partition n has the replicas ``assignment[n]``; returns its unique name."""
+        topic = f"{name or 'topic'}-{os.getpid()}-{next(_serial)}"
+        future = self.admin.create_topics(
+            [
+                NewTopic(
+                    topic,
+                    num_partitions=len(assignment),
+                    replica_assignment=[list(row) for row in assignment],
+                    config=config or {},
+                )
+            ]
+        )[topic]
+        future.result(30)
+        self.created.append(topic)
+
+        def led() -> bool:
+            found = self.admin.list_topics(topic, timeout=5).topics[topic]
+            return len(found.partitions) == len(assignment) and all(
+                p.leader in p.replicas and len(p.isrs) == len(p.replicas)
+                for p in found.partitions.values()
+            )
+
+        wait_until(led, f"leaders of {topic}")
+        return topic
+
+    def fill(self, topic: str, messages: int, size_bytes: int = 1000) -> None:
+        """Produce ``messages`` to each partition, acknowledged by the whole ISR."""
+        producer = Producer(self.cluster.client_settings() | {"acks": "all", "linger.ms": "5"})
+        errors: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _: object) -> None:
+            if error is not None:
+                errors.append(error)
+
+        value = os.urandom(size_bytes)
+        partitions = self.admin.list_topics(topic, timeout=5).topics[topic].partitions
+        for partition, _ in itertools.product(partitions, range(messages)):
+            while True:
+                try:
+                    producer.produce(topic, value, partition=partition, on_delivery=delivered)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            producer.poll(0)
+        left = producer.flush(120)
+        assert not left, f"{left} messages undelivered"
+        assert not errors, errors[0]
+
+    def delete_all(self) -> None:
+        """Delete what this helper created and still exists."""
+        there = set(self.admin.list_topics(timeout=10).topics)
+        names = [topic for topic in self.created if topic in there]
+        if names:
+            wait(self.admin.delete_topics(names).values(), 30)
+            wait_until(
+                lambda: not set(names) & set(self.admin.list_topics(timeout=10).topics),
+                "topics to be deleted",
+            )
+
+
+@pytest.fixture
+def topics(cluster: LocalCluster) -> Iterator[Topics]:
+    """Topic helper on the shared cluster; what it created is deleted afterwards."""
+    helper = Topics(cluster)
+    yield helper
+    helper.delete_all()
