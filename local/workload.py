@@ -282,7 +282,9 @@ def _raise_on_error(message: Message) -> None:
 
 def _place(message: Message) -> tuple[TopicPartition, int]:
     topic, partition, offset = message.topic(), message.partition(), message.offset()
-    assert topic is not None and partition is not None and offset is not None
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
     return TopicPartition(topic, partition), offset
 
 

@@ -1,4 +1,4 @@
-"""Fixtures on real brokers: one shared cluster a session, private ones where a test breaks things."""
+"""Fixtures on real brokers: one cluster for the session, private ones for tests that break it."""
 
 from __future__ import annotations
 

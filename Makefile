@@ -1,0 +1,55 @@
+# `make` lists what there is. Everything else sets itself up first.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+ROOT := $(CURDIR)
+PY := $(ROOT)/.venv/bin/python
+export PYTHON
+export PATH := $(ROOT)/.venv/bin:$(PATH)
+# Airflow adds dags/ and plugins/ by itself, never the root that holds include/.
+export PYTHONPATH := $(ROOT):$(ROOT)/plugins
+# Airflow and Spark start many processes: without bytecode each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
+
+.PHONY: setup
+setup: ## prepare this checkout: Java, Python packages, Kafka's jars
+	@bin/setup
+
+.PHONY: lock
+lock: setup ## compile requirements.txt into requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --no-header requirements.txt -o requirements.lock
+
+.PHONY: demo
+demo: setup ## watch a broker being drained on a real cluster by a real Airflow
+	@$(PY) -m local.demo $(ARGS)
+
+.PHONY: up
+up: setup ## keep the demo's cluster and Airflow running to look around
+	@$(PY) -m local.stack up $(ARGS)
+
+.PHONY: down
+down: setup ## end what `make up` started
+	@$(PY) -m local.stack down
+
+.PHONY: test
+test: setup ## every test, on real brokers too; ARGS="-k drain" picks some
+	timeout -k 30 3000 $(PY) -m pytest $(ARGS)
+
+.PHONY: lint
+lint: setup ## ruff and mypy
+	ruff check .
+	ruff format --check .
+	mypy
+
+.PHONY: format
+format: setup ## let ruff format the code
+	ruff format .
+	ruff check --fix .
+
+.PHONY: clean
+clean: ## remove everything that set-up and runs made
+	rm -rf .venv .cache .state .pytest_cache .ruff_cache .mypy_cache .hypothesis
