@@ -103,7 +103,7 @@ class BrokerLoad:
 
 @dataclass(frozen=True, slots=True)
 class Infeasible:
-    """A target that cannot be met, the constraint that forbids it, and what was aimed at instead."""
+    """A target that cannot be met, what forbids it, and the nearest that was reached."""
 
     subject: str
     constraint: str

@@ -1,0 +1,240 @@
+"""A snapshot as dense NumPy arrays: what the planner computes on.
+
+Brokers, topics and partitions get dense indexes in the order of their ids and names, so that
+the order of rows in a snapshot's tables never shows in a plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from include.cluster.model import BrokerId, TopicPartition
+from include.cluster.snapshot import Snapshot
+
+Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+NONE = -1
+"""No broker: pads rows of partitions with fewer replicas than the widest."""
+
+UNLIMITED = np.iinfo(np.int64).max // 4
+"""Stands for a disk of unknown size; four of them still add up without overflow."""
+
+
+@dataclass(frozen=True)
+class BrokerArrays:
+    """B brokers by dense index, ascending by id.
+
+    :param ids: (B,) broker ids.
+    :param live: (B,) in a fresh metadata answer.
+    :param takes: (B,) live, with a log dir that is neither offline nor cordoned.
+    :param rack_paths: rack path per broker, from the root down; empty = no rack.
+    :param capacity_bytes: (B,) total of the log dirs; 0 = unknown.
+    :param room_bytes: (B,) what may still be written before the disk is fuller than allowed;
+        :data:`UNLIMITED` = unknown. Log dirs on one volume each report the whole of it.
+    """
+
+    ids: Ints
+    live: Mask
+    takes: Mask
+    rack_paths: tuple[tuple[str, ...], ...]
+    capacity_bytes: Ints
+    room_bytes: Ints
+
+    def index(self) -> dict[BrokerId, int]:
+        """Broker id → dense index."""
+        return {int(broker): index for index, broker in enumerate(self.ids)}
+
+
+@dataclass(frozen=True)
+class ClusterArrays:
+    """P partitions of up to R replicas, ascending by topic and partition.
+
+    :param topics: topic names, sorted; ``internal`` is aligned with them.
+    :param topic_of: (P,) index into ``topics``; ``partition_of`` is the partition's number.
+    :param rows: (P, R) dense broker indexes in stored order, padded with :data:`NONE`. Of a
+        partition in flight, the replicas it will be left with.
+    :param log_dirs: (P, R) index into ``log_dir_names``, aligned with ``rows``; -1 = unknown.
+    :param size_bytes: (P,) size of one replica: the leader's, or the largest known.
+    :param leader: (P,) dense index of the current leader, :data:`NONE` where there is none.
+    :param in_flight: (P,) being reassigned when the snapshot was taken.
+    """
+
+    brokers: BrokerArrays
+    topics: tuple[str, ...]
+    internal: Mask
+    topic_of: Ints
+    partition_of: Ints
+    rows: Rows
+    log_dirs: Rows
+    log_dir_names: tuple[str, ...]
+    size_bytes: Ints
+    leader: Rows
+    in_flight: Mask
+
+    @classmethod
+    def from_snapshot(
+        cls, snapshot: Snapshot, *, min_free_disk_fraction: float = 0.0
+    ) -> ClusterArrays:
+        """The arrays of a snapshot, with that part of each log dir kept free."""
+        replicas = snapshot.replicas
+        seen = set(replicas.column("broker").unique().to_pylist())
+        brokers = _brokers(snapshot, seen, min_free_disk_fraction)
+        topics, codes = _sorted_codes(replicas.column("topic"))
+        table = {
+            name: replicas.column(name).to_numpy()
+            for name in ("partition", "broker", "position", "is_leader", "adding", "removing")
+        }
+        order = np.lexsort((table["position"], table["partition"], codes))
+        table = {name: values[order] for name, values in table.items()}
+        codes = codes[order]
+        size = replicas.column("size_bytes").fill_null(-1).to_numpy()[order]
+        names, dir_codes = _sorted_codes(replicas.column("log_dir"))
+        first = _starts(codes, table["partition"])
+        owner = np.cumsum(first) - 1
+        starts = np.flatnonzero(first)
+        partitions = len(starts)
+        index = np.searchsorted(brokers.ids, table["broker"]).astype(np.int32)
+
+        stays = ~table["removing"].astype(bool)
+        rank = np.cumsum(stays) - 1
+        slot = (rank - (rank[starts] - stays[starts] + 1)[owner])[stays]
+        width = int(slot.max()) + 1 if len(slot) else 1
+        rows = np.full((partitions, width), NONE, np.int32)
+        rows[owner[stays], slot] = index[stays]
+        log_dirs = np.full((partitions, width), -1, np.int32)
+        log_dirs[owner[stays], slot] = dir_codes[order][stays]
+        leads = table["is_leader"].astype(bool)
+        leader = np.full(partitions, NONE, np.int32)
+        leader[owner[leads]] = index[leads]
+        moving = (table["adding"] | table["removing"]).astype(bool)
+        return cls(
+            brokers=brokers,
+            topics=topics,
+            internal=_internal(snapshot, topics),
+            topic_of=codes[starts],
+            partition_of=table["partition"][starts].astype(np.int64),
+            rows=rows,
+            log_dirs=log_dirs,
+            log_dir_names=names,
+            size_bytes=_sizes(size, leads, owner, starts),
+            leader=leader,
+            in_flight=np.bincount(owner[moving], minlength=partitions).astype(bool),
+        )
+
+    @property
+    def replication_factor(self) -> Ints:
+        """(P,) replicas per partition."""
+        counts: Ints = (self.rows != NONE).sum(axis=1).astype(np.int64)
+        return counts
+
+    def partition(self, index: int) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topics[self.topic_of[index]], int(self.partition_of[index]))
+
+    def partition_index(self) -> dict[TopicPartition, int]:
+        """Partition → dense index."""
+        return {self.partition(index): index for index in range(len(self.rows))}
+
+    def broker_ids(self, row: npt.NDArray[Any]) -> tuple[BrokerId, ...]:
+        """Dense indexes → broker ids, padding left out."""
+        return tuple(self.brokers.ids[row[row != NONE]].tolist())
+
+    def log_dir_paths(self, index: int) -> tuple[str, ...]:
+        """Log dir of each replica of a partition; "" where unknown."""
+        codes = self.log_dirs[index][self.rows[index] != NONE]
+        return tuple(self.log_dir_names[code] if code >= 0 else "" for code in codes)
+
+    def load(self, rows: Rows, weight: Ints) -> Ints:
+        """(B,) sum of the partitions' weights over the replicas each broker holds."""
+        held = rows != NONE
+        total = np.zeros(len(self.brokers.ids), np.int64)
+        np.add.at(total, rows[held], np.broadcast_to(weight[:, None], rows.shape)[held])
+        return total
+
+
+def _brokers(snapshot: Snapshot, seen: set[int], min_free: float) -> BrokerArrays:
+    known = {row["broker"]: row for row in snapshot.brokers.to_pylist()}
+    ids = sorted(known.keys() | seen)
+    capacity, room, takes = _disks(snapshot, min_free)
+    live = [bool(known[b]["live"]) if b in known else False for b in ids]
+    return BrokerArrays(
+        ids=np.array(ids, np.int64),
+        live=np.array(live, bool),
+        takes=np.array([takes.get(b, True) and up for b, up in zip(ids, live, strict=True)], bool),
+        rack_paths=tuple(tuple(known[b]["rack_path"]) if b in known else () for b in ids),
+        capacity_bytes=np.array([capacity.get(b, 0) for b in ids], np.int64),
+        room_bytes=np.array([room.get(b, UNLIMITED) for b in ids], np.int64),
+    )
+
+
+def _disks(
+    snapshot: Snapshot, min_free: float
+) -> tuple[dict[BrokerId, int], dict[BrokerId, int], dict[BrokerId, bool]]:
+    """Per broker: total bytes, bytes that may be added, and whether it takes new replicas."""
+    usable = [row for row in snapshot.log_dirs.to_pylist() if not row["offline"]]
+    capacity: dict[BrokerId, int] = {}
+    room: dict[BrokerId, int] = {}
+    takes = dict.fromkeys(snapshot.log_dirs.column("broker").to_pylist(), False)
+    unknown = set()
+    for row in usable:
+        broker, total, free = row["broker"], row["total_bytes"], row["usable_bytes"]
+        if total is None or total < 0 or free is None or free < 0:
+            unknown.add(broker)
+        else:
+            capacity[broker] = capacity.get(broker, 0) + total
+        if row["cordoned"]:
+            continue
+        takes[broker] = True
+        if broker not in unknown:
+            room[broker] = room.get(broker, 0) + max(0, free - int(total * min_free))
+    for broker in unknown:
+        capacity.pop(broker, None)
+        room.pop(broker, None)
+    return capacity, room, takes
+
+
+def _internal(snapshot: Snapshot, topics: tuple[str, ...]) -> Mask:
+    table = snapshot.topics
+    internal = dict(
+        zip(table.column("topic").to_pylist(), table.column("internal").to_pylist(), strict=True)
+    )
+    return np.array([bool(internal.get(topic, False)) for topic in topics], bool)
+
+
+def _sorted_codes(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Ints]:
+    """The column's distinct values, sorted, and per row the index of its value (-1 = null)."""
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    values = encoded.dictionary.to_pylist()
+    order = sorted(range(len(values)), key=values.__getitem__)
+    place = np.empty(len(values) + 1, np.int64)
+    place[order] = np.arange(len(values))
+    place[-1] = -1
+    codes: Ints = place[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
+    return tuple(values[index] for index in order), codes
+
+
+def _starts(codes: Ints, partitions: npt.NDArray[Any]) -> Mask:
+    """Where a new partition begins in the sorted table."""
+    first = np.ones(len(codes), bool)
+    first[1:] = (codes[1:] != codes[:-1]) | (partitions[1:] != partitions[:-1])
+    return first
+
+
+def _sizes(size: Ints, leads: Mask, owner: Ints, starts: Ints) -> Ints:
+    """(P,) the leader's size where known, else the largest known, else 0."""
+    if not len(starts):
+        return np.zeros(0, np.int64)
+    sizes = np.maximum(np.maximum.reduceat(size, starts), 0).astype(np.int64)
+    known = leads & (size >= 0)
+    sizes[owner[known]] = size[known]
+    return sizes

@@ -1,0 +1,105 @@
+"""What no plan can undercut: bytes that have to be copied, and the time that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from include.planning.arrays import NONE, Ints, Mask
+from include.planning.layout import Layout
+from include.planning.placement import keepable
+from include.planning.plan import BrokerLoad
+from include.planning.racks import RackTree
+from include.planning.targets import Targets
+
+
+def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:
+    """Bytes that any plan copies that gives these partitions their number of replicas.
+
+    Of the replicas a partition has, an evenly spread set can keep no more than ``keepable``
+    says (exact, see there); each of the others is a copy of the partition's size. For a drain
+    that is the bytes on the drained brokers, and what the racks of these partitions force on
+    top. Where the result is not even (disks do not allow it), only the replicas that the
+    partition lacks are counted.
+    """
+    if not len(partitions):
+        return 0
+    uneven = tree.violations(layout.rows[partitions]) > 0
+    total = 0
+    for partition, spread in zip(partitions.tolist(), ~uneven, strict=True):
+        replicas = int((layout.rows[partition] != NONE).sum())
+        home = layout.home[partition]
+        hosted = [int(b) for b in home[home != NONE] if tree.hosts[b]]
+        kept = keepable(tree, 0, 0, hosted, replicas) if spread else len(hosted)
+        total += int(layout.size[partition]) * max(0, replicas - kept)
+    return total
+
+
+def rebalance_bound(
+    layout: Layout, tree: RackTree, targets: Targets, partitions: Mask, before: Ints
+) -> int:
+    """Bytes that any plan copies that meets the boxes as well as this one does, broker by broker.
+
+    A box that is not met is widened to what was reached. A broker above its box must lose the
+    surplus, one below must gain what it lacks, so both sums over all brokers are bounds; and
+    bytes cannot cross the border of a domain (its total is forced as long as the partitions
+    are evenly spread), so the larger of both counts per domain. Where partitions that may move
+    are uneven, a plan may repair them across the border: then the larger counts once over all.
+
+    :param before: (B,) bytes per broker in the snapshot.
+    """
+    over = np.maximum(before - np.maximum(targets.high, layout.load), 0)
+    under = np.maximum(np.minimum(targets.low, layout.load) - before, 0)
+    domain = targets.domain
+    if (tree.violations(layout.home[partitions]) > 0).any():
+        domain = np.zeros_like(domain)
+    return sum(
+        max(int(over[domain == number].sum()), int(under[domain == number].sum()))
+        for number in np.unique(domain)
+    )
+
+
+def predicted_seconds(
+    brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None, throttle_efficiency: float
+) -> float | None:
+    """Time a plan takes at a throttle: the busiest broker's bytes in or out, at its rate.
+
+    New replicas fetch from the leader, so leaders bear what goes out. The largest partition
+    alone takes no longer than that: all of it goes into one broker.
+
+    :param throttle_efficiency: part of the nominal rate that brokers deliver.
+    :returns: seconds; None when the rate is not known.
+    """
+    if rate_bytes_per_s is None:
+        return None
+    most = max((max(load.bytes_in, load.bytes_out) for load in brokers), default=0)
+    return most / (rate_bytes_per_s * throttle_efficiency)
+
+
+def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
+    """Every broker before and after, ascending by id."""
+    arrays = layout.arrays
+    ones = np.ones_like(layout.size)
+    added = _added(layout)
+    copies = added.sum(axis=1)
+    moved = copies > 0
+    load, count = arrays.load(layout.home, layout.size), arrays.load(layout.home, ones)
+    bytes_in = arrays.load(np.where(added, layout.rows, NONE), layout.size)
+    source = np.where(arrays.leader != NONE, arrays.leader, layout.home[:, 0])
+    bytes_out = np.zeros_like(load)
+    np.add.at(bytes_out, source[moved], (layout.size * copies)[moved])
+    leads, will_lead = (
+        np.bincount(rows[rows[:, 0] != NONE, 0], minlength=len(load))
+        for rows in (layout.home, layout.rows)
+    )
+    columns = (arrays.brokers.ids, load, layout.load, count, layout.count, leads, will_lead)
+    rows = zip(*(column.tolist() for column in (*columns, bytes_in, bytes_out)), strict=True)
+    return tuple(BrokerLoad(*row) for row in rows)
+
+
+def _added(layout: Layout) -> Mask:
+    """(P, R) slots of ``rows`` whose broker has no replica of the partition yet."""
+    known = (layout.rows[:, :, None] == layout.home[:, None, :]).any(axis=2)
+    added: Mask = (layout.rows != NONE) & ~known
+    return added

@@ -1,0 +1,56 @@
+"""Where every replica is while a plan is being made, and what each broker holds because of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows
+
+
+class Layout:
+    """The replica sets as planned so far; changed in place, slot by slot.
+
+    A copy stays on its old broker until the new one is complete, so disk room is counted for
+    the moment at which everything has arrived and nothing has left.
+
+    :ivar home: (P, R) dense broker indexes as the snapshot has them.
+    :ivar rows: (P, R) as planned; widened where the replication factor grows.
+    :ivar load: (B,) bytes held under ``rows``; ``count`` is the number of replicas.
+    :ivar incoming: (B,) bytes of replicas that the plan copies to a broker.
+    """
+
+    def __init__(self, arrays: ClusterArrays, width: int | None = None) -> None:
+        pad = max(0, (width or 0) - arrays.rows.shape[1])
+        self.arrays = arrays
+        self.size: Ints = arrays.size_bytes
+        self.home: Rows = np.pad(arrays.rows, ((0, 0), (0, pad)), constant_values=NONE)
+        self.rows: Rows = self.home.copy()
+        self.load = arrays.load(self.rows, self.size)
+        self.count = arrays.load(self.rows, np.ones_like(self.size))
+        self.incoming = np.zeros(len(arrays.brokers.ids), np.int64)
+        self.room: Ints = arrays.brokers.room_bytes
+
+    def fits(self, size_bytes: int) -> Mask:
+        """(B,) brokers that take new replicas and have room for one of this size."""
+        fits: Mask = self.arrays.brokers.takes & (self.incoming + size_bytes <= self.room)
+        return fits
+
+    def move(self, partition: int, slot: int, broker: int) -> None:
+        """Put the replica in this slot on another broker; ``NONE`` as either side is allowed."""
+        size, was = int(self.size[partition]), int(self.rows[partition, slot])
+        self._add(partition, was, -size, -1)
+        self._add(partition, broker, size, 1)
+        self.rows[partition, slot] = broker
+
+    def _add(self, partition: int, broker: int, size: int, count: int) -> None:
+        if broker == NONE:
+            return
+        self.load[broker] += size
+        self.count[broker] += count
+        if not (self.home[partition] == broker).any():
+            self.incoming[broker] += size
+
+    def changed(self) -> Ints:
+        """Partitions whose replica set, in its order, is not what it was."""
+        changed: Ints = np.flatnonzero((self.rows != self.home).any(axis=1))
+        return changed

@@ -1,0 +1,75 @@
+"""Preferred leaders: the first replica of each row. Changing the order moves no data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows
+from include.planning.layout import Layout
+
+
+def settle_leaders(layout: Layout) -> None:
+    """Put a preferred leader first in every changed row; the other replicas keep their order.
+
+    The old one stays where it keeps its replica. Where it does not, leadership goes to the
+    replica whose broker leads the fewest partitions, most constrained partitions first.
+    """
+    rows, home = layout.rows, layout.home
+    changed = layout.changed()
+    lost = changed[~(rows[changed] == home[changed, :1]).any(axis=1)]
+    for partition in np.setdiff1d(changed, lost):
+        _promote(rows[partition], int(home[partition, 0]))
+    leads = rows[:, 0].copy()
+    leads[lost] = NONE
+    count = _leaders(layout.arrays, leads)
+    choices = (rows[lost] != NONE).sum(axis=1)
+    for partition in lost[np.argsort(choices, kind="stable")]:
+        row = rows[partition][rows[partition] != NONE]
+        leader = int(row[np.argmin(count[row])])
+        count[leader] += 1
+        _promote(rows[partition], leader)
+
+
+def balance_leaders(layout: Layout, movable: Mask) -> None:
+    """Even out how many partitions each broker leads by preference, among existing replicas.
+
+    Leadership passes along from a broker to a replica whose broker leads at least two fewer,
+    until no such hand-over is left.
+    """
+    rows = layout.rows
+    count = _leaders(layout.arrays, rows[:, 0])
+    candidates = np.flatnonzero(movable & (rows[:, 0] != NONE))
+    takes = layout.arrays.brokers.live
+    while True:
+        fewest = _fewest_leaders(rows[candidates], count, takes)
+        ahead = count[rows[candidates, 0]] - count[fewest] >= 2
+        if not ahead.any():
+            return
+        for partition in candidates[ahead]:
+            row = rows[partition : partition + 1]
+            leader, old = int(_fewest_leaders(row, count, takes)[0]), int(row[0, 0])
+            if count[old] - count[leader] >= 2:
+                count[old] -= 1
+                count[leader] += 1
+                _promote(rows[partition], leader)
+
+
+def _leaders(arrays: ClusterArrays, leads: Rows) -> Ints:
+    counted: Ints = np.bincount(leads[leads != NONE], minlength=len(arrays.brokers.ids)).astype(
+        np.int64
+    )
+    return counted
+
+
+def _fewest_leaders(rows: Rows, count: Ints, takes: Mask) -> Rows:
+    """(n,) of each row, the broker that leads the fewest partitions; ties go to the first."""
+    led = np.where((rows != NONE) & takes[rows], count[rows], np.iinfo(np.int64).max)
+    picked: Rows = rows[np.arange(len(rows)), led.argmin(axis=1)]
+    return picked
+
+
+def _promote(row: Rows, leader: int) -> None:
+    """Move the leader to the front of its row, in place."""
+    place = int(np.flatnonzero(row == leader)[0])
+    row[1 : place + 1] = row[:place].copy()
+    row[0] = leader

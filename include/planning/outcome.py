@@ -1,0 +1,84 @@
+"""What planning an action results in, and the steps that several actions share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
+from include.planning.explanation import brokers_text
+from include.planning.layout import Layout
+from include.planning.placement import Placer
+from include.planning.plan import Infeasible, MoveReason
+from include.planning.racks import RackTree
+from include.planning.request import ReassignmentRequest
+from include.planning.scope import rack_paths
+from include.planning.targets import disk_shares
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished layout and what is to be said about it.
+
+    :param why: dense partition index → the sentence of its move.
+    :param log_dirs: dense partition index → log dirs asked for, aligned with its target.
+    """
+
+    layout: Layout
+    tree_before: RackTree
+    tree_after: RackTree
+    lower_bound_bytes: int
+    reason: MoveReason
+    why: Callable[[int], str]
+    infeasible: tuple[Infeasible, ...] = ()
+    log_dirs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+def tree_of(
+    arrays: ClusterArrays, hosts: Mask, request: ReassignmentRequest, replicas: int = 0
+) -> RackTree:
+    """The rack tree of these brokers; the request's seed says in which order equals are tried."""
+    order = np.random.default_rng(request.seed).permutation(len(hosts))
+    width = max(replicas, arrays.rows.shape[1])
+    return RackTree(rack_paths(arrays), hosts, width, order)
+
+
+def complete(layout: Layout, tree: RackTree, partitions: Ints, replicas: Ints) -> None:
+    """Give each partition its number of replicas (P,), largest partition first."""
+    placer = Placer(layout, tree, disk_shares(layout, tree.hosts))
+    for partition in largest_first(layout, partitions):
+        placer.complete(partition, int(replicas[partition]))
+
+
+def largest_first(layout: Layout, partitions: Ints) -> list[int]:
+    """The partitions by size, largest first; equals in partition order."""
+    order: list[int] = partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist()
+    return order
+
+
+def free_to_move(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, tuple[Infeasible, ...]]:
+    """The partitions in scope less those in flight, and a note for each of the latter."""
+    notes = tuple(
+        Infeasible(str(arrays.partition(p)), "it is being reassigned already: left alone", 1, 0)
+        for p in np.flatnonzero(scope & arrays.in_flight).tolist()
+    )
+    return scope & ~arrays.in_flight, notes
+
+
+def left_brokers(layout: Layout, partition: int) -> list[int]:
+    """Dense indexes of the brokers that give the partition up."""
+    now = layout.rows[partition]
+    return [b for b in layout.home[partition].tolist() if b != NONE and b not in now]
+
+
+def new_places(layout: Layout, partition: int) -> str:
+    """Where the new copies go, as part of a sentence."""
+    home = layout.home[partition]
+    added = np.array([b for b in layout.rows[partition] if b not in home], np.int64)
+    if not len(added):
+        return "no copy is made"
+    ids = layout.arrays.broker_ids(added)
+    role = "takes its place" if len(ids) == 1 else "take their places"
+    return f"{brokers_text(ids)}, the least loaded that the racks allow, {role}"

@@ -1,0 +1,155 @@
+"""`make_plan`: a request and a snapshot become a plan. Pure and deterministic.
+
+docs/planning.md explains how replicas are placed, and why.
+"""
+
+from __future__ import annotations
+
+from include.cluster.snapshot import Snapshot
+from include.errors import InvalidRequestError
+from include.planning.actions import (
+    plan_drain,
+    plan_leaders,
+    plan_racks,
+    plan_replication_factor,
+    plan_requested,
+)
+from include.planning.arrays import ClusterArrays
+from include.planning.bounds import broker_loads, predicted_seconds
+from include.planning.outcome import Outcome
+from include.planning.plan import ANY_LOG_DIR, Move, MoveReason, Plan, PlanSummary, plan_hash
+from include.planning.rebalance import plan_rebalance
+from include.planning.request import Action, ReassignmentRequest
+
+PLANNERS = {
+    Action.REBALANCE: plan_rebalance,
+    Action.DRAIN: plan_drain,
+    Action.SET_REPLICATION_FACTOR: plan_replication_factor,
+    Action.REPAIR_RACKS: plan_racks,
+    Action.BALANCE_LEADERS: plan_leaders,
+}
+
+
+def make_plan(
+    snapshot: Snapshot,
+    request: ReassignmentRequest,
+    *,
+    plan_id: str,
+    rate_bytes_per_s: int | None = None,
+    throttle_efficiency: float = 1.0,
+    min_free_disk_fraction: float = 0.0,
+) -> Plan:
+    """Plan a request on a snapshot. Same snapshot, request and seed: same moves, same hash.
+
+    :param rate_bytes_per_s: the throttle that the prediction of time assumes; None = unknown.
+    :param throttle_efficiency: part of a nominal throttle that brokers deliver.
+    :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
+    :raises InvalidRequestError: when the cluster contradicts the request; lists the problems.
+    """
+    arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=min_free_disk_fraction)
+    outcome = _plan(snapshot, arrays, request)
+    moves = tuple(_move(outcome, int(p)) for p in _partitions_to_move(outcome))
+    return finish(
+        snapshot,
+        outcome,
+        moves,
+        plan_id=plan_id,
+        action=request.action,
+        rate_bytes_per_s=rate_bytes_per_s,
+        throttle_efficiency=throttle_efficiency,
+    )
+
+
+def finish(
+    snapshot: Snapshot,
+    outcome: Outcome,
+    moves: tuple[Move, ...],
+    *,
+    plan_id: str,
+    action: Action,
+    rate_bytes_per_s: int | None,
+    throttle_efficiency: float,
+) -> Plan:
+    """Moves and what the outcome says about them, summed up as a plan."""
+    brokers = broker_loads(outcome.layout)
+    before, after = (
+        int((tree.violations(rows) > 0).sum())
+        for tree, rows in (
+            (outcome.tree_before, outcome.layout.home),
+            (outcome.tree_after, outcome.layout.rows),
+        )
+    )
+    summary = PlanSummary(
+        plan_id=plan_id,
+        plan_hash=plan_hash(snapshot.cluster_id, moves),
+        cluster_id=snapshot.cluster_id,
+        action=action.value,
+        snapshot=snapshot.name,
+        partitions=len(moves),
+        replica_moves=sum(len(move.adding) for move in moves),
+        leader_changes=sum(move.current[:1] != move.target[:1] for move in moves),
+        bytes_to_move=sum(move.bytes_to_move for move in moves),
+        lower_bound_bytes=outcome.lower_bound_bytes,
+        rate_bytes_per_s=rate_bytes_per_s,
+        predicted_s=predicted_seconds(brokers, rate_bytes_per_s, throttle_efficiency),
+        rack_violations_before=before,
+        rack_violations_after=after,
+        brokers=brokers,
+        infeasible=outcome.infeasible,
+    )
+    return Plan(
+        plan_id=plan_id,
+        cluster_id=snapshot.cluster_id,
+        action=action.value,
+        moves=moves,
+        summary=summary,
+        allow_replication_factor_change=any(
+            len(move.current) != len(move.target) for move in moves
+        ),
+    )
+
+
+def _plan(snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    if request.action is Action.REASSIGN:
+        return plan_requested(snapshot, arrays, request)
+    if request.action is Action.DRAIN and snapshot.hidden_topics:
+        names = ", ".join(snapshot.hidden_topics)
+        problem = (
+            f"Topics {names} are hidden from this principal: their replicas cannot be drained."
+        )
+        raise InvalidRequestError([problem])
+    if request.action is Action.MOVE_LOG_DIRS:
+        problem = (
+            "Use action reassign with log_dirs in its JSON: it moves replicas between log dirs."
+        )
+        raise InvalidRequestError([problem])
+    if request.action is Action.ROLLBACK:
+        raise InvalidRequestError(["A rollback is planned from the moves of the stored plan."])
+    return PLANNERS[request.action](arrays, request)
+
+
+def _partitions_to_move(outcome: Outcome) -> list[int]:
+    return sorted({*outcome.layout.changed().tolist(), *outcome.log_dirs})
+
+
+def _move(outcome: Outcome, p: int) -> Move:
+    layout, arrays = outcome.layout, outcome.layout.arrays
+    current, target = arrays.broker_ids(layout.home[p]), arrays.broker_ids(layout.rows[p])
+    paths = arrays.log_dir_paths(p)
+    return Move(
+        partition=arrays.partition(p),
+        current=current,
+        target=target,
+        size_bytes=int(layout.size[p]),
+        reason=_reason(outcome.reason, current, target),
+        why=outcome.why(p),
+        current_log_dirs=tuple(path or ANY_LOG_DIR for path in paths) if any(paths) else (),
+        target_log_dirs=outcome.log_dirs.get(p, ()),
+    )
+
+
+def _reason(reason: MoveReason, current: tuple[int, ...], target: tuple[int, ...]) -> MoveReason:
+    """The action's reason; of requested moves, those without a copy between brokers by kind."""
+    if reason is not MoveReason.REQUESTED or set(current) != set(target):
+        return reason
+    return MoveReason.LOG_DIR if current == target else MoveReason.LEADER

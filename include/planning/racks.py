@@ -1,0 +1,156 @@
+"""The rack tree and the one rule of spread: as even as the tree allows, at every level.
+
+A rack path ``/dc0/r1`` makes two levels; brokers are the leaves, each of capacity one when it
+may host replicas and zero when it may not. A node that holds m replicas of a partition spreads
+them evenly when each child holds ``min(capacity, x)`` or ``min(capacity, x + 1)`` of them, x
+being the level that m replicas reach when poured into the children like water. Live and
+distinct brokers are the same rule at the leaves. KIP-879 asks for multi-level racks and places
+by a ring of iterators; this rule says what any placement has to look like instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from include.planning.arrays import NONE, Ints, Mask, Rows
+
+
+class RackTree:
+    """The tree of one set of brokers.
+
+    :param paths: rack path per broker, from the root down; all empty = no racks.
+    :param hosts: (B,) which brokers may host replicas.
+    :param max_replicas: the largest replication factor that will be asked about.
+    :param order: (B,) the order in which equal brokers are tried.
+    :ivar height: number of levels below the root; the last one is the brokers.
+    :ivar node: per level, (B,) the node each broker lies in.
+    :ivar capacity: per level, per node: brokers below it that may host.
+    :ivar children: per level, per node: its children on the next level, in ``order``.
+    :ivar least, most: per level, (max_replicas + 1, nodes): replicas that a node holds at least
+        and at most, of a partition with that many.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Sequence[str]],
+        hosts: Mask,
+        max_replicas: int,
+        order: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        self.hosts = hosts
+        self.max_replicas = max_replicas
+        self.order = np.arange(len(hosts)) if order is None else order
+        self.paths = tuple(tuple(path) for path in paths)
+        self.node = self._nodes()
+        self.height = len(self.node) - 1
+        self.capacity = [np.bincount(node[hosts], minlength=node.max() + 1) for node in self.node]
+        self.parent = [np.zeros(0, np.int64)]
+        self.children: list[list[Ints]] = []
+        self._filled = [np.zeros((0, 0), np.int64)]
+        self._level = [np.zeros((0, 0), np.int64)]
+        for level in range(1, self.height + 1):
+            self._link(level)
+            self._fill(level)
+        self.least, self.most = self._ranges()
+
+    def _nodes(self) -> list[Ints]:
+        depth = max((len(path) for path in self.paths), default=0)
+        nodes = [np.zeros(len(self.paths), np.int64)]
+        for level in range(1, depth + 1):
+            # Short paths are padded: a broker right below a data centre is in a rack of its own.
+            prefixes = [(path + ("",) * depth)[:level] for path in self.paths]
+            numbers = {prefix: number for number, prefix in enumerate(sorted(set(prefixes)))}
+            nodes.append(np.array([numbers[prefix] for prefix in prefixes], np.int64))
+        nodes.append(np.arange(len(self.paths)))
+        return nodes
+
+    def _link(self, level: int) -> None:
+        parent = np.zeros(len(self.capacity[level]), np.int64)
+        parent[self.node[level]] = self.node[level - 1]
+        self.parent.append(parent)
+        children: list[list[int]] = [[] for _ in self.capacity[level - 1]]
+        for child in dict.fromkeys(self.node[level][self.order].tolist()):
+            children[parent[child]].append(child)
+        self.children.append([np.array(group, np.int64) for group in children])
+
+    def _fill(self, level: int) -> None:
+        """filled[v, x]: replicas in v when its children hold x each; level[v, m]: the x of m."""
+        parents, top = len(self.capacity[level - 1]), self.max_replicas + 2
+        filled = np.zeros((parents, top), np.int64)
+        for x in range(top):
+            np.add.at(filled[:, x], self.parent[level], np.minimum(self.capacity[level], x))
+        reached = [(filled <= m).sum(axis=1) - 1 for m in range(self.max_replicas + 1)]
+        self._filled.append(filled)
+        self._level.append(np.stack(reached, axis=1))
+
+    def _ranges(self) -> tuple[list[Ints], list[Ints]]:
+        counts = np.arange(self.max_replicas + 1)[:, None]
+        least, most = [counts], [counts]
+        for level in range(1, self.height + 1):
+            parent, room = self.parent[level], self.capacity[level]
+            low, high = least[-1][:, parent], most[-1][:, parent]
+            base = self._level[level][parent, high]
+            poured = base + (self._filled[level][parent, base] < high)
+            least.append(np.minimum(room, self._level[level][parent, low]))
+            most.append(np.minimum(room, poured))
+        return least, most
+
+    def violations(self, rows: Rows) -> Ints:
+        """(n,) how far each row of dense broker indexes is from the even spread; 0 = even.
+
+        Counts, over all nodes of all levels, replicas too many and too few: also replicas on
+        brokers that may not host and second replicas on one broker. This is the only place
+        that says what a valid replica set is.
+
+        :param rows: (n, R), padded with -1.
+        """
+        count, width = rows.shape
+        held = rows != NONE
+        brokers = np.where(held, rows, 0)
+        parent = np.zeros((count, width), np.int64)
+        inside = np.broadcast_to(held.sum(axis=1)[:, None], (count, width)).astype(np.int64)
+        total = np.zeros(count, np.int64)
+        for level in range(1, self.height + 1):
+            node = self.node[level][brokers]
+            mine, first = _group(node, held)
+            base = self._level[level][parent, inside]
+            room = self.capacity[level][node]
+            total += (first * np.maximum(mine - np.minimum(room, base + 1), 0)).sum(axis=1)
+            reached = first * np.minimum(mine, np.minimum(room, base))
+            same, first_parent = _same(parent, held)
+            per_parent = (same * reached[:, None, :]).sum(axis=2)
+            wanted = self._filled[level][parent, base]
+            total += (first_parent * (wanted - per_parent)).sum(axis=1)
+            parent, inside = node, mine
+        return total
+
+    def name(self, level: int, node: int) -> str:
+        """The node's rack path: ``/dc0/r1``; ``/`` for the root."""
+        broker = int(np.flatnonzero(self.node[level] == node)[0])
+        return "/" + "/".join(self.paths[broker][:level])
+
+    def quota(self, level: int, node: int, replicas: int) -> tuple[Ints, Ints, Ints, int]:
+        """How a node passes its replicas on: children, fewest each, most each, and how many
+        of the children get the most.
+        """
+        children = self.children[level][node]
+        base = int(self._level[level + 1][node, replicas])
+        room = self.capacity[level + 1][children]
+        fewest, most = np.minimum(room, base), np.minimum(room, base + 1)
+        return children, fewest, most, replicas - int(fewest.sum())
+
+
+def _same(values: Ints, held: Mask) -> tuple[Mask, Mask]:
+    """(n, R, R) pairs of equal values among held slots; (n, R) first slot of each value."""
+    same = (values[:, :, None] == values[:, None, :]) & held[:, None, :] & held[:, :, None]
+    first = held & ~np.tril(same, -1).any(axis=2)
+    return same, first
+
+
+def _group(values: Ints, held: Mask) -> tuple[Ints, Mask]:
+    """(n, R) how many held slots share the value; (n, R) first slot of each value."""
+    same, first = _same(values, held)
+    return same.sum(axis=2), first

@@ -1,0 +1,113 @@
+"""An operator's own assignment, checked against the cluster and laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from include.cluster.model import BrokerId, TopicPartition
+from include.cluster.snapshot import Snapshot
+from include.planning.arrays import NONE, ClusterArrays
+from include.planning.kafka_json import Assignment
+from include.planning.layout import Layout
+from include.planning.plan import ANY_LOG_DIR
+from include.planning.scope import check_movable, raise_if, shortened
+
+
+def lay_out(
+    snapshot: Snapshot, arrays: ClusterArrays, wanted: Mapping[TopicPartition, Assignment]
+) -> tuple[Layout, dict[int, tuple[str, ...]]]:
+    """The cluster as it will be, and per partition (dense index) the log dirs asked for.
+
+    Only log dirs that mean a change are kept: of replicas that move, or that lie elsewhere.
+
+    :raises InvalidRequestError: unknown or dead brokers, unknown topics, partitions or log
+        dirs, another replication factor, partitions that cannot be moved now.
+    """
+    index = arrays.partition_index()
+    raise_if(shortened(_problems(snapshot, arrays, index, wanted)))
+    layout = Layout(arrays)
+    brokers = arrays.brokers.index()
+    log_dirs = {}
+    for partition, assignment in sorted(wanted.items()):
+        p = index[partition]
+        target = np.array([brokers[broker] for broker in assignment.replicas], np.int32)
+        for slot in np.flatnonzero(layout.rows[p, : len(target)] != target):
+            layout.move(p, int(slot), int(target[slot]))
+        asked = _asked_log_dirs(arrays, p, assignment)
+        if any(path != ANY_LOG_DIR for path in asked):
+            log_dirs[p] = asked
+    changed = np.union1d(layout.changed(), np.array(sorted(log_dirs), np.int64))
+    check_movable(arrays, changed, leaving=~arrays.brokers.live)
+    raise_if(_overfull(layout))
+    return layout, log_dirs
+
+
+def _overfull(layout: Layout) -> list[str]:
+    over = np.flatnonzero(layout.incoming > layout.room)
+    return [
+        f"Broker {layout.arrays.brokers.ids[b]} would receive {int(layout.incoming[b])} bytes, but "
+        f"its log dirs have room for {int(layout.room[b])}."
+        for b in over
+    ]
+
+
+def _asked_log_dirs(arrays: ClusterArrays, p: int, assignment: Assignment) -> tuple[str, ...]:
+    """The log dir asked for each replica, ``any`` where it lies there already."""
+    lies_in = dict(zip(arrays.broker_ids(arrays.rows[p]), arrays.log_dir_paths(p), strict=True))
+    return tuple(
+        ANY_LOG_DIR if lies_in.get(broker) == path else path
+        for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True)
+    )
+
+
+def _problems(
+    snapshot: Snapshot,
+    arrays: ClusterArrays,
+    index: Mapping[TopicPartition, int],
+    wanted: Mapping[TopicPartition, Assignment],
+) -> list[str]:
+    topics = set(arrays.topics)
+    usable = _usable_log_dirs(snapshot)
+    live = {int(b): bool(up) for b, up in zip(arrays.brokers.ids, arrays.brokers.live, strict=True)}
+    problems = []
+    for partition, assignment in sorted(wanted.items()):
+        problems += _broker_problems(partition, assignment, live, usable)
+        if partition.topic not in topics:
+            problems.append(f"Unknown topic {partition.topic!r}.")
+        elif partition not in index:
+            problems.append(f"Unknown partition {partition}.")
+        else:
+            has = int((arrays.rows[index[partition]] != NONE).sum())
+            if has != len(assignment.replicas):
+                problems.append(
+                    f"{partition}: the replication factor would change from {has} to "
+                    f"{len(assignment.replicas)}; use set_replication_factor for that."
+                )
+    return list(dict.fromkeys(problems))
+
+
+def _usable_log_dirs(snapshot: Snapshot) -> dict[BrokerId, set[str]]:
+    usable: dict[BrokerId, set[str]] = {}
+    for row in snapshot.log_dirs.to_pylist():
+        if not row["offline"]:
+            usable.setdefault(row["broker"], set()).add(row["log_dir"])
+    return usable
+
+
+def _broker_problems(
+    partition: TopicPartition,
+    assignment: Assignment,
+    live: Mapping[BrokerId, bool],
+    usable: Mapping[BrokerId, set[str]],
+) -> list[str]:
+    problems = []
+    for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True):
+        if broker not in live:
+            problems.append(f"{partition}: unknown broker {broker}.")
+        elif not live[broker]:
+            problems.append(f"{partition}: broker {broker} is not live.")
+        elif path != ANY_LOG_DIR and path not in usable.get(broker, set()):
+            problems.append(f"{partition}: broker {broker} has no usable log dir {path!r}.")
+    return problems

@@ -1,0 +1,142 @@
+"""What a request is about, and everything about it that the cluster contradicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from include.errors import InvalidRequestError
+from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
+from include.planning.request import Action, ReassignmentRequest
+
+SHOWN = 10
+"""Of problems of one kind, how many are spelled out."""
+
+
+def partitions_in_scope(arrays: ClusterArrays, request: ReassignmentRequest) -> Mask:
+    """(P,) the partitions a request is about.
+
+    Internal topics take part when their full name is given, and in a drain of everything: a
+    drained broker must end empty.
+
+    :raises InvalidRequestError: a name that does not exist, or a pattern that matches nothing.
+    """
+    chosen = ~arrays.internal if request.topics else np.ones(len(arrays.topics), bool)
+    if not request.topics and request.action is not Action.DRAIN:
+        chosen = ~arrays.internal
+    if request.topics:
+        chosen = _named(arrays, request.topics)
+    in_scope: Mask = chosen[arrays.topic_of]
+    return in_scope
+
+
+def _named(arrays: ClusterArrays, names: Iterable[str]) -> Mask:
+    chosen = np.zeros(len(arrays.topics), bool)
+    problems = []
+    for name in names:
+        if any(character in name for character in "*?["):
+            hits = np.array([fnmatchcase(topic, name) for topic in arrays.topics], bool)
+            hits &= ~arrays.internal
+            if not hits.any():
+                problems.append(f"No topic matches the pattern {name!r}.")
+        else:
+            hits = np.array([topic == name for topic in arrays.topics], bool)
+            if not hits.any():
+                problems.append(f"Unknown topic {name!r}.")
+        chosen |= hits
+    if problems:
+        raise InvalidRequestError(problems)
+    return chosen
+
+
+def brokers_named(arrays: ClusterArrays, request: ReassignmentRequest) -> Mask:
+    """(B,) the brokers a request names.
+
+    :raises InvalidRequestError: for ids the cluster does not have.
+    """
+    unknown = sorted(set(request.brokers) - set(arrays.brokers.ids.tolist()))
+    if unknown:
+        raise InvalidRequestError([f"Unknown broker {broker}." for broker in unknown])
+    return np.isin(arrays.brokers.ids, request.brokers)
+
+
+def rack_paths(arrays: ClusterArrays) -> tuple[tuple[str, ...], ...]:
+    """The brokers' rack paths, checked.
+
+    :raises InvalidRequestError: some live brokers have a rack and others have none: neither
+        ignoring the racks nor guessing the missing ones would keep replicas apart.
+    """
+    brokers = arrays.brokers
+    without = [i for i in np.flatnonzero(brokers.live) if not brokers.rack_paths[i]]
+    if without and len(without) < int(brokers.live.sum()):
+        names = ", ".join(str(brokers.ids[i]) for i in without)
+        problem = f"Brokers {names} have no rack while others do: set broker.rack on all or none."
+        raise InvalidRequestError([problem])
+    return brokers.rack_paths
+
+
+def check_movable(arrays: ClusterArrays, partitions: Ints, leaving: Mask) -> None:
+    """Refuse partitions whose replicas must not, or cannot, be moved now.
+
+    :param partitions: those that have to change.
+    :param leaving: (B,) brokers that are being emptied: these may be dead.
+    :raises InvalidRequestError: being reassigned already, a replica on a dead broker, or no
+        leader to copy from.
+    """
+    rows = arrays.rows[partitions]
+    dead = ((rows != NONE) & ~(arrays.brokers.live | leaving)[rows]).any(axis=1)
+    busy = arrays.in_flight[partitions]
+    leaderless = ~dead & ~has_source(arrays, partitions)
+    raise_if(
+        [
+            *_listed(arrays, partitions[busy], "is being reassigned already: wait or cancel it"),
+            *_listed(
+                arrays,
+                partitions[dead],
+                "has a replica on a broker that is not live: bring it back or drain it",
+            ),
+            *_listed(arrays, partitions[leaderless], "has no leader to copy from"),
+        ]
+    )
+
+
+def has_source(arrays: ClusterArrays, partitions: Ints) -> Mask:
+    """(n,) which partitions have a live leader, from which new replicas fetch."""
+    leader = arrays.leader[partitions]
+    has: Mask = (leader != NONE) & arrays.brokers.live[leader]
+    return has
+
+
+def check_replication_factor(
+    arrays: ClusterArrays, partitions: Ints, wanted: Ints, brokers: int, of: str
+) -> None:
+    """Refuse partitions that are to have more replicas than there are brokers for them.
+
+    :param wanted: (P,) replicas per partition.
+    :param brokers: how many there are; ``of`` says which, for the sentence.
+    :raises InvalidRequestError: names the partitions.
+    """
+    problems = [
+        f"{arrays.partition(p)} is to have {wanted[p]} replicas, but there are only {brokers} {of}."
+        for p in partitions[wanted[partitions] > brokers]
+    ]
+    raise_if(shortened(problems))
+
+
+def raise_if(problems: list[str]) -> None:
+    """Raise the problems, if there are any."""
+    if problems:
+        raise InvalidRequestError(problems)
+
+
+def shortened(problems: list[str]) -> list[str]:
+    """The first few of many problems of one kind, and how many more there are."""
+    if len(problems) <= SHOWN:
+        return problems
+    return [*problems[:SHOWN], f"… and {len(problems) - SHOWN} more like this."]
+
+
+def _listed(arrays: ClusterArrays, partitions: Ints, what: str) -> list[str]:
+    return shortened([f"{arrays.partition(index)} {what}." for index in partitions])

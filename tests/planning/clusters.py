@@ -1,0 +1,146 @@
+"""Snapshots of made-up clusters, and what a plan makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from include.cluster.model import TopicPartition
+from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from include.planning.plan import Plan
+
+TAKEN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster in plain Python: what a test writes down.
+
+    :param racks: broker id → rack path text, "" = none.
+    :param replicas: partition → broker ids, preferred leader first.
+    :param sizes: partition → bytes of one replica.
+    :param disks: broker → (total bytes, usable bytes) of its one log dir.
+    """
+
+    racks: Mapping[int, str]
+    replicas: Mapping[TopicPartition, Sequence[int]]
+    sizes: Mapping[TopicPartition, int | None]
+    disks: Mapping[int, tuple[int, int]] | None = None
+    dead: frozenset[int] = frozenset()
+    internal: frozenset[str] = frozenset()
+    adding: frozenset[tuple[TopicPartition, int]] = frozenset()
+    removing: frozenset[tuple[TopicPartition, int]] = frozenset()
+    cordoned: frozenset[int] = frozenset()
+    hidden_topics: tuple[str, ...] = ()
+
+    def snapshot(self, shuffle: int | None = None) -> Snapshot:
+        """The cluster's snapshot; its rows in a random order when a seed is given."""
+        tables = (
+            (self._brokers(), BROKERS),
+            (self._log_dirs(), LOG_DIRS),
+            (self._topics(), TOPICS),
+            (self._replicas(), REPLICAS),
+        )
+        rng = np.random.default_rng(shuffle)
+        built = []
+        for rows, schema in tables:
+            if shuffle is not None:
+                rows = [rows[i] for i in rng.permutation(len(rows))]
+            built.append(pa.Table.from_pylist(rows, schema=schema))
+        brokers, log_dirs, topics, replicas = built
+        return Snapshot(
+            "test", TAKEN_AT, 0.1, brokers, log_dirs, topics, replicas, self.hidden_topics
+        )
+
+    def after(self, plan: Plan) -> Cluster:
+        """The cluster once the plan is carried out."""
+        replicas = dict(self.replicas)
+        for move in plan.moves:
+            assert tuple(replicas[move.partition]) == move.current
+            replicas[move.partition] = move.target
+        return replace(self, replicas=replicas)
+
+    def _brokers(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "broker": broker,
+                "host": "localhost",
+                "port": 9092 + broker,
+                "rack": rack or None,
+                "rack_path": [part for part in rack.split("/") if part],
+                "live": broker not in self.dead,
+                "answered": broker not in self.dead,
+                "error": None,
+            }
+            for broker, rack in self.racks.items()
+        ]
+
+    def _log_dirs(self) -> list[dict[str, Any]]:
+        disks = self.disks or {}
+        return [
+            {
+                "broker": broker,
+                "log_dir": f"/data/{broker}",
+                "total_bytes": disks.get(broker, (None, None))[0],
+                "usable_bytes": disks.get(broker, (None, None))[1],
+                "offline": False,
+                "cordoned": broker in self.cordoned,
+                "error": None,
+            }
+            for broker in self.racks
+            if broker not in self.dead
+        ]
+
+    def _topics(self) -> list[dict[str, Any]]:
+        names = sorted({partition.topic for partition in self.replicas})
+        return [
+            {"topic": name, "internal": name in self.internal, "visible": True} for name in names
+        ]
+
+    def _replicas(self) -> list[dict[str, Any]]:
+        rows = []
+        for partition, brokers in self.replicas.items():
+            leader = next((b for b in brokers if b not in self.dead), None)
+            for position, broker in enumerate(brokers):
+                rows.append(
+                    {
+                        "topic": partition.topic,
+                        "partition": partition.partition,
+                        "broker": broker,
+                        "position": position,
+                        "is_leader": broker == leader,
+                        "in_isr": broker not in self.dead,
+                        "adding": (partition, broker) in self.adding,
+                        "removing": (partition, broker) in self.removing,
+                        "log_dir": None if broker in self.dead else f"/data/{broker}",
+                        "size_bytes": None if broker in self.dead else self.sizes[partition],
+                        "log_end_offset": None,
+                    }
+                )
+        return rows
+
+
+def cluster(
+    racks: Sequence[str] | Mapping[int, str],
+    rows: Sequence[Sequence[int]],
+    sizes: Sequence[int] | int = 100,
+    topic: str = "t",
+    **options: Any,
+) -> Cluster:
+    """A cluster of one topic: racks of brokers 0, 1, …, and a row of replicas per partition."""
+    if not isinstance(racks, Mapping):
+        racks = dict(enumerate(racks))
+    if isinstance(sizes, int):
+        sizes = [sizes] * len(rows)
+    partitions = [TopicPartition(topic, number) for number in range(len(rows))]
+    return Cluster(
+        racks=racks,
+        replicas=dict(zip(partitions, rows, strict=True)),
+        sizes=dict(zip(partitions, sizes, strict=True)),
+        **options,
+    )
