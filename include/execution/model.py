@@ -72,6 +72,9 @@ class Policy:
     :param poll_interval_s: time between two polls of the progress trigger.
     :param stall_alert_s: nothing moved for this long: alert.
     :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail.
+    :param throttle_efficiency: part of a nominal throttle that brokers deliver.
+    :param metadata_grace_s: for this long after a move was sent, a broker's metadata may still
+        show the partition as it was before; until then nothing is concluded from that.
     """
 
     rate_bytes_per_s: int
@@ -84,6 +87,8 @@ class Policy:
     on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
     additional: bool = False
     allow_replication_factor_change: bool = False
+    throttle_efficiency: float = 0.85
+    metadata_grace_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,9 @@ class Observation:
     :param ongoing: every reassignment in flight on the cluster, ours or not.
     :param live_brokers: brokers in a fresh metadata answer.
     :param sizes: bytes on disk per replica, where its broker answered.
+    :param future_sizes: bytes of the copy that a log-dir move is filling, per replica.
+    :param log_dirs: log dir per replica.
+    :param future_log_dirs: log dir that a log-dir move is filling, per replica.
     :param log_end_offsets: per replica, from its own broker; a BrokerError where it refused.
     :param missing: brokers that did not answer, and why.
     """
@@ -107,6 +115,7 @@ class Observation:
     sizes: Mapping[ReplicaId, int] = field(default_factory=dict)
     future_sizes: Mapping[ReplicaId, int] = field(default_factory=dict)
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
+    future_log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
     log_end_offsets: Mapping[ReplicaId, int | BrokerError] = field(default_factory=dict)
     missing: Mapping[BrokerId, BrokerError] = field(default_factory=dict)
 
@@ -116,6 +125,9 @@ class LedgerView:
     """What the ledger knows of a plan, as plain data.
 
     :param last_progress_at: when bytes or messages last moved, by the samples.
+    :param sent: admitted moves that the controller has accepted, and when.
+    :param rate_bytes_per_s: throttle set now; None before the set-up.
+    :param requested_rate_bytes_per_s: throttle an operator asked for in mid-run.
     """
 
     state: PlanState
@@ -123,6 +135,62 @@ class LedgerView:
     last_progress_at: datetime | None = None
     cancel_requested: bool = False
     pause_requested: bool = False
+    sent: Mapping[TopicPartition, datetime] = field(default_factory=dict)
+    rate_bytes_per_s: int | None = None
+    requested_rate_bytes_per_s: int | None = None
+
+
+class ReplicaStanding(enum.StrEnum):
+    """How a replica stands (KIP-179's Status column)."""
+
+    IN_SYNC = "in_sync"
+    BEHIND = "behind"
+    UNKNOWN_TOPIC = "unknown_topic"
+    UNKNOWN_PARTITION = "unknown_partition"
+    UNKNOWN_BROKER = "unknown_broker"
+    NOT_HOSTED = "not_hosted"  # the broker does not host this partition (yet)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """KIP-179's ReplicaStatus of one replica, with bytes. None where nobody could say.
+
+    :param status_at: when this was seen.
+    :param last_in_isr_at: when the replica was last seen in the ISR; None = not yet.
+    :param messages_behind: leader's log end offset less this replica's own.
+    :param max_messages_behind: the largest ``messages_behind`` seen since the move began.
+    :param bytes_behind: leader's size less this replica's (log-dir move: the current log's
+        size less the future one's).
+    """
+
+    replica: ReplicaId
+    standing: ReplicaStanding
+    status_at: datetime
+    last_in_isr_at: datetime | None = None
+    messages_behind: int | None = None
+    max_messages_behind: int | None = None
+    bytes_behind: int | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressSample:
+    """How far a plan is at one moment.
+
+    :param messages_behind: over all replicas in flight that could be asked.
+    :param rate_bytes_per_s: measured over the last samples; None before there are two.
+    :param eta_s: remaining bytes at that rate; None while nothing is known to move.
+    """
+
+    sampled_at: datetime
+    bytes_done: int
+    bytes_total: int
+    moves_done: int
+    moves_total: int
+    in_flight: int
+    messages_behind: int = 0
+    rate_bytes_per_s: float | None = None
+    eta_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +211,21 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Cancel these moves, which are ours and in flight."""
+    """Cancel these moves, which are ours and in flight.
+
+    :param then: what becomes of them: PENDING where a later run is to take them up again.
+    """
 
     partitions: tuple[TopicPartition, ...]
     cause: str
+    then: MoveState = MoveState.CANCELLED
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceReplicas:
+    """Have these replicas, which exist, moved into the log dirs that the plan names."""
+
+    log_dirs: tuple[tuple[ReplicaId, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,4 +251,4 @@ class Finish:
     cause: str
 
 
-Action = Admit | Settle | Cancel | SetRate | Hold | Finish
+Action = Admit | Settle | Cancel | PlaceReplicas | SetRate | Hold | Finish

@@ -1,0 +1,145 @@
+"""The ledger's database: connections that lose no update, and its schema brought up to date.
+
+Two databases are supported: SQLite (a file on a local disk) and PostgreSQL. SQLite in its
+default mode loses updates of read-then-write transactions in several processes without an
+error, so every writing transaction here begins with ``BEGIN IMMEDIATE`` in WAL mode.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from include.errors import RehomeError
+
+BUSY_TIMEOUT_S = 30.0
+MIGRATION_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+class Database:
+    """Transactions on the ledger: one kind that reads, one that writes.
+
+    :param clock: what the ledger writes as the time of a change.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock = utc_now) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """One consistent view of the ledger."""
+        with self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """All or nothing, and no other writer in between (SQLite)."""
+        writer = self._engine.execution_options(rehome_writes=True)
+        with writer.begin() as connection:
+            yield connection
+
+
+def open_engine(url: str) -> Engine:
+    """An engine on the ledger at ``url``, with the newest schema in place.
+
+    Several processes may do this at once. The parent directory of an SQLite file is created.
+
+    :raises RehomeError: the database cannot be opened, or a newer Rehome wrote it.
+    """
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            engine = _sqlite_engine(url, parsed.database)
+        else:
+            engine = create_engine(url)
+        _migrate(engine)
+    except (SQLAlchemyError, OSError) as error:
+        raise RehomeError(
+            f"The ledger cannot be opened: {error}",
+            next_step="Check the connection rehome_ledger, or the setting ledger_url.",
+        ) from error
+    return engine
+
+
+def _sqlite_engine(url: str, path: str | None) -> Engine:
+    if not path or path == ":memory:":
+        raise RehomeError(
+            "The ledger must outlive its process, so it cannot be an SQLite database in memory",
+            next_step="Give ledger_url as sqlite:////path/to/ledger.db.",
+        )
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    # No pool: Airflow forks, and a connection must never be shared across a fork.
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_TIMEOUT_S})
+    event.listen(engine, "connect", _leave_transactions_to_us)
+    event.listen(engine, "begin", _begin)
+    _switch_to_wal(path)
+    return engine
+
+
+def _leave_transactions_to_us(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("rehome_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _switch_to_wal(path: str) -> None:
+    """Lasting, and needed once; SQLite does not wait for other processes here, so we do."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                return
+            finally:
+                connection.close()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise OperationalError("PRAGMA journal_mode=WAL", {}, error) from error
+            time.sleep(0.02)
+
+
+def _migrate(engine: Engine) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    scripts = ScriptDirectory.from_config(config)
+    known = {script.revision for script in scripts.walk_revisions()}
+    with engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+    if current is not None and current not in known:
+        raise RehomeError(
+            f"The ledger has the schema {current}, which a newer version of Rehome wrote",
+            next_step="Use that version, or point ledger_url at another ledger.",
+        )
+    if current == scripts.get_current_head():
+        return
+    with engine.execution_options(rehome_writes=True).begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")

@@ -1,0 +1,76 @@
+"""The ledger's diary: append-only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from include.ledger.database import Database
+from include.ledger.models import EVENTS
+from include.ledger.records import Event
+
+REHOME = "rehome"
+"""The actor of what Rehome does by itself."""
+
+
+def write_event(
+    connection: Connection,
+    at: datetime,
+    kind: str,
+    detail: str,
+    *,
+    actor: str = REHOME,
+    plan_id: str | None = None,
+    cluster_id: str | None = None,
+) -> None:
+    """Append to the diary inside a transaction that changes something else too."""
+    connection.execute(
+        EVENTS.insert().values(
+            at=at, actor=actor, kind=kind, detail=detail, plan_id=plan_id, cluster_id=cluster_id
+        )
+    )
+
+
+class EventStore(Database):
+    """Who did what, when."""
+
+    def add_event(
+        self,
+        kind: str,
+        detail: str,
+        *,
+        actor: str = REHOME,
+        plan_id: str | None = None,
+        cluster_id: str | None = None,
+    ) -> None:
+        """Append to the diary."""
+        with self._writing() as connection:
+            write_event(
+                connection,
+                self._clock(),
+                kind,
+                detail,
+                actor=actor,
+                plan_id=plan_id,
+                cluster_id=cluster_id,
+            )
+
+    def events(self, plan_id: str | None = None) -> list[Event]:
+        """Oldest first; of one plan, or all."""
+        query = select(EVENTS).order_by(EVENTS.c.event_id)
+        if plan_id is not None:
+            query = query.where(EVENTS.c.plan_id == plan_id)
+        with self._reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [
+            Event(
+                row["at"],
+                row["actor"],
+                row["kind"],
+                row["detail"],
+                row["plan_id"],
+                row["cluster_id"],
+            )
+            for row in rows
+        ]

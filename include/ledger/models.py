@@ -1,0 +1,173 @@
+"""Tables of the ledger. Times are UTC; sizes in bytes; lists of brokers and dirs are JSON.
+
+The migrations in ``include/ledger/migrations`` build them; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Aware UTC times, also where the database keeps none of the zone (SQLite)."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """To naive UTC."""
+        return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
+        """From naive UTC."""
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+METADATA = MetaData()
+_Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts INTEGER keys only
+
+PLANS = Table(
+    "plans",
+    METADATA,
+    Column("plan_id", String(200), primary_key=True),
+    Column("cluster_id", String(200), nullable=False, index=True),
+    # The cluster's id while the plan is active, else NULL: at most one active plan per cluster.
+    Column("active_cluster_id", String(200), unique=True),
+    Column("state", String(20), nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("action", String(40), nullable=False),
+    Column("plan_hash", String(64), nullable=False),
+    Column("request", JSON, nullable=False),
+    Column("plan_dir", Text, nullable=False),
+    Column("run_id", String(250), nullable=False),
+    Column("actor", String(250), nullable=False),
+    Column("approved_by", String(250)),
+    Column("bytes_total", BigInteger, nullable=False),
+    Column("rate_bytes_per_s", BigInteger),
+    Column("requested_rate_bytes_per_s", BigInteger),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("pause_requested", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("approved_at", UtcDateTime),
+    Column("started_at", UtcDateTime),
+    Column("last_progress_at", UtcDateTime),
+    Column("ended_at", UtcDateTime),
+)
+
+MOVES = Table(
+    "moves",
+    METADATA,
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), primary_key=True),
+    Column("topic", String(249), primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("state", String(20), nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("bytes_to_move", BigInteger, nullable=False),
+    Column("changed_at", UtcDateTime, nullable=False),
+)
+
+REASSIGNMENTS = Table(
+    "reassignments",
+    METADATA,
+    Column("reassignment_id", String(32), primary_key=True),
+    Column("plan_id", String(200), nullable=False),
+    Column("topic", String(249), nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("sent_at", UtcDateTime),  # the controller accepted it
+    Column("first_leader", Integer),
+    Column("replicas_before", JSON, nullable=False),
+    Column("replicas_target", JSON, nullable=False),
+    Column("rate_bytes_per_s", BigInteger),
+    Column("ended_at", UtcDateTime),
+    Column("outcome", String(20)),
+    Column("detail", Text, nullable=False),
+    ForeignKeyConstraint(
+        ["plan_id", "topic", "partition"], ["moves.plan_id", "moves.topic", "moves.partition"]
+    ),
+    Index("ix_reassignments_partition", "plan_id", "topic", "partition"),
+)
+
+THROTTLE_ENTRIES = Table(
+    "throttle_entries",
+    METADATA,
+    Column("entry_id", _Serial, primary_key=True, autoincrement=True),
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False),
+    Column("cluster_id", String(200), nullable=False, index=True),
+    Column("resource_type", String(20), nullable=False),
+    Column("resource_name", String(249), nullable=False),
+    Column("key", String(100), nullable=False),
+    Column("ours", JSON, nullable=False),  # list items added, or every value set
+    Column("prior_value", Text),  # NULL: the key was not set
+    Column("prior_source", String(60), nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("changed_at", UtcDateTime, nullable=False),
+    UniqueConstraint("plan_id", "resource_type", "resource_name", "key"),
+)
+
+PROGRESS_SAMPLES = Table(
+    "progress_samples",
+    METADATA,
+    Column("sample_id", _Serial, primary_key=True, autoincrement=True),
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False),
+    Column("sampled_at", UtcDateTime, nullable=False),
+    Column("bytes_done", BigInteger, nullable=False),
+    Column("bytes_total", BigInteger, nullable=False),
+    Column("moves_done", Integer, nullable=False),
+    Column("moves_total", Integer, nullable=False),
+    Column("in_flight", Integer, nullable=False),
+    Column("messages_behind", BigInteger, nullable=False),
+    Column("rate_bytes_per_s", Float),
+    Column("eta_s", Float),
+    Index("ix_progress_samples_plan", "plan_id", "sampled_at"),
+)
+
+REPLICA_STATUSES = Table(
+    "replica_statuses",
+    METADATA,
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), primary_key=True),
+    Column("topic", String(249), primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("broker", Integer, primary_key=True),
+    Column("standing", String(20), nullable=False),
+    Column("status_at", UtcDateTime, nullable=False),
+    Column("last_in_isr_at", UtcDateTime),
+    Column("messages_behind", BigInteger),
+    Column("max_messages_behind", BigInteger),
+    Column("bytes_behind", BigInteger),
+    Column("size_bytes", BigInteger),
+)
+
+EVENTS = Table(
+    "events",
+    METADATA,
+    Column("event_id", _Serial, primary_key=True, autoincrement=True),
+    Column("plan_id", String(200), index=True),
+    Column("cluster_id", String(200)),
+    Column("at", UtcDateTime, nullable=False),
+    Column("actor", String(250), nullable=False),
+    Column("kind", String(60), nullable=False),
+    Column("detail", Text, nullable=False),
+)

@@ -1,0 +1,317 @@
+"""Plans in the ledger: their states, who may go where, and one active plan per cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from include.errors import PlanConflictError
+from include.execution.model import MoveState, PlanState
+from include.ledger.database import Database
+from include.ledger.events import write_event
+from include.ledger.models import MOVES, PLANS
+from include.ledger.records import PlanRecord
+from include.planning.plan import Plan
+
+MAY_BECOME = {
+    PlanState.PLANNED: {PlanState.APPROVED, PlanState.CANCELLED, PlanState.FAILED},
+    PlanState.APPROVED: {PlanState.RUNNING, PlanState.CANCELLED, PlanState.FAILED},
+    PlanState.RUNNING: {
+        PlanState.PAUSED,
+        PlanState.DONE,
+        PlanState.CANCELLED,
+        PlanState.ROLLED_BACK,
+        PlanState.FAILED,
+    },
+    PlanState.PAUSED: {
+        PlanState.RUNNING,
+        PlanState.CANCELLED,
+        PlanState.ROLLED_BACK,
+        PlanState.FAILED,
+    },
+    PlanState.DONE: {PlanState.ROLLED_BACK},
+    PlanState.CANCELLED: {PlanState.ROLLED_BACK},
+    PlanState.FAILED: {PlanState.ROLLED_BACK},
+    PlanState.ROLLED_BACK: set[PlanState](),
+}
+"""The plan's state machine."""
+
+
+class PlanStore(Database):
+    """Plans: created, approved, claimed, ended."""
+
+    def create_plan(
+        self,
+        plan: Plan,
+        request_json: Mapping[str, Any],
+        plan_dir: str,
+        run_id: str,
+        actor: str,
+    ) -> None:
+        """Record a plan and its moves, as planned.
+
+        A retry changes nothing; a plan of the same id that came out differently replaces the
+        one recorded, as long as nobody has approved that.
+
+        :raises PlanConflictError: another plan of this id has been approved already.
+        """
+        with self._writing() as connection:
+            known = _select_plan(connection, plan.plan_id)
+            if known is not None:
+                if known["plan_hash"] == plan.plan_hash:
+                    return
+                if known["state"] != PlanState.PLANNED:
+                    raise PlanConflictError(
+                        f"Plan {plan.plan_id} is {known['state']} with other moves than these",
+                        next_step="Trigger a new run: it gets a plan id of its own.",
+                    )
+                connection.execute(delete(MOVES).where(MOVES.c.plan_id == plan.plan_id))
+                connection.execute(delete(PLANS).where(PLANS.c.plan_id == plan.plan_id))
+            self._insert_plan(connection, plan, request_json, plan_dir, run_id, actor)
+
+    def _insert_plan(
+        self,
+        connection: Connection,
+        plan: Plan,
+        request_json: Mapping[str, Any],
+        plan_dir: str,
+        run_id: str,
+        actor: str,
+    ) -> None:
+        now = self._clock()
+        connection.execute(
+            insert(PLANS).values(
+                plan_id=plan.plan_id,
+                cluster_id=plan.cluster_id,
+                state=PlanState.PLANNED,
+                cause="planned",
+                action=plan.action,
+                plan_hash=plan.plan_hash,
+                request=dict(request_json),
+                plan_dir=plan_dir,
+                run_id=run_id,
+                actor=actor,
+                bytes_total=sum(move.bytes_to_move for move in plan.moves),
+                cancel_requested=False,
+                pause_requested=False,
+                created_at=now,
+            )
+        )
+        rows = [
+            {
+                "plan_id": plan.plan_id,
+                "topic": move.partition.topic,
+                "partition": move.partition.partition,
+                "state": MoveState.PENDING,
+                "detail": "",
+                "bytes_to_move": move.bytes_to_move,
+                "changed_at": now,
+            }
+            for move in plan.moves
+        ]
+        if rows:
+            connection.execute(insert(MOVES), rows)
+        write_event(
+            connection,
+            now,
+            "planned",
+            f"{len(rows)} moves, hash {plan.plan_hash}",
+            actor=actor,
+            plan_id=plan.plan_id,
+            cluster_id=plan.cluster_id,
+        )
+
+    def plan(self, plan_id: str) -> PlanRecord:
+        """The plan of this id.
+
+        :raises PlanConflictError: there is none.
+        """
+        with self._reading() as connection:
+            row = _select_plan(connection, plan_id)
+        if row is None:
+            raise _unknown(plan_id)
+        return _record(row)
+
+    def plans(self, cluster_id: str | None = None) -> list[PlanRecord]:
+        """Every plan (of one cluster), newest first."""
+        query = select(PLANS).order_by(PLANS.c.created_at.desc(), PLANS.c.plan_id)
+        if cluster_id is not None:
+            query = query.where(PLANS.c.cluster_id == cluster_id)
+        with self._reading() as connection:
+            return [_record(row) for row in connection.execute(query).mappings()]
+
+    def active_plan(self, cluster_id: str) -> PlanRecord | None:
+        """The plan that holds the cluster (running or paused), or None."""
+        query = select(PLANS).where(PLANS.c.active_cluster_id == cluster_id)
+        with self._reading() as connection:
+            row = connection.execute(query).mappings().one_or_none()
+        return None if row is None else _record(row)
+
+    def approve(self, plan_id: str, plan_hash: str, actor: str) -> None:
+        """Approve exactly this plan: an approval is bound to the hash that the approver saw.
+
+        :raises PlanConflictError: the plan is another one by now, or has ended.
+        """
+        record = self.plan(plan_id)
+        if record.plan_hash != plan_hash:
+            raise PlanConflictError(
+                f"The approval is for plan {plan_id} with the hash {plan_hash}, "
+                f"but its hash is {record.plan_hash}",
+                next_step="Read the report of the plan as it is now, and approve that.",
+            )
+        if record.state in (PlanState.PLANNED, PlanState.APPROVED):
+            self.transition(plan_id, PlanState.APPROVED, "approved", actor)
+        elif not record.state.active:
+            raise PlanConflictError(
+                f"Plan {plan_id} cannot be approved: it is {record.state}",
+                next_step="Trigger a new run.",
+            )
+
+    def claim(self, plan_id: str, actor: str = "rehome") -> None:
+        """Take the cluster for this plan: approved or paused → running. A retry changes nothing.
+
+        :raises PlanConflictError: another plan is active on the cluster (it is named), or this
+            one is not approved, or has ended.
+        """
+        self.transition(plan_id, PlanState.RUNNING, "claimed its cluster", actor)
+
+    def transition(self, plan_id: str, to: PlanState, cause: str, actor: str = "rehome") -> bool:
+        """Bring the plan into a state; False when it was there already.
+
+        :raises PlanConflictError: the state machine does not allow it, or another plan is
+            active on the cluster.
+        """
+        try:
+            with self._writing() as connection:
+                row = _select_plan(connection, plan_id)
+                if row is None:
+                    raise _unknown(plan_id)
+                state = PlanState(row["state"])
+                if state is to:
+                    return False
+                if to not in MAY_BECOME[state]:
+                    raise PlanConflictError(
+                        f"Plan {plan_id} is {state} ({row['cause']}), so it cannot become {to}",
+                        next_step=_WHAT_NEXT.get(state, "Trigger a new run."),
+                    )
+                self._set_state(connection, row, to, cause, actor)
+                return True
+        except IntegrityError:
+            raise self._conflict(plan_id) from None
+
+    def _set_state(
+        self, connection: Connection, row: RowMapping, to: PlanState, cause: str, actor: str
+    ) -> None:
+        now = self._clock()
+        values: dict[str, Any] = {
+            "state": to,
+            "cause": cause,
+            "active_cluster_id": row["cluster_id"] if to.active else None,
+        }
+        if to is PlanState.APPROVED:
+            values |= {"approved_at": now, "approved_by": actor}
+        if to is PlanState.RUNNING:
+            values |= {"started_at": row["started_at"] or now, "last_progress_at": now}
+            values |= {"pause_requested": False}
+        if to.ended:
+            values["ended_at"] = now
+        changed = connection.execute(
+            update(PLANS)
+            .where(PLANS.c.plan_id == row["plan_id"], PLANS.c.state == row["state"])
+            .values(values)
+        )
+        if changed.rowcount != 1:
+            raise PlanConflictError(
+                f"Plan {row['plan_id']} left the state {row['state']} in this very moment",
+                next_step="Look at its state and try again.",
+            )
+        write_event(
+            connection,
+            now,
+            to,
+            cause,
+            actor=actor,
+            plan_id=row["plan_id"],
+            cluster_id=row["cluster_id"],
+        )
+
+    def _conflict(self, plan_id: str) -> PlanConflictError:
+        cluster_id = self.plan(plan_id).cluster_id
+        other = self.active_plan(cluster_id)
+        name = f"plan {other.plan_id} ({other.state}, run {other.run_id})" if other else "another"
+        return PlanConflictError(
+            f"Plan {plan_id} cannot start: {name} is active on cluster {cluster_id}",
+            next_step="Wait for it, cancel it, or continue it if it is paused.",
+        )
+
+    def request_cancel(self, plan_id: str, actor: str) -> None:
+        """Ask that the plan be cancelled; the next poll does it."""
+        self._request(plan_id, actor, "cancel requested", cancel_requested=True)
+
+    def request_pause(self, plan_id: str, actor: str) -> None:
+        """Ask that the plan pause: nothing more is admitted, what is in flight ends."""
+        self._request(plan_id, actor, "pause requested", pause_requested=True)
+
+    def request_rate(self, plan_id: str, rate_bytes_per_s: int, actor: str) -> None:
+        """Ask for another throttle (KIP-179's change in mid-run); the next poll sets it."""
+        self._request(
+            plan_id,
+            actor,
+            f"throttle of {rate_bytes_per_s} B/s requested",
+            requested_rate_bytes_per_s=rate_bytes_per_s,
+        )
+
+    def set_rate(self, plan_id: str, rate_bytes_per_s: int, cause: str) -> None:
+        """Record the throttle that is being set, and why."""
+        with self._writing() as connection:
+            connection.execute(
+                update(PLANS)
+                .where(PLANS.c.plan_id == plan_id)
+                .values(rate_bytes_per_s=rate_bytes_per_s)
+            )
+            write_event(
+                connection,
+                self._clock(),
+                "throttle",
+                f"{rate_bytes_per_s} B/s: {cause}",
+                plan_id=plan_id,
+            )
+
+    def _request(self, plan_id: str, actor: str, event: str, **values: Any) -> None:
+        with self._writing() as connection:
+            row = _select_plan(connection, plan_id)
+            if row is None:
+                raise _unknown(plan_id)
+            if PlanState(row["state"]).ended:
+                raise PlanConflictError(
+                    f"Plan {plan_id} has ended already: it is {row['state']}",
+                )
+            connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
+            write_event(connection, self._clock(), "request", event, actor=actor, plan_id=plan_id)
+
+
+_WHAT_NEXT = {
+    PlanState.PLANNED: "Approve it first.",
+    PlanState.APPROVED: "Start it first.",
+}
+
+
+def _select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
+    query = select(PLANS).where(PLANS.c.plan_id == plan_id)
+    return connection.execute(query).mappings().one_or_none()
+
+
+def _record(row: RowMapping) -> PlanRecord:
+    values = {item.name: row[item.name] for item in fields(PlanRecord)}
+    return PlanRecord(**(values | {"state": PlanState(row["state"])}))
+
+
+def _unknown(plan_id: str) -> PlanConflictError:
+    return PlanConflictError(
+        f"The ledger knows no plan {plan_id!r}",
+        next_step="Check the plan id, and that this is the ledger the plan was recorded in.",
+    )

@@ -1,0 +1,128 @@
+"""Rows of the ledger as values."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from include.cluster.model import BrokerId, TopicPartition
+from include.cluster.port import ConfigResource
+from include.execution.model import MoveState, PlanState
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """A plan as the ledger knows it. Bytes and aware UTC times.
+
+    :param cause: why the plan is in its state.
+    :param plan_dir: URI of the plan's files.
+    :param run_id: the DAG run that made it.
+    :param last_progress_at: when bytes or messages last moved, or the plan was last started.
+    """
+
+    plan_id: str
+    cluster_id: str
+    state: PlanState
+    cause: str
+    action: str
+    plan_hash: str
+    request: Mapping[str, Any]
+    plan_dir: str
+    run_id: str
+    actor: str
+    approved_by: str | None
+    bytes_total: int
+    rate_bytes_per_s: int | None
+    requested_rate_bytes_per_s: int | None
+    cancel_requested: bool
+    pause_requested: bool
+    created_at: datetime
+    approved_at: datetime | None
+    started_at: datetime | None
+    last_progress_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRecord:
+    """What became of one move of a plan, and why."""
+
+    partition: TopicPartition
+    state: MoveState
+    detail: str
+    bytes_to_move: int
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """One start of a reassignment, with an identity of its own (KIP-240).
+
+    Two successive reassignments of one partition are two of these.
+
+    :param sent_at: when the controller had accepted it; None = not known to have been.
+    :param first_leader: the partition's leader when it started.
+    :param outcome: None while it is in flight.
+    """
+
+    reassignment_id: str
+    partition: TopicPartition
+    started_at: datetime
+    sent_at: datetime | None
+    first_leader: BrokerId | None
+    replicas_before: tuple[BrokerId, ...]
+    replicas_target: tuple[BrokerId, ...]
+    rate_bytes_per_s: int | None
+    ended_at: datetime | None
+    outcome: MoveState | None
+    detail: str
+
+
+class ThrottleState(enum.StrEnum):
+    """States of a throttle entry: journalled → applied → cleared, or owed until it is."""
+
+    JOURNALLED = "journalled"  # about to be set: may stand on the cluster or not
+    APPLIED = "applied"  # read back from the cluster
+    CLEARED = "cleared"  # read back: what stood there before stands there again
+    OWED = "owed"  # could not be cleared yet
+
+    @property
+    def open(self) -> bool:
+        """Whether something of ours may still stand on the cluster."""
+        return self is not ThrottleState.CLEARED
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleEntry:
+    """One configuration key that a plan changes, as it stood before and what was put there.
+
+    :param ours: list items added; for a rate, every value that this plan has set.
+    :param prior_value: byte for byte; None = the key was not set on this resource.
+    :param prior_source: Kafka's ConfigSource of what held before.
+    :param detail: why it is in its state.
+    """
+
+    plan_id: str
+    cluster_id: str
+    resource: ConfigResource
+    key: str
+    ours: tuple[str, ...]
+    prior_value: str | None
+    prior_source: str
+    state: ThrottleState = ThrottleState.JOURNALLED
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Who did what, when. Never changed, never deleted."""
+
+    at: datetime
+    actor: str
+    kind: str
+    detail: str
+    plan_id: str | None = None
+    cluster_id: str | None = None

@@ -1,0 +1,119 @@
+"""Progress in the ledger: how each replica stands, and how far the plan was at each poll."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, fields
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from include.cluster.model import ReplicaId
+from include.execution.model import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.ledger.database import Database
+from include.ledger.models import PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
+
+_SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))
+
+
+class SampleStore(Database):
+    """The plan's samples over time, and the newest KIP-179 status of each replica."""
+
+    def add_samples(
+        self, plan_id: str, statuses: Collection[ReplicaStatus], sample: ProgressSample
+    ) -> None:
+        """Record one poll. A sample that is not newer than the last one is dropped.
+
+        Where bytes or moves differ from the last sample, or fewer messages are missing, the
+        plan has progressed. More messages missing is no progress: producers see to that alone.
+        """
+        with self._writing() as connection:
+            last = _last(connection, plan_id)
+            if last is not None and sample.sampled_at <= last.sampled_at:
+                return
+            connection.execute(insert(PROGRESS_SAMPLES).values(plan_id=plan_id, **asdict(sample)))
+            for status in statuses:
+                _put(connection, plan_id, status)
+            if last is not None and _progressed(last, sample):
+                connection.execute(
+                    update(PLANS)
+                    .where(PLANS.c.plan_id == plan_id)
+                    .values(last_progress_at=sample.sampled_at)
+                )
+
+    def samples(self, plan_id: str, newest: int | None = None) -> list[ProgressSample]:
+        """The plan's samples, oldest first; or only the newest so many of them."""
+        query = select(PROGRESS_SAMPLES).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
+        query = query.order_by(PROGRESS_SAMPLES.c.sample_id.desc())
+        if newest is not None:
+            query = query.limit(newest)
+        with self._reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [_sample(row) for row in reversed(rows)]
+
+    def latest(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
+        """The newest status of every replica that has been looked at."""
+        query = select(REPLICA_STATUSES).where(REPLICA_STATUSES.c.plan_id == plan_id)
+        query = query.order_by(
+            REPLICA_STATUSES.c.topic, REPLICA_STATUSES.c.partition, REPLICA_STATUSES.c.broker
+        )
+        with self._reading() as connection:
+            statuses = [_status(row) for row in connection.execute(query).mappings()]
+        return {status.replica: status for status in statuses}
+
+
+def _progressed(last: ProgressSample, now: ProgressSample) -> bool:
+    moved = (last.bytes_done, last.moves_done) != (now.bytes_done, now.moves_done)
+    return moved or now.messages_behind < last.messages_behind
+
+
+def _last(connection: Connection, plan_id: str) -> ProgressSample | None:
+    query = select(PROGRESS_SAMPLES).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
+    query = query.order_by(PROGRESS_SAMPLES.c.sample_id.desc()).limit(1)
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else _sample(row)
+
+
+def _put(connection: Connection, plan_id: str, status: ReplicaStatus) -> None:
+    values = {
+        "standing": status.standing,
+        "status_at": status.status_at,
+        "last_in_isr_at": status.last_in_isr_at,
+        "messages_behind": status.messages_behind,
+        "max_messages_behind": status.max_messages_behind,
+        "bytes_behind": status.bytes_behind,
+        "size_bytes": status.size_bytes,
+    }
+    topic, partition, broker = status.replica
+    changed = connection.execute(
+        update(REPLICA_STATUSES)
+        .where(
+            REPLICA_STATUSES.c.plan_id == plan_id,
+            REPLICA_STATUSES.c.topic == topic,
+            REPLICA_STATUSES.c.partition == partition,
+            REPLICA_STATUSES.c.broker == broker,
+        )
+        .values(values)
+    )
+    if changed.rowcount == 0:
+        connection.execute(
+            insert(REPLICA_STATUSES).values(
+                plan_id=plan_id, topic=topic, partition=partition, broker=broker, **values
+            )
+        )
+
+
+def _sample(row: RowMapping) -> ProgressSample:
+    return ProgressSample(**{name: row[name] for name in _SAMPLE_FIELDS})
+
+
+def _status(row: RowMapping) -> ReplicaStatus:
+    return ReplicaStatus(
+        replica=ReplicaId(row["topic"], row["partition"], row["broker"]),
+        standing=ReplicaStanding(row["standing"]),
+        status_at=row["status_at"],
+        last_in_isr_at=row["last_in_isr_at"],
+        messages_behind=row["messages_behind"],
+        max_messages_behind=row["max_messages_behind"],
+        bytes_behind=row["bytes_behind"],
+        size_bytes=row["size_bytes"],
+    )

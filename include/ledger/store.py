@@ -1,0 +1,45 @@
+"""The ledger: what happened, in a database, written before the cluster is told.
+
+Everything that must survive a killed task, worker or scheduler is in here. Each method is one
+transaction and may be repeated: a retry that finds its work done changes nothing.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from include.ledger.database import Clock, open_engine, utc_now
+from include.ledger.events import EventStore
+from include.ledger.moves import MoveStore
+from include.ledger.plans import PlanStore
+from include.ledger.samples import SampleStore
+from include.ledger.throttles import ThrottleStore
+
+
+class Ledger(PlanStore, MoveStore, ThrottleStore, SampleStore, EventStore):
+    """Every read and write of the journal. Processes may share a ledger; threads may too."""
+
+    @classmethod
+    def open(cls, url: str, *, clock: Clock = utc_now) -> Self:
+        """The ledger at an SQLAlchemy URL (SQLite file or PostgreSQL), migrated.
+
+        :param clock: what it writes as the time of a change.
+        :raises RehomeError: the database cannot be opened, or a newer Rehome wrote it.
+        """
+        return cls(open_engine(url), clock)
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

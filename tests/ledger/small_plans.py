@@ -1,0 +1,33 @@
+"""Small plans for tests of the ledger."""
+
+from __future__ import annotations
+
+from include.cluster.model import TopicPartition
+from include.planning.plan import Move, MoveReason, Plan, PlanSummary, plan_hash
+
+
+def move(topic: str, partition: int, current: tuple[int, ...], target: tuple[int, ...]) -> Move:
+    return Move(TopicPartition(topic, partition), current, target, 100, MoveReason.REQUESTED)
+
+
+def make_plan(plan_id: str, *moves: Move, cluster_id: str = "c1") -> Plan:
+    chosen = moves or (move("t", 0, (1, 2), (3, 2)), move("t", 1, (2, 1), (2, 3)))
+    digest = plan_hash(cluster_id, chosen)
+    summary = PlanSummary(
+        plan_id=plan_id,
+        plan_hash=digest,
+        cluster_id=cluster_id,
+        action="reassign",
+        snapshot="",
+        partitions=len(chosen),
+        replica_moves=sum(len(item.adding) for item in chosen),
+        leader_changes=0,
+        bytes_to_move=sum(item.bytes_to_move for item in chosen),
+        lower_bound_bytes=0,
+        rate_bytes_per_s=None,
+        predicted_s=None,
+        rack_violations_before=0,
+        rack_violations_after=0,
+        brokers=(),
+    )
+    return Plan(plan_id, cluster_id, "reassign", tuple(chosen), summary)

@@ -1,0 +1,79 @@
+"""Several processes on one ledger, and its schema."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine
+
+from include.errors import RehomeError
+from include.ledger.database import open_engine
+from include.ledger.models import METADATA
+from include.ledger.store import Ledger
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def _open_and_count(url: str, times: int) -> None:
+    with Ledger.open(url) as ledger:
+        for number in range(times):
+            ledger.add_event("count", str(number))
+
+
+def test_processes_that_open_a_new_ledger_at_once_all_succeed_and_lose_nothing(
+    ledger_url: str,
+) -> None:
+    workers = [SPAWN.Process(target=_open_and_count, args=(ledger_url, 10)) for _ in range(5)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0] * 5
+    with Ledger.open(ledger_url) as ledger:
+        assert len(ledger.events()) == 50
+
+
+def test_the_migrations_build_exactly_the_tables_of_the_models(ledger_url: str) -> None:
+    engine = open_engine(ledger_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, METADATA) == []
+    engine.dispose()
+
+
+def test_a_ledger_of_a_newer_rehome_is_refused(ledger_url: str) -> None:
+    Ledger.open(ledger_url).close()
+    connection = sqlite3.connect(ledger_url.removeprefix("sqlite:///"))
+    with connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(RehomeError, match="newer version of Rehome"):
+        Ledger.open(ledger_url)
+
+
+def test_a_ledger_in_memory_is_refused() -> None:
+    with pytest.raises(RehomeError, match="outlive its process"):
+        Ledger.open("sqlite://")
+
+
+def test_a_ledger_that_cannot_be_opened_is_a_clear_error() -> None:
+    with pytest.raises(RehomeError, match="cannot be opened"):
+        Ledger.open("sqlite:////proc/nowhere/ledger.db")
+
+
+def test_a_writer_holds_off_other_writers_from_its_first_statement(ledger_url: str) -> None:
+    """A deferred transaction would read here, and lose the other's update."""
+    engine = open_engine(ledger_url)
+    other = create_engine(ledger_url, connect_args={"timeout": 0})
+    with (
+        engine.execution_options(rehome_writes=True).begin(),
+        other.connect() as connection,
+        pytest.raises(Exception, match="locked"),
+    ):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    other.dispose()
+    engine.dispose()
