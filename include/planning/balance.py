@@ -28,6 +28,9 @@ BATCH = 256
 CHECKED = 16_384
 """Candidates of one scan that are checked before it gives up, best first."""
 
+SWAPS_PER_BROKER = 256
+"""Of these, the least that each partner of a swap puts forward."""
+
 SWAPPED = 256
 """Replicas of a broker, evenly spaced by size, that are tried in swaps."""
 
@@ -266,6 +269,7 @@ class Balancer:
         if broker not in self._takers:
             return False
         mine = self._sample(broker)
+        limit = max(SWAPS_PER_BROKER, CHECKED // max(1, len(self._takers) - 1))
         found: list[tuple[Floats, Ints, Ints]] = []
         for other in self._takers[self._takers != broker].tolist():
             theirs = self._sample(other)
@@ -274,7 +278,7 @@ class Balancer:
             gain = self._gain(np.array(broker), np.array(other), size - back)
             cost = self._cost(mine)[:, None] + self._cost(theirs)[None, :] + 1
             score = (gain / cost).ravel()
-            best = _best(score)[:CHECKED]
+            best = _best(score, limit)
             found.append((score[best], mine[best // len(theirs)], theirs[best % len(theirs)]))
         if not found:
             return False
@@ -368,11 +372,11 @@ class _SlotsByBroker:
         return held
 
 
-def _best(score: Floats) -> Ints:
-    """Indexes of positive scores, best first; ties by index."""
+def _best(score: Floats, limit: int = CHECKED) -> Ints:
+    """Indexes of the highest positive scores, best first; ties by index."""
     positive = np.flatnonzero(score > 0)
-    if len(positive) > CHECKED:
-        cut = np.partition(score[positive], -CHECKED)[-CHECKED]
+    if len(positive) > limit:
+        cut = np.partition(score[positive], -limit)[-limit]
         positive = positive[score[positive] >= cut]
-    best: Ints = positive[np.argsort(-score[positive], kind="stable")]
+    best: Ints = positive[np.argsort(-score[positive], kind="stable")][:limit]
     return best

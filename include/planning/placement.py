@@ -59,11 +59,12 @@ class Placer:
         row = [int(b) for b in self._layout.rows[partition] if b != NONE]
         size = int(self._layout.size[partition])
         keep = [broker for broker in dict.fromkeys(row) if self._tree.hosts[broker]]
-        fits = self._layout.fits(size) | np.isin(np.arange(len(self._layout.load)), row)
+        free = self._layout.fits(size) & self._tree.hosts
+        free[row] = False
         try:
-            chosen = self._choose(self._tree, keep, replicas, fits)
+            chosen = self._choose(self._tree, keep, replicas, free)
         except NoPlaceError:
-            chosen = self._choose_where_it_fits(partition, keep, replicas, fits)
+            chosen = self._choose_where_it_fits(partition, keep, replicas, free)
         self._write(partition, row, chosen)
 
     def drop(self, partition: int, replicas: int) -> None:
@@ -81,18 +82,18 @@ class Placer:
         self._write(partition, row, row)
 
     def _choose_where_it_fits(
-        self, partition: int, keep: list[int], replicas: int, fits: Mask
+        self, partition: int, keep: list[int], replicas: int, free: Mask
     ) -> list[int]:
         """The same among the brokers with room only: then the spread may be less even."""
-        tree = RackTree(
-            self._tree.paths, self._tree.hosts & fits, self._tree.max_replicas, self._tree.order
-        )
-        if int(tree.hosts.sum()) >= replicas:
-            return self._choose(tree, keep, replicas, fits)
+        hosts = free.copy()
+        hosts[keep] = True
+        tree = RackTree(self._tree.paths, hosts, self._tree.max_replicas, self._tree.order)
+        if int(hosts.sum()) >= replicas:
+            return self._choose(tree, keep, replicas, free)
         name: TopicPartition = self._layout.arrays.partition(partition)
         problem = (
             f"{name} ({int(self._layout.size[partition])} bytes) needs {replicas} brokers, but "
-            f"only {int(tree.hosts.sum())} of the allowed ones have the disk space and take "
+            f"only {int(hosts.sum())} of the allowed ones have the disk space and take "
             "new replicas."
         )
         raise InvalidRequestError([problem])
@@ -128,9 +129,9 @@ class Placer:
         relative: Floats = self._weight[brokers] / self._capacity[brokers]
         return relative
 
-    def _choose(self, tree: RackTree, keep: list[int], replicas: int, fits: Mask) -> list[int]:
+    def _choose(self, tree: RackTree, keep: list[int], replicas: int, free: Mask) -> list[int]:
         chosen: list[int] = []
-        self._descend(tree, 0, 0, keep, replicas, fits, chosen)
+        self._descend(tree, 0, 0, keep, replicas, free, chosen)
         return chosen
 
     def _descend(
@@ -140,18 +141,19 @@ class Placer:
         node: int,
         keep: list[int],
         replicas: int,
-        fits: Mask,
+        free: Mask,
         chosen: list[int],
     ) -> None:
         """Append to ``chosen`` the brokers of this branch that hold the partition."""
-        if not replicas:
+        if replicas == 1 and keep:
+            chosen.append(keep[0])
             return
         if level == tree.height - 1:
-            chosen += self._leaves(tree.children[level][node], keep, replicas, fits)
+            chosen += self._leaves(tree.children[level][node], keep, replicas, free)
             return
         by_child = _by_child(tree, level + 1, keep)
         for child, quota in self._quotas(tree, level, node, by_child, replicas):
-            self._descend(tree, level + 1, child, by_child.get(child, []), quota, fits, chosen)
+            self._descend(tree, level + 1, child, by_child.get(child, []), quota, free, chosen)
 
     def _quotas(
         self, tree: RackTree, level: int, node: int, by_child: dict[int, list[int]], replicas: int
@@ -160,7 +162,7 @@ class Placer:
         children, fewest, most, extra = tree.quota(level, node, replicas)
         load = self._branch[level + 1][children] / self._branch_capacity[level + 1][children]
         gains = np.zeros(len(children), np.int64)
-        for place, child in enumerate(children.tolist()):
+        for place, child in enumerate(children.tolist() if by_child else ()):
             if child in by_child:
                 held = by_child[child]
                 gains[place] = keepable(tree, level + 1, child, held, int(most[place])) - (
@@ -169,19 +171,24 @@ class Placer:
         order = np.lexsort((load, -gains, most == fewest))
         quotas = fewest.copy()
         quotas[order[:extra]] = most[order[:extra]]
-        return list(zip(children.tolist(), quotas.tolist(), strict=True))
+        return [
+            (child, quota)
+            for child, quota in zip(children.tolist(), quotas.tolist(), strict=True)
+            if quota
+        ]
 
-    def _leaves(self, brokers: Ints, keep: list[int], replicas: int, fits: Mask) -> list[int]:
+    def _leaves(self, brokers: Ints, keep: list[int], replicas: int, free: Mask) -> list[int]:
         """Brokers right below one node: those that hold a replica first, then the emptiest."""
         kept = keep[:1] + sorted(keep[1:], key=lambda b: self._weight[b] / self._capacity[b])
         kept = kept[:replicas]
         if len(kept) == replicas:
             return kept
-        free = brokers[self._tree.hosts[brokers] & fits[brokers] & ~np.isin(brokers, keep)]
-        if len(free) < replicas - len(kept):
+        roomy = brokers[free[brokers]]
+        if len(roomy) < replicas - len(kept):
             raise NoPlaceError
-        order = np.argsort(self._relative(free), kind="stable")
-        return kept + [int(b) for b in free[order[: replicas - len(kept)]]]
+        order = np.argsort(self._relative(roomy), kind="stable")
+        emptiest: list[int] = roomy[order[: replicas - len(kept)]].tolist()
+        return kept + emptiest
 
 
 def _by_child(tree: RackTree, level: int, keep: list[int]) -> dict[int, list[int]]:

@@ -55,6 +55,7 @@ class RackTree:
             self._link(level)
             self._fill(level)
         self.least, self.most = self._ranges()
+        self._quotas: dict[tuple[int, int, int], tuple[Ints, Ints, Ints, int]] = {}
 
     def _nodes(self) -> list[Ints]:
         depth = max((len(path) for path in self.paths), default=0)
@@ -136,11 +137,16 @@ class RackTree:
         """How a node passes its replicas on: children, fewest each, most each, and how many
         of the children get the most.
         """
+        known = self._quotas.get((level, node, replicas))
+        if known is not None:
+            return known
         children = self.children[level][node]
         base = int(self._level[level + 1][node, replicas])
         room = self.capacity[level + 1][children]
         fewest, most = np.minimum(room, base), np.minimum(room, base + 1)
-        return children, fewest, most, replicas - int(fewest.sum())
+        quota = children, fewest, most, replicas - int(fewest.sum())
+        self._quotas[level, node, replicas] = quota
+        return quota
 
 
 def _same(values: Ints, held: Mask) -> tuple[Mask, Mask]:
