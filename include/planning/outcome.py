@@ -69,16 +69,16 @@ def free_to_move(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, tuple[Infeas
 
 def left_brokers(layout: Layout, partition: int) -> list[int]:
     """Dense indexes of the brokers that give the partition up."""
-    now = layout.rows[partition]
+    now = layout.rows[partition].tolist()
     return [b for b in layout.home[partition].tolist() if b != NONE and b not in now]
 
 
 def new_places(layout: Layout, partition: int) -> str:
     """Where the new copies go, as part of a sentence."""
-    home = layout.home[partition]
-    added = np.array([b for b in layout.rows[partition] if b not in home], np.int64)
-    if not len(added):
+    home = layout.home[partition].tolist()
+    added = [b for b in layout.rows[partition].tolist() if b not in home]
+    if not added:
         return "no copy is made"
-    ids = layout.arrays.broker_ids(added)
+    ids = layout.arrays.brokers.ids[added].tolist()
     role = "takes its place" if len(ids) == 1 else "take their places"
     return f"{brokers_text(ids)}, the least loaded that the racks allow, {role}"

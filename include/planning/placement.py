@@ -114,10 +114,8 @@ class Placer:
             if broker != before[slot]:
                 self._layout.move(partition, slot, broker)
         weight = int(self._layout.size[partition]) + self._overhead
-        for broker in row:
-            self._weigh(broker, -weight)
-        for broker in target:
-            self._weigh(broker, weight)
+        for broker in set(row) ^ set(target):
+            self._weigh(broker, weight if broker in target else -weight)
 
     def _weigh(self, broker: int, weight: int) -> None:
         self._weight[broker] += weight

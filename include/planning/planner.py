@@ -47,12 +47,9 @@ def make_plan(
     :raises InvalidRequestError: when the cluster contradicts the request; lists the problems.
     """
     arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=min_free_disk_fraction)
-    outcome = _plan(snapshot, arrays, request)
-    moves = tuple(_move(outcome, int(p)) for p in _partitions_to_move(outcome))
-    return finish(
+    return plan_of(
         snapshot,
-        outcome,
-        moves,
+        _plan(snapshot, arrays, request),
         plan_id=plan_id,
         action=request.action,
         rate_bytes_per_s=rate_bytes_per_s,
@@ -60,17 +57,18 @@ def make_plan(
     )
 
 
-def finish(
+def plan_of(
     snapshot: Snapshot,
     outcome: Outcome,
-    moves: tuple[Move, ...],
     *,
     plan_id: str,
     action: Action,
     rate_bytes_per_s: int | None,
     throttle_efficiency: float,
 ) -> Plan:
-    """Moves and what the outcome says about them, summed up as a plan."""
+    """An outcome as a plan: its moves with their reasons, and their summary."""
+    changed = sorted({*outcome.layout.changed().tolist(), *outcome.log_dirs})
+    moves = tuple(_move(outcome, p) for p in changed)
     brokers = broker_loads(outcome.layout)
     before, after = (
         int((tree.violations(rows) > 0).sum())
@@ -126,10 +124,6 @@ def _plan(snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentReques
     if request.action is Action.ROLLBACK:
         raise InvalidRequestError(["A rollback is planned from the moves of the stored plan."])
     return PLANNERS[request.action](arrays, request)
-
-
-def _partitions_to_move(outcome: Outcome) -> list[int]:
-    return sorted({*outcome.layout.changed().tolist(), *outcome.log_dirs})
 
 
 def _move(outcome: Outcome, p: int) -> Move:

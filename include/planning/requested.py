@@ -16,24 +16,33 @@ from include.planning.scope import check_movable, raise_if, shortened
 
 
 def lay_out(
-    snapshot: Snapshot, arrays: ClusterArrays, wanted: Mapping[TopicPartition, Assignment]
+    snapshot: Snapshot,
+    arrays: ClusterArrays,
+    wanted: Mapping[TopicPartition, Assignment],
+    *,
+    keep_replication_factor: bool = True,
 ) -> tuple[Layout, dict[int, tuple[str, ...]]]:
     """The cluster as it will be, and per partition (dense index) the log dirs asked for.
 
     Only log dirs that mean a change are kept: of replicas that move, or that lie elsewhere.
 
     :raises InvalidRequestError: unknown or dead brokers, unknown topics, partitions or log
-        dirs, another replication factor, partitions that cannot be moved now.
+        dirs, another replication factor, too little disk, partitions that cannot be moved now.
     """
     index = arrays.partition_index()
-    raise_if(shortened(_problems(snapshot, arrays, index, wanted)))
-    layout = Layout(arrays)
+    problems = _problems(snapshot, arrays, index, wanted)
+    if keep_replication_factor:
+        problems += _replication_factor_problems(arrays, index, wanted)
+    raise_if(shortened(problems))
+    width = max((len(assignment.replicas) for assignment in wanted.values()), default=1)
+    layout = Layout(arrays, width)
     brokers = arrays.brokers.index()
     log_dirs = {}
     for partition, assignment in sorted(wanted.items()):
         p = index[partition]
-        target = np.array([brokers[broker] for broker in assignment.replicas], np.int32)
-        for slot in np.flatnonzero(layout.rows[p, : len(target)] != target):
+        target = np.full(layout.rows.shape[1], NONE, np.int32)
+        target[: len(assignment.replicas)] = [brokers[broker] for broker in assignment.replicas]
+        for slot in np.flatnonzero(layout.rows[p] != target):
             layout.move(p, int(slot), int(target[slot]))
         asked = _asked_log_dirs(arrays, p, assignment)
         if any(path != ANY_LOG_DIR for path in asked):
@@ -78,14 +87,24 @@ def _problems(
             problems.append(f"Unknown topic {partition.topic!r}.")
         elif partition not in index:
             problems.append(f"Unknown partition {partition}.")
-        else:
-            has = int((arrays.rows[index[partition]] != NONE).sum())
-            if has != len(assignment.replicas):
-                problems.append(
-                    f"{partition}: the replication factor would change from {has} to "
-                    f"{len(assignment.replicas)}; use set_replication_factor for that."
-                )
     return list(dict.fromkeys(problems))
+
+
+def _replication_factor_problems(
+    arrays: ClusterArrays,
+    index: Mapping[TopicPartition, int],
+    wanted: Mapping[TopicPartition, Assignment],
+) -> list[str]:
+    problems = []
+    replicas = arrays.replication_factor
+    for partition, assignment in sorted(wanted.items()):
+        has = replicas[index[partition]] if partition in index else None
+        if has is not None and has != len(assignment.replicas):
+            problems.append(
+                f"{partition}: the replication factor would change from {has} to "
+                f"{len(assignment.replicas)}; use set_replication_factor for that."
+            )
+    return problems
 
 
 def _usable_log_dirs(snapshot: Snapshot) -> dict[BrokerId, set[str]]:

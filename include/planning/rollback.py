@@ -1,0 +1,82 @@
+"""The way back: a plan's moves in reverse, as a plan of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from include.cluster.model import TopicPartition
+from include.cluster.snapshot import Snapshot
+from include.planning.arrays import ClusterArrays
+from include.planning.kafka_json import Assignment
+from include.planning.outcome import Outcome
+from include.planning.plan import ANY_LOG_DIR, Infeasible, Move, MoveReason, Plan
+from include.planning.planner import plan_of
+from include.planning.racks import RackTree
+from include.planning.request import Action
+from include.planning.requested import lay_out
+
+
+def rollback_plan(
+    moves: Iterable[Move],
+    snapshot: Snapshot,
+    *,
+    plan_id: str,
+    rate_bytes_per_s: int | None = None,
+    throttle_efficiency: float = 1.0,
+    min_free_disk_fraction: float = 0.0,
+) -> Plan:
+    """Plan the way back from a plan that was carried out, wholly or in part.
+
+    Partitions that are where they started need nothing. Those that are neither where the plan
+    found them nor where it put them were moved by somebody else since: they are left alone and
+    named in the summary's ``infeasible``, and so are partitions that no longer exist.
+
+    :param moves: the moves of the plan to be taken back, as they were planned.
+    :param snapshot: the cluster as it is now.
+    :param plan_id: of the rollback itself.
+    :raises InvalidRequestError: a broker or log dir to go back to is gone or full, or a
+        partition is being reassigned now.
+    """
+    arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=min_free_disk_fraction)
+    wanted, left_alone = _way_back(tuple(moves), arrays)
+    layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=False)
+    tree = RackTree(arrays.brokers.rack_paths, arrays.brokers.live, layout.rows.shape[1])
+    outcome = Outcome(
+        layout=layout,
+        tree_before=tree,
+        tree_after=tree,
+        lower_bound_bytes=int(layout.incoming.sum()),
+        reason=MoveReason.ROLLBACK,
+        why=lambda _: "Taken back to where it was before the plan.",
+        infeasible=left_alone,
+        log_dirs=log_dirs,
+    )
+    return plan_of(
+        snapshot,
+        outcome,
+        plan_id=plan_id,
+        action=Action.ROLLBACK,
+        rate_bytes_per_s=rate_bytes_per_s,
+        throttle_efficiency=throttle_efficiency,
+    )
+
+
+def _way_back(
+    moves: tuple[Move, ...], arrays: ClusterArrays
+) -> tuple[dict[TopicPartition, Assignment], tuple[Infeasible, ...]]:
+    """Where each partition goes back to, and the partitions that are left alone."""
+    index = arrays.partition_index()
+    wanted, left_alone = {}, []
+    for move in moves:
+        p = index.get(move.partition)
+        if p is None:
+            left_alone.append(Infeasible(str(move.partition), "it no longer exists", 1, 0))
+            continue
+        now = arrays.broker_ids(arrays.rows[p])
+        if set(now) in (set(move.current), set(move.target)):
+            log_dirs = move.current_log_dirs or (ANY_LOG_DIR,) * len(move.current)
+            wanted[move.partition] = Assignment(move.current, log_dirs)
+        else:
+            why = f"something else moved it to {list(now)} since the plan"
+            left_alone.append(Infeasible(str(move.partition), why, 1, 0))
+    return wanted, tuple(left_alone)
