@@ -7,9 +7,7 @@ and single brokers can be killed, paused, resumed, shut down and restarted for f
 from __future__ import annotations
 
 import base64
-import shutil
 import signal
-import socket
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
@@ -17,23 +15,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from local.acls import Acls
 from local.guard import Guard
+from local.jvm import ClusterStartError, java_command, run_java, write_properties
+from local.node_config import CONTROLLER_ID, Layout, default_rack, server_properties
+from local.security import ADMIN, Security
 from local.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parent.parent
-JARS = ROOT / ".cache" / "kafka-4.3.1"
-CONTROLLER_ID = 100
+__all__ = ["CONTROLLER_ID", "ClusterStartError", "LocalCluster", "Security", "default_rack"]
+
 START_TIMEOUT_S = 90.0
-_LOG4J = Path(__file__).with_name("log4j2.properties")
-
-
-class ClusterStartError(RuntimeError):
-    """A process of the cluster did not come up; carries the tail of its log."""
-
-
-def default_rack(broker: int) -> str:
-    """Two data centres in turn, a rack of its own for each broker: /dc1/r0, /dc0/r1, …"""
-    return f"/dc{broker % 2}/r{broker // 2}"
 
 
 class LocalCluster:
@@ -45,6 +39,7 @@ class LocalCluster:
     :param log_dirs: log dirs per broker.
     :param broker_config: further broker settings.
     :param heap_mb: maximal heap of each JVM, in MB.
+    :param security: TLS, SASL and ACLs; without it everything is PLAINTEXT.
     """
 
     def __init__(
@@ -56,20 +51,21 @@ class LocalCluster:
         log_dirs: int = 2,
         broker_config: Mapping[str, str] | None = None,
         heap_mb: int = 192,
+        security: Security | None = None,
     ) -> None:
         self.directory = directory
+        self.security = security
         self.broker_ids = tuple(range(1, brokers + 1))
         self.racks = dict(
             zip(self.broker_ids, racks or map(default_rack, self.broker_ids), strict=True)
         )
-        self._log_dirs = log_dirs
+        self._layout = Layout.on_free_ports(directory, self.racks, log_dirs)
         self._broker_config = dict(broker_config or {})
         self._heap_mb = heap_mb
         self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        nodes = (CONTROLLER_ID, *self.broker_ids)
-        self._ports = dict(zip(nodes, _free_ports(len(nodes)), strict=True))
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._guard: Guard | None = None
+        self._acls: Acls | None = None
 
     def __enter__(self) -> LocalCluster:
         self.start()
@@ -96,34 +92,53 @@ class LocalCluster:
     @property
     def controller_address(self) -> str:
         """host:port of the controller's own listener."""
-        return f"127.0.0.1:{self._ports[CONTROLLER_ID]}"
+        return self._layout.address(CONTROLLER_ID)
+
+    @property
+    def certificates(self) -> Path:
+        """Where a cluster with TLS keeps its PEM files; ``ca.pem`` is the one to trust."""
+        return self._layout.certificates
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Process ids of the nodes that run, by node id."""
+        return {node: process.pid for node, process in self._processes.items()}
 
     def address(self, broker: int) -> str:
         """host:port of one broker; it keeps it over restarts."""
-        return f"127.0.0.1:{self._ports[broker]}"
+        return self._layout.address(broker)
 
     def log_dirs(self, broker: int) -> tuple[Path, ...]:
         """The broker's log dirs."""
-        return tuple(self._home(broker) / f"data{n}" for n in range(self._log_dirs))
+        return self._layout.log_dirs(broker)
 
-    def client_settings(self) -> dict[str, str]:
-        """librdkafka settings of a client."""
-        return {"bootstrap.servers": self.bootstrap_servers}
+    def client_settings(self, user: str = ADMIN) -> dict[str, str]:
+        """Librdkafka settings of a client, on a secured cluster one that is ``user``."""
+        settings = {"bootstrap.servers": self.bootstrap_servers}
+        if self.security is None:
+            return settings
+        return settings | self.security.client_settings(self.certificates, user)
+
+    def tool_settings(self, user: str = ADMIN) -> dict[str, str]:
+        """Java client properties, on a secured cluster those of ``user``."""
+        if self.security is None:
+            return {"security.protocol": "PLAINTEXT"}
+        return self.security.tool_settings(self.certificates, user)
 
     def start(self) -> None:
         """Format, start everything and wait until every broker is in the metadata.
 
         :raises ClusterStartError: with the tail of the log of what did not come up.
         """
-        if not JARS.is_dir():
-            raise ClusterStartError("Kafka's jars are missing: run `make setup` first.")
         self._guard = Guard()
         try:
-            for node in self._ports:
+            if self.security is not None:
+                self.security.write_files(self.certificates)
+            for node in self._layout.ports:
                 self._write_config(node)
             with ThreadPoolExecutor() as pool:
-                list(pool.map(self._format, self._ports))
-            for node in self._ports:
+                list(pool.map(self._format, self._layout.ports))
+            for node in self._layout.ports:
                 self._launch(node)
             self.wait_for_brokers(self.broker_ids)
         except BaseException:
@@ -132,6 +147,9 @@ class LocalCluster:
 
     def stop(self) -> None:
         """Kill every process of the cluster. Data stays in ``directory``. Idempotent."""
+        if self._acls is not None:
+            self._acls.close()
+            self._acls = None
         for node in list(self._processes):
             self._signal(node, signal.SIGKILL)
             self._reap(node)
@@ -158,7 +176,10 @@ class LocalCluster:
         self._reap(broker, timeout_s)
 
     def restart(self, broker: int) -> None:
-        """Start the broker again where it was (killing it first if it runs), wait until it is back."""
+        """Start the broker where it was, killing it first if it runs; wait for its return.
+
+        After a kill the controller refuses it until its old session ends (9 s).
+        """
         if broker in self._processes:
             self.kill(broker)
         self._launch(broker)
@@ -171,128 +192,91 @@ class LocalCluster:
     def start_controller(self) -> None:
         """Start the controller again."""
         self._launch(CONTROLLER_ID)
-        wait_until(lambda: self._port_open(CONTROLLER_ID), "the controller's port", 30)
+        wait_until(lambda: self._layout.port_open(CONTROLLER_ID), "the controller's port", 30)
 
     def wait_for_brokers(self, brokers: Sequence[int], timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until a fresh metadata answer lists all of ``brokers``."""
+        """Wait until all of ``brokers`` serve clients, and metadata from one of them says so.
+
+        Elsewhere a broker that was killed stays listed until its session ends. It opens its port
+        only once it has seen its own new registration, fenced at first.
+        """
 
         def all_there() -> bool:
             self._raise_if_ended(brokers)
-            return set(brokers) <= self.live_brokers()
+            return all(map(self._layout.port_open, brokers)) and set(
+                brokers
+            ) <= self._brokers_known_at(self.address(brokers[-1]))
 
         try:
             wait_until(all_there, f"brokers {list(brokers)} in the metadata", timeout_s, 0.2)
         except TimeoutError as error:
-            raise ClusterStartError(f"{error}\n{self._log_tail(brokers[0])}") from None
+            raise ClusterStartError(f"{error}\n{self._layout.log_tail(brokers[0])}") from None
 
     def live_brokers(self) -> set[int]:
         """Broker ids in a fresh metadata answer; empty when no broker answers."""
-        if not any(self._port_open(broker) for broker in self._processes):
+        if not any(self._layout.port_open(broker) for broker in self._processes):
             return set()
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient
+        return self._brokers_known_at(self.bootstrap_servers)
 
-        admin = AdminClient(self.client_settings() | {"log_level": "0"})
-        try:
-            return set(admin.list_topics(timeout=3).brokers)
-        except KafkaException:
-            return set()
+    def allow(
+        self,
+        user: str,
+        operation: str,
+        resource_type: str,
+        name: str = "*",
+        pattern: str = "literal",
+    ) -> None:
+        """Give ``user`` a right, known to every live broker on return.
+
+        :param operation: as Kafka names it, in any case: describe, alter, alter_configs, …
+        :param resource_type: cluster, topic or group; the cluster needs no ``name``.
+        :param pattern: literal or prefixed.
+        """
+        self._administered().allow(user, operation, resource_type, name, pattern)
+
+    def revoke(
+        self,
+        user: str,
+        operation: str,
+        resource_type: str,
+        name: str = "*",
+        pattern: str = "literal",
+    ) -> None:
+        """Take away what :meth:`allow` gave with the same arguments.
+
+        :raises LookupError: when there was no such right.
+        """
+        self._administered().revoke(user, operation, resource_type, name, pattern)
 
     def run_tool(
-        self, main_class: str, *args: str, timeout_s: float = 60.0
+        self, main_class: str, *args: str, timeout_s: float = 60.0, user: str = ADMIN
     ) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own command-line tools against the cluster and return its output."""
-        config = self.directory / "tool.properties"
-        config.write_text(_properties(self.tool_settings()))
-        return subprocess.run(
-            [
-                *self._java(256),
-                main_class,
-                "--bootstrap-server",
-                self.bootstrap_servers,
-                "--command-config",
-                str(config),
-                *args,
-            ],
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
+        config = write_properties(
+            self.directory / f"tool-{user}.properties", self.tool_settings(user)
         )
-
-    def tool_settings(self) -> dict[str, str]:
-        """Java client settings for :meth:`run_tool`."""
-        return {"security.protocol": "PLAINTEXT"}
-
-    def node_settings(self, node: int) -> dict[str, str]:
-        """server.properties of a node; a secured cluster adds its listeners' settings."""
-        home = self._home(node)
-        settings = {
-            "node.id": str(node),
-            "process.roles": "controller" if node == CONTROLLER_ID else "broker",
-            "controller.quorum.voters": f"{CONTROLLER_ID}@{self.controller_address}",
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "metadata.log.dir": str(home / "metadata"),
-            "log.dirs": str(home / "controller-data"),
-            "offsets.topic.replication.factor": str(min(3, len(self.broker_ids))),
-            "offsets.topic.num.partitions": "4",
-            "transaction.state.log.replication.factor": str(min(3, len(self.broker_ids))),
-            "transaction.state.log.min.isr": "1",
-            "transaction.state.log.num.partitions": "4",
-            "group.initial.rebalance.delay.ms": "0",
-            "auto.create.topics.enable": "false",
-            # A leader that moves by itself would make tests of leadership guess.
-            "auto.leader.rebalance.enable": "false",
-            "log.retention.ms": "-1",
-            "num.network.threads": "2",
-            "num.io.threads": "4",
-            "log.cleaner.dedupe.buffer.size": str(4 * 2**20),  # 128 MB by default: the whole heap
-        }
-        address = f"127.0.0.1:{self._ports[node]}"
-        if node == CONTROLLER_ID:
-            return settings | {"listeners": f"CONTROLLER://{address}"}
-        return (
-            settings
-            | {
-                "listeners": f"PLAINTEXT://{address}",
-                "advertised.listeners": f"PLAINTEXT://{address}",
-                "broker.rack": self.racks[node],
-                "log.dirs": ",".join(map(str, self.log_dirs(node))),
-            }
-            | self._broker_config
+        servers = ("--bootstrap-server", self.bootstrap_servers)
+        return run_java(
+            main_class, *servers, "--command-config", str(config), *args, timeout_s=timeout_s
         )
-
-    def format_arguments(self, node: int) -> list[str]:
-        """Further arguments of StorageTool format for a node."""
-        return []
-
-    def _home(self, node: int) -> Path:
-        return self.directory / f"node{node}"
 
     def _write_config(self, node: int) -> None:
-        home = self._home(node)
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "server.properties").write_text(_properties(self.node_settings(node)))
+        settings = server_properties(self._layout, node, self.security)
+        if node != CONTROLLER_ID:
+            settings |= self._broker_config
+        self._layout.home(node).mkdir(parents=True, exist_ok=True)
+        write_properties(self._layout.config_file(node), settings)
 
     def _format(self, node: int) -> None:
-        result = subprocess.run(
-            [
-                *self._java(128),
-                "kafka.tools.StorageTool",
-                "format",
-                "--ignore-formatted",
-                "-t",
-                self._cluster_id,
-                "-c",
-                str(self._home(node) / "server.properties"),
-                *self.format_arguments(node),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+        arguments = ["--ignore-formatted", "-t", self._cluster_id]
+        if node == CONTROLLER_ID and self.security is not None:
+            arguments += self.security.format_arguments()
+        result = run_java(
+            "kafka.tools.StorageTool",
+            "format",
+            "-c",
+            str(self._layout.config_file(node)),
+            *arguments,
         )
         if result.returncode:  # the output may hold SCRAM keys: its last line only
             last = (result.stderr or result.stdout).strip().splitlines()[-1:]
@@ -300,24 +284,22 @@ class LocalCluster:
 
     def _launch(self, node: int) -> None:
         assert self._guard is not None, "the cluster is not running"
-        config = self._home(node) / "server.properties"
         self._processes[node] = self._guard.spawn(
-            [*self._java(self._heap_mb), "kafka.Kafka", str(config)], self._log_file(node)
+            java_command(self._heap_mb, "kafka.Kafka", str(self._layout.config_file(node))),
+            self._layout.log_file(node),
         )
 
-    def _java(self, heap_mb: int) -> list[str]:
-        java = shutil.which("java")
-        if java is None:
-            raise ClusterStartError("java is missing: run `make setup` first.")
-        return [
-            java,
-            f"-Xmx{heap_mb}m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            f"-Dlog4j2.configurationFile={_LOG4J}",
-            "-cp",
-            f"{JARS}/*",
-        ]
+    def _brokers_known_at(self, addresses: str) -> set[int]:
+        settings = self.client_settings() | {"bootstrap.servers": addresses, "log_level": "0"}
+        try:
+            return set(AdminClient(settings).list_topics(timeout=3).brokers)
+        except KafkaException:
+            return set()
+
+    def _administered(self) -> Acls:
+        if self._acls is None:
+            self._acls = Acls(self.client_settings(ADMIN))
+        return self._acls
 
     def _signal(self, node: int, number: int) -> None:
         process = self._processes[node]
@@ -334,43 +316,5 @@ class LocalCluster:
         for node in {CONTROLLER_ID, *brokers} & self._processes.keys():
             code = self._processes[node].poll()
             if code is not None:
-                raise ClusterStartError(
-                    f"Node {node} ended with code {code}:\n{self._log_tail(node)}"
-                )
-
-    def _log_file(self, node: int) -> Path:
-        return self._home(node) / "server.log"
-
-    def _log_tail(self, node: int, lines: int = 20) -> str:
-        log = self._log_file(node)
-        return (
-            "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
-        )
-
-    def _port_open(self, node: int) -> bool:
-        with socket.socket() as probe:
-            probe.settimeout(1.0)
-            return probe.connect_ex(("127.0.0.1", self._ports[node])) == 0
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports free now, below the ephemeral range so that no outgoing connection takes one later."""
-    import random
-
-    ports: list[int] = []
-    candidates = random.sample(range(20_000, 32_000), 500)
-    for port in candidates:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        ports.append(port)
-        if len(ports) == count:
-            return ports
-    raise ClusterStartError(f"No {count} free ports on the loopback interface.")
-
-
-def _properties(settings: Mapping[str, str]) -> str:
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
+                tail = self._layout.log_tail(node)
+                raise ClusterStartError(f"Node {node} ended with code {code}:\n{tail}")

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from local.kafka_cluster import LocalCluster
+from local.kafka_cluster import LocalCluster, Security
 from local.waiting import wait_until
 
 _serial = itertools.count()
@@ -26,6 +26,16 @@ _serial = itertools.count()
 def cluster() -> Iterator[LocalCluster]:
     """Four real brokers shared by the whole session; leave them as they were found."""
     with _cluster() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def secured_cluster() -> Iterator[LocalCluster]:
+    """Four brokers with SASL_SSL, SCRAM-SHA-512 and ACLs; users as in :class:`Security`.
+
+    Take back with ``revoke`` what a test gave with ``allow``.
+    """
+    with _cluster(security=Security()) as running:
         yield running
 
 
@@ -134,5 +144,13 @@ class Topics:
 def topics(cluster: LocalCluster) -> Iterator[Topics]:
     """Topic helper on the shared cluster; what it created is deleted afterwards."""
     helper = Topics(cluster)
+    yield helper
+    helper.delete_all()
+
+
+@pytest.fixture
+def secured_topics(secured_cluster: LocalCluster) -> Iterator[Topics]:
+    """Topic helper on the secured cluster, as its admin."""
+    helper = Topics(secured_cluster)
     yield helper
     helper.delete_all()

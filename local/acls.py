@@ -1,0 +1,103 @@
+"""Gives rights to users of a secured cluster and takes them away, known to every live broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from kafka.protocol.admin import DescribeAclsRequest
+
+from include.cluster.connection import Connection
+from include.cluster.wire import Wire
+from local.waiting import wait_until
+
+_RESOURCES = {
+    "cluster": ResourceType.BROKER,  # librdkafka's name for Kafka's CLUSTER
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+}
+_TIMEOUT_S = 10.0
+
+
+class Acls:
+    """The cluster's ACLs, changed with an administrator's client.
+
+    :param settings: librdkafka settings of a super user.
+    """
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._admin = AdminClient({**settings, "log_level": "0"})
+        self._wire = Wire(
+            Connection.from_settings(settings),
+            client_id="local-acls",
+            request_timeout_s=_TIMEOUT_S,
+            connect_timeout_s=_TIMEOUT_S,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
+
+    def allow(self, user: str, operation: str, resource_type: str, name: str, pattern: str) -> None:
+        """Let ``user`` do ``operation`` from any host; returns when every live broker knows."""
+        binding = _acl(AclBinding, user, operation, resource_type, name, pattern)
+        self._admin.create_acls([binding], request_timeout=_TIMEOUT_S)[binding].result()
+        self._await(binding, there=True)
+
+    def revoke(
+        self, user: str, operation: str, resource_type: str, name: str, pattern: str
+    ) -> None:
+        """Undo :meth:`allow`; returns when every live broker knows.
+
+        :raises LookupError: when there was no such right.
+        """
+        binding = _acl(AclBindingFilter, user, operation, resource_type, name, pattern)
+        answer = self._admin.delete_acls([binding], request_timeout=_TIMEOUT_S)[binding]
+        if not answer.result():
+            raise LookupError(f"{user} had no right to {operation} {resource_type} {name}")
+        self._await(binding, there=False)
+
+    def _await(self, binding: AclBinding, *, there: bool) -> None:
+        request = DescribeAclsRequest(
+            resource_type_filter=binding.restype.value,
+            resource_name_filter=binding.name,
+            pattern_type_filter=binding.resource_pattern_type.value,
+            principal_filter=binding.principal,
+            host_filter=binding.host,
+            operation=binding.operation.value,
+            permission_type=binding.permission_type.value,
+            min_version=1,
+        )
+
+        def known() -> bool:
+            live = [broker.node_id for broker in self._wire.metadata().brokers]
+            answers, missing = self._wire.ask_each(dict.fromkeys(live, request))
+            return not missing and all(
+                answer.error_code == 0 and bool(answer.resources) == there
+                for answer in answers.values()
+            )
+
+        wait_until(known, f"every broker to know {binding}", _TIMEOUT_S, 0.02)
+
+
+def _acl(
+    kind: type[AclBinding], user: str, operation: str, resource_type: str, name: str, pattern: str
+) -> AclBinding:
+    restype = _RESOURCES[resource_type.lower()]
+    return kind(
+        restype,
+        "kafka-cluster" if restype == ResourceType.BROKER else name,
+        ResourcePatternType[pattern.upper()],
+        f"User:{user}",
+        "*",
+        AclOperation[operation.upper()],
+        AclPermissionType.ALLOW,
+    )

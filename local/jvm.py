@@ -1,0 +1,57 @@
+"""Java command lines on Kafka's jars."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+JARS = ROOT / ".cache" / "kafka-4.3.1"
+_LOG4J = Path(__file__).with_name("log4j2.properties")
+
+
+class ClusterStartError(RuntimeError):
+    """A process of the cluster did not come up; carries the tail of its log."""
+
+
+def java_command(heap_mb: int, main_class: str, *args: str) -> list[str]:
+    """The command line that runs one of Kafka's classes.
+
+    :raises ClusterStartError: when Java or the jars are missing.
+    """
+    java = shutil.which("java")
+    if java is None or not JARS.is_dir():
+        missing = "java is" if java is None else "Kafka's jars are"
+        raise ClusterStartError(f"{missing} missing: run `make setup` first.")
+    return [
+        java,
+        f"-Xmx{heap_mb}m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        f"-Dlog4j2.configurationFile={_LOG4J}",
+        "-cp",
+        f"{JARS}/*",
+        main_class,
+        *args,
+    ]
+
+
+def run_java(
+    main_class: str, *args: str, timeout_s: float = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's command-line classes to its end."""
+    return subprocess.run(
+        java_command(256, main_class, *args),
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
+    """Write a Java properties file."""
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return path

@@ -1,0 +1,156 @@
+"""Where the nodes of a local cluster live and how each is configured."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.jvm import ClusterStartError
+from local.security import Security
+
+CONTROLLER_ID = 100
+LISTENER = "CLIENTS"
+
+
+def default_rack(broker: int) -> str:
+    """Two data centres in turn, a rack of its own for each broker: /dc1/r0, /dc0/r1, …"""
+    return f"/dc{broker % 2}/r{broker // 2}"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Places of the nodes: one controller, and a broker for each entry of ``racks``.
+
+    :param directory: of everything the cluster writes.
+    :param racks: ``broker.rack`` by broker id.
+    :param ports: of the controller and of each broker, by node id; they keep it over restarts.
+    :param log_dirs_per_broker: number of log dirs.
+    """
+
+    directory: Path
+    racks: Mapping[int, str]
+    ports: Mapping[int, int]
+    log_dirs_per_broker: int
+
+    @classmethod
+    def on_free_ports(cls, directory: Path, racks: Mapping[int, str], log_dirs: int) -> Layout:
+        """A layout on ports that nobody listens on now."""
+        nodes = (CONTROLLER_ID, *racks)
+        ports = dict(zip(nodes, _free_ports(len(nodes)), strict=True))
+        return cls(directory, racks, ports, log_dirs)
+
+    @property
+    def certificates(self) -> Path:
+        """Where a secured cluster keeps its certificates."""
+        return self.directory / "certificates"
+
+    def home(self, node: int) -> Path:
+        """The node's own directory."""
+        return self.directory / f"node{node}"
+
+    def config_file(self, node: int) -> Path:
+        """The node's server.properties."""
+        return self.home(node) / "server.properties"
+
+    def log_file(self, node: int) -> Path:
+        """What the node prints."""
+        return self.home(node) / "server.log"
+
+    def log_tail(self, node: int, lines: int = 20) -> str:
+        """The last lines the node printed."""
+        log = self.log_file(node)
+        text = log.read_text(errors="replace") if log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def metadata_dir(self, node: int) -> Path:
+        """Where the node keeps the metadata log."""
+        return self.home(node) / "metadata"
+
+    def log_dirs(self, node: int) -> tuple[Path, ...]:
+        """Where a broker keeps its partitions; a controller has one, and nothing in it."""
+        count = 1 if node == CONTROLLER_ID else self.log_dirs_per_broker
+        return tuple(self.home(node) / f"data{n}" for n in range(count))
+
+    def address(self, node: int) -> str:
+        """host:port of the node."""
+        return f"127.0.0.1:{self.ports[node]}"
+
+    def port_open(self, node: int) -> bool:
+        """Whether somebody listens on the node's port."""
+        with socket.socket() as probe:
+            probe.settimeout(1.0)
+            return probe.connect_ex(("127.0.0.1", self.ports[node])) == 0
+
+
+def server_properties(layout: Layout, node: int, security: Security | None) -> dict[str, str]:
+    """server.properties of one node."""
+    role = _controller(layout) if node == CONTROLLER_ID else _broker(layout, node)
+    return _common(layout, node) | _protocols(layout, security) | role
+
+
+def _common(layout: Layout, node: int) -> dict[str, str]:
+    copies = str(min(3, len(layout.racks)))
+    return {
+        "node.id": str(node),
+        "controller.quorum.voters": f"{CONTROLLER_ID}@{layout.address(CONTROLLER_ID)}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": LISTENER,
+        "metadata.log.dir": str(layout.metadata_dir(node)),
+        "log.dirs": ",".join(map(str, layout.log_dirs(node))),
+        "offsets.topic.replication.factor": copies,
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "group.initial.rebalance.delay.ms": "0",
+        "auto.create.topics.enable": "false",
+        # A leader that moves by itself would make tests of leadership guess.
+        "auto.leader.rebalance.enable": "false",
+        "log.retention.ms": "-1",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "log.cleaner.dedupe.buffer.size": str(4 * 2**20),  # 128 MB by default: the whole heap
+    }
+
+
+def _protocols(layout: Layout, security: Security | None) -> dict[str, str]:
+    if security is None:
+        plain = f"CONTROLLER:PLAINTEXT,{LISTENER}:PLAINTEXT"
+        return {"listener.security.protocol.map": plain}
+    return security.node_settings(layout.certificates, LISTENER)
+
+
+def _controller(layout: Layout) -> dict[str, str]:
+    return {
+        "process.roles": "controller",
+        "listeners": f"CONTROLLER://{layout.address(CONTROLLER_ID)}",
+    }
+
+
+def _broker(layout: Layout, node: int) -> dict[str, str]:
+    listener = f"{LISTENER}://{layout.address(node)}"
+    return {
+        "process.roles": "broker",
+        "listeners": listener,
+        "advertised.listeners": listener,
+        "broker.rack": layout.racks[node],
+    }
+
+
+def _free_ports(count: int) -> Sequence[int]:
+    """Ports free now, below the ephemeral range so that no outgoing connection takes one later."""
+    ports: list[int] = []
+    for port in random.sample(range(20_000, 32_000), 500):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise ClusterStartError(f"No {count} free ports on the loopback interface.")
