@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from include.cluster.preflight import check_connection
@@ -22,31 +22,36 @@ CONTROLLER_SERVERS = "rehome.controller.servers"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Settings of producers and consumers: one Airflow connection often serves them too, and an
 # admin client has no use for them.
-_OF_DATA_CLIENTS = frozenset(
+_OF_DATA_CLIENTS = _names(
     """group.id group.instance.id group.protocol auto.offset.reset enable.auto.commit
     enable.auto.offset.store auto.commit.interval.ms session.timeout.ms heartbeat.interval.ms
     max.poll.interval.ms isolation.level fetch.min.bytes fetch.max.bytes fetch.wait.max.ms
     max.partition.fetch.bytes partition.assignment.strategy client.rack acks request.required.acks
     enable.idempotence transactional.id compression.type compression.codec linger.ms batch.size
-    batch.num.messages retries message.timeout.ms delivery.timeout.ms partitioner""".split()
+    batch.num.messages retries message.timeout.ms delivery.timeout.ms partitioner"""
 )
 # Settings that tune a client without changing whom it speaks to; Rehome sets its own timeouts.
-_OF_TUNING = frozenset(
+_OF_TUNING = _names(
     """client.id socket.timeout.ms socket.keepalive.enable socket.connection.setup.timeout.ms
     request.timeout.ms reconnect.backoff.ms reconnect.backoff.max.ms metadata.max.age.ms
     topic.metadata.refresh.interval.ms broker.address.ttl log_level debug
-    statistics.interval.ms api.version.request""".split()
+    statistics.interval.ms api.version.request"""
 )
 _ALIASES = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
 }
-_TRANSLATED = frozenset(
+_TRANSLATED = _names(
     """bootstrap.servers security.protocol sasl.mechanism sasl.username sasl.password
     ssl.ca.location ssl.ca.pem ssl.certificate.location ssl.key.location ssl.key.password
-    ssl.endpoint.identification.algorithm enable.ssl.certificate.verification""".split()
+    ssl.endpoint.identification.algorithm enable.ssl.certificate.verification"""
 ) | {CONTROLLER_SERVERS}
 
 # kafka-python writes its whole configuration, password included, to its log at DEBUG.
@@ -127,6 +132,12 @@ class Connection:
         if self.username:
             return f"User:{self.username}"
         return "the client certificate's principal" if self.certificate_location else "anonymous"
+
+    def of_controllers(self) -> Connection | None:
+        """The same principal at the controllers' own listener; None where it is not named."""
+        if not self.controller_servers:
+            return None
+        return replace(self, bootstrap_servers=self.controller_servers, controller_servers=())
 
     def librdkafka_settings(self) -> dict[str, Any]:
         """Settings for a confluent-kafka client, without timeouts."""

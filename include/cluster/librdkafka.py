@@ -1,8 +1,8 @@
-"""The calls that confluent-kafka has: topics, new partitions, leader elections. Bounded in time.
+"""The writes that confluent-kafka has: new partitions and leader elections. Bounded in time.
 
-librdkafka keeps one broker in mind as "the controller" of its admin calls. When that broker dies
-or hangs, calls time out although the others would answer; a fresh client does not remember it.
-So each call gets half of its time on the client at hand, and the other half on a fresh one.
+librdkafka keeps one broker in mind as "the controller" of its admin calls, and can wait for it in
+vain when it dies, although the others would answer. A fresh client does not remember it: it gets
+the second half of a call's time, when the first half ended without the request being sent.
 """
 
 from __future__ import annotations
@@ -13,27 +13,33 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
-from confluent_kafka import TopicCollection as _TopicCollection
+import confluent_kafka
+from confluent_kafka import ElectionType, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from include.cluster import model
 from include.cluster.connection import Connection
 from include.cluster.errors import broker_error
-from include.cluster.model import BrokerError, PartitionState, TopicDescription
+from include.cluster.model import BrokerError, TopicPartition
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _GAVE_UP = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+# How librdkafka says that a timed-out request never left: it was looking for its controller.
+_NEVER_SENT = "waiting for controller"
+ELECTION_NOT_NEEDED = 84
 
 
 class CallTimedOutError(Exception):
-    """librdkafka gave up on the whole call."""
+    """librdkafka gave up on the whole call; ``sent`` says whether a broker may have acted on it."""
+
+    def __init__(self, what: str, *, sent: bool) -> None:
+        self.sent = sent
+        super().__init__(what)
 
 
 class Librdkafka:
-    """An admin client of one cluster, for one kind of traffic. Connects on first use."""
+    """An admin client of one cluster. Connects on first use; thread-safe."""
 
     def __init__(
         self,
@@ -61,27 +67,6 @@ class Librdkafka:
         """Let go of the client; librdkafka closes its connections when nobody holds it."""
         self._client = None
 
-    def describe_topics(
-        self, names: Collection[str] | None, *, operations: bool
-    ) -> dict[str, TopicDescription]:
-        """Topics by name; a topic that the broker refused carries the error."""
-
-        def call(client: AdminClient, timeout_s: float) -> dict[str, TopicDescription]:
-            wanted = list(names) if names is not None else _all_topics(client, timeout_s)
-            if not wanted:
-                return {}
-            futures = client.describe_topics(
-                _TopicCollection(wanted),
-                include_authorized_operations=operations,
-                request_timeout=timeout_s,
-            )
-            return {
-                name: _topic(name, future, timeout_s, operations)
-                for name, future in futures.items()
-            }
-
-        return self._twice(call)
-
     def create_partitions(
         self,
         totals: Mapping[str, int],
@@ -89,20 +74,20 @@ class Librdkafka:
         *,
         validate_only: bool,
     ) -> dict[str, BrokerError | None]:
-        """CreatePartitions; assignments are those of the new partitions only."""
+        """CreatePartitions; assignments are those of the new partitions only.
+
+        :raises CallTimedOutError: when no broker answered in time.
+        """
+        new = [
+            NewPartitions(name, total, [list(replicas) for replicas in assignments[name]])
+            if name in assignments
+            else NewPartitions(name, total)
+            for name, total in totals.items()
+        ]
 
         def call(client: AdminClient, timeout_s: float) -> dict[str, BrokerError | None]:
             futures = client.create_partitions(
-                [
-                    NewPartitions(
-                        name,
-                        total,
-                        [list(replicas) for replicas in assignments[name]]
-                        if name in assignments
-                        else None,
-                    )
-                    for name, total in totals.items()
-                ],
+                new,
                 validate_only=validate_only,
                 operation_timeout=timeout_s,
                 request_timeout=timeout_s,
@@ -112,23 +97,27 @@ class Librdkafka:
         return self._twice(call)
 
     def elect_preferred_leaders(
-        self, partitions: Collection[model.TopicPartition]
-    ) -> dict[model.TopicPartition, BrokerError | None]:
-        """ElectLeaders, preferred (KIP-460). Raises KafkaException for a refusal as a whole."""
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """ElectLeaders, preferred (KIP-460). None also where the preferred replica led already.
 
-        def call(
-            client: AdminClient, timeout_s: float
-        ) -> dict[model.TopicPartition, BrokerError | None]:
-            # The client's request_timeout raises SystemError here: bound the wait instead.
+        :raises KafkaException: when the call is refused as a whole.
+        :raises CallTimedOutError: when no broker answered in time.
+        """
+
+        def call(client: AdminClient, timeout_s: float) -> dict[TopicPartition, BrokerError | None]:
+            # The client's own request_timeout raises SystemError here: the wait is bounded instead.
             future = client.elect_leaders(
                 ElectionType.PREFERRED,
-                [TopicPartition(part.topic, part.partition) for part in partitions],
+                [confluent_kafka.TopicPartition(p.topic, p.partition) for p in partitions],
             )
             return {
-                model.TopicPartition(part.topic, part.partition): (
-                    broker_error(error.code(), error.str()) if error else None
+                TopicPartition(elected.topic, elected.partition): (
+                    broker_error(error.code(), error.str())
+                    if error and error.code() != ELECTION_NOT_NEEDED
+                    else None
                 )
-                for part, error in _result(future, timeout_s).items()
+                for elected, error in _result(future, timeout_s).items()
             }
 
         return self._twice(call)
@@ -138,8 +127,10 @@ class Librdkafka:
         try:
             return call(self._current(), half_s)
         except CallTimedOutError as error:
-            log.info("A fresh client takes over after: %s", error)
             self.close()
+            if error.sent:
+                raise
+            log.info("A fresh client takes over: %s", error)
             return call(self._current(), half_s)
 
     def _current(self) -> AdminClient:
@@ -149,42 +140,11 @@ class Librdkafka:
             return self._client
 
 
-def _all_topics(client: AdminClient, timeout_s: float) -> list[str]:
-    try:
-        return list(client.list_topics(timeout=timeout_s).topics)
-    except KafkaException as error:
-        _raise_if_gave_up(error)
-        raise
-
-
-def _topic(name: str, future: Future[Any], timeout_s: float, operations: bool) -> TopicDescription:
-    try:
-        found = _result(future, timeout_s)
-    except KafkaException as error:
-        return TopicDescription(name, "", False, {}, error=_of(error))
-    return TopicDescription(
-        name=name,
-        topic_id=str(found.topic_id),
-        internal=found.is_internal,
-        partitions={
-            part.id: PartitionState(
-                leader=part.leader.id if part.leader is not None and part.leader.id >= 0 else None,
-                replicas=tuple(node.id for node in part.replicas),
-                isr=frozenset(node.id for node in part.isr),
-            )
-            for part in found.partitions
-        },
-        operations=frozenset(operation.name for operation in found.authorized_operations)
-        if operations
-        else None,
-    )
-
-
 def _verdict(future: Future[Any], timeout_s: float) -> BrokerError | None:
     try:
         _result(future, timeout_s)
     except KafkaException as error:
-        return _of(error)
+        return broker_error(error.args[0].code(), error.args[0].str())
     return None
 
 
@@ -192,16 +152,9 @@ def _result(future: Future[Any], timeout_s: float) -> Any:
     try:
         return future.result(timeout=timeout_s + 0.5)
     except TimeoutError as error:
-        raise CallTimedOutError(f"no answer within {timeout_s} s") from error
+        raise CallTimedOutError(f"no answer within {timeout_s:g} s", sent=True) from error
     except KafkaException as error:
-        _raise_if_gave_up(error)
+        reason = error.args[0]
+        if reason.code() in _GAVE_UP:
+            raise CallTimedOutError(reason.str(), sent=_NEVER_SENT not in reason.str()) from error
         raise
-
-
-def _raise_if_gave_up(error: KafkaException) -> None:
-    if error.args[0].code() in _GAVE_UP:
-        raise CallTimedOutError(error.args[0].str()) from error
-
-
-def _of(error: KafkaException) -> BrokerError:
-    return broker_error(error.args[0].code(), error.args[0].str())

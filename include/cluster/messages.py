@@ -194,26 +194,34 @@ def read_alter_log_dirs(broker: BrokerId, response: Any) -> dict[ReplicaId, Brok
     }
 
 
-def log_end_offsets_request(partitions: Collection[TopicPartition], timeout_ms: int) -> Any:
-    """ListOffsets that any replica answers for itself."""
+def log_end_offsets_requests(
+    replicas: Collection[ReplicaId], timeout_ms: int
+) -> dict[BrokerId, Any]:
+    """ListOffsets that every replica answers for itself: one request per broker."""
+    by_broker: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
+    for replica in replicas:
+        by_broker[replica.broker].append(replica.topic_partition)
     topic_type = ListOffsetsRequest.ListOffsetsTopic
-    return ListOffsetsRequest(
-        replica_id=DEBUGGING_REPLICA,
-        isolation_level=0,
-        topics=[
-            topic_type(
-                name=name,
-                partitions=[
-                    topic_type.ListOffsetsPartition(
-                        partition_index=index, current_leader_epoch=-1, timestamp=LATEST
-                    )
-                    for index in indexes
-                ],
-            )
-            for name, indexes in partitions_by_topic(partitions).items()
-        ],
-        timeout_ms=timeout_ms,
-    )
+    return {
+        broker: ListOffsetsRequest(
+            replica_id=DEBUGGING_REPLICA,
+            isolation_level=0,
+            topics=[
+                topic_type(
+                    name=name,
+                    partitions=[
+                        topic_type.ListOffsetsPartition(
+                            partition_index=index, current_leader_epoch=-1, timestamp=LATEST
+                        )
+                        for index in indexes
+                    ],
+                )
+                for name, indexes in partitions_by_topic(partitions).items()
+            ],
+            timeout_ms=timeout_ms,
+        )
+        for broker, partitions in by_broker.items()
+    }
 
 
 def read_log_end_offsets(broker: BrokerId, response: Any) -> dict[ReplicaId, int | BrokerError]:

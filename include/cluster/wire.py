@@ -16,10 +16,11 @@ keeps the library's connections and event loop and does its own routing:
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import logging
 import random
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
@@ -84,6 +85,7 @@ class Wire:
             receive_message_max_bytes=MAX_RESPONSE_BYTES,
             **connection.kafka_python_settings(),
         )
+        self._greetings: dict[NodeId, Future] = {}
         self._lock = threading.Lock()
         self._started = False
 
@@ -95,13 +97,12 @@ class Wire:
         self._loop.stop(timeout_ms=2000)
         self._loop.close()
 
-    def metadata(
-        self, topics: Iterable[str] | None = (), *, operations: bool = False
-    ) -> tuple[Any, NodeId]:
-        """A fresh MetadataResponse, and the broker that gave it.
+    def metadata(self, topics: Iterable[str] | None = (), *, operations: bool = False) -> Any:
+        """A fresh MetadataResponse.
 
         :param topics: names, () for none, None for every topic this principal may describe.
-        :param operations: ask what this principal may do to the cluster and to each topic.
+        :param operations: ask what this principal may do to each topic. What it may do to the
+            cluster is always asked.
         :raises NoAnswerError: when no broker answers; the reason of the last one.
         """
         wanted = None if topics is None else list(topics)
@@ -124,68 +125,68 @@ class Wire:
         """
         return self._run(lambda: self._ask_any(request))
 
-    def ask_bootstrap(self, request: Any) -> list[tuple[Any, BrokerError | None]]:
-        """Send a request to every bootstrap server; for listeners that serve no metadata."""
+    def ask_bootstrap(self, request: Any) -> list[Any]:
+        """Send a request to every bootstrap server, for listeners that serve no metadata.
+
+        :returns: the answers of those that gave one.
+        """
         return self._run(lambda: self._ask_bootstrap(request))
 
     # -- on the loop's thread ---------------------------------------------------------------
 
-    async def _metadata(self, topics: list[str] | None, operations: bool) -> tuple[Any, NodeId]:
-        response, node = await self._race(operations)
+    async def _metadata(self, topics: list[str] | None, operations: bool) -> Any:
+        brokers, node = await self._race()
         if topics == []:
-            return response, node
-        request = MetadataRequest(
-            topics=topics,
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=operations,
-            max_version=METADATA_VERSION,
-        )
-        return await self._ask(node, request), node
+            return brokers
+        return await self._ask(node, _metadata_request(topics, operations))
 
-    async def _race(self, operations: bool = False) -> tuple[Any, NodeId]:
-        """Ask several nodes for the brokers; known ones first, bootstrap servers with them."""
+    async def _race(self) -> tuple[Any, NodeId]:
+        """Who is there, by the first of several nodes to answer: known brokers, else bootstrap."""
         known = [broker.node_id for broker in self._manager.cluster.brokers()]
-        bootstrap = [broker.node_id for broker in self._manager.cluster.bootstrap_brokers()]
         random.shuffle(known)
-        random.shuffle(bootstrap)
-        rounds = [known[:RACERS], bootstrap] if known else [bootstrap]
-        last = BrokerError(8, "BROKER_NOT_AVAILABLE", "no bootstrap server is known")
-        for nodes in rounds:
-            winner, last = await self._first(nodes, operations)
-            if winner is not None:
-                self._manager.cluster.update_metadata(winner[0])
-                return winner
-        raise NoAnswerError(last)
-
-    async def _first(
-        self, nodes: list[NodeId], operations: bool
-    ) -> tuple[tuple[Any, NodeId] | None, BrokerError]:
-        finished: Future = Future()
-        failures: list[BrokerError] = []
-
-        async def run(node: NodeId) -> None:
-            request = MetadataRequest(
-                topics=MetadataRequest.NO_TOPICS,
-                allow_auto_topic_creation=False,
-                include_cluster_authorized_operations=operations,
-                include_topic_authorized_operations=False,
-                max_version=METADATA_VERSION,
-            )
+        bootstrap = [broker.node_id for broker in self._manager.cluster.bootstrap_brokers()]
+        failure = BrokerError(8, "BROKER_NOT_AVAILABLE", "no bootstrap server is known")
+        for nodes in filter(None, (known[:RACERS], bootstrap)):
             try:
-                response = await self._ask(node, request)
+                response, node = await self._manager.wait_for(
+                    self._first_of(nodes), self._connect_timeout_ms
+                )
             except NoAnswerError as error:
-                failures.append(error.error)
-                if len(failures) == len(nodes) and not finished.is_done:
-                    finished.success(None)
+                failure = error.error
+            except kafka_errors.KafkaTimeoutError:
+                failure = _too_late("no broker answered", self._connect_timeout_ms)
             else:
-                if not finished.is_done:
-                    finished.success((response, node))
+                self._manager.cluster.update_metadata(response)
+                return response, node
+        raise NoAnswerError(failure)
+
+    def _first_of(self, nodes: Sequence[NodeId]) -> Future:
+        """(answer, node) of the first node to answer; fails when all have failed."""
+        first: Future = Future()
+        waiting = set(nodes)
+
+        def won(node: NodeId, response: Any) -> None:
+            if not first.is_done:
+                first.success((response, node))
+
+        def lost(node: NodeId, error: Exception) -> None:
+            waiting.discard(node)
+            if not waiting and not first.is_done:
+                first.failure(error)
 
         for node in nodes:
-            self._manager.call_soon(run, node)
-        winner = await finished
-        return winner, failures[-1] if failures else BrokerError(0, "NONE")
+            answer = self._greet(node)
+            answer.add_callback(functools.partial(won, node))
+            answer.add_errback(functools.partial(lost, node))
+        return first
+
+    def _greet(self, node: NodeId) -> Future:
+        """Ask a node who is there. A hanging node is greeted once at a time, however many ask."""
+        greeting = self._greetings.get(node)
+        if greeting is None or greeting.is_done:
+            greeting = self._manager.call_soon(self._ask, node, _metadata_request([], False))
+            self._greetings[node] = greeting
+        return greeting
 
     async def _ask_each(
         self, requests: Mapping[int, Any]
@@ -214,32 +215,29 @@ class Wire:
         _, node = await self._race()
         return await self._ask(node, request)
 
-    async def _ask_bootstrap(self, request: Any) -> list[tuple[Any, BrokerError | None]]:
-        nodes = [broker.node_id for broker in self._manager.cluster.bootstrap_brokers()]
-        answers: list[tuple[Any, BrokerError | None]] = []
-        for node in nodes:
+    async def _ask_bootstrap(self, request: Any) -> list[Any]:
+        pending = [
+            self._manager.call_soon(self._ask, server.node_id, request)
+            for server in self._manager.cluster.bootstrap_brokers()
+        ]
+        answers = []
+        for future in pending:
             try:
-                answers.append((await self._ask(node, request), None))
+                answers.append(await future)
             except NoAnswerError as error:
-                answers.append((None, error.error))
+                log.warning("A controller gave no answer: %s", error)
         return answers
 
     async def _ask(self, node: NodeId, request: Any) -> Any:
         """One request to one node, within connect_timeout_s + request_timeout_s."""
+        limit_ms = self._request_timeout_ms
         try:
             connection = await self._connected(node)
-            while connection.paused:  # the broker's quota, or too many requests in flight
-                await self._loop.sleep(0.05)
             return await self._manager.wait_for(
-                connection.send_request(request, request_timeout_ms=self._request_timeout_ms),
-                self._request_timeout_ms,
+                connection.send_request(request, request_timeout_ms=limit_ms), limit_ms
             )
         except (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError) as error:
-            raise NoAnswerError(
-                BrokerError(
-                    7, "REQUEST_TIMED_OUT", f"no answer within {self._request_timeout_ms / 1000} s"
-                )
-            ) from error
+            raise NoAnswerError(_too_late("no answer", limit_ms)) from error
         except kafka_errors.KafkaError as error:
             raise NoAnswerError(_client_side(error)) from error
 
@@ -250,22 +248,26 @@ class Wire:
         connection = self._manager.get_connection(
             node, timeout_ms=self._connect_timeout_ms, refresh_metadata_on_err=False
         )
-        if connection.connected:
-            return connection
         try:
-            await self._manager.wait_for(connection.init_future, self._connect_timeout_ms)
+            if not connection.connected:
+                await self._manager.wait_for(connection.init_future, self._connect_timeout_ms)
+            await self._unpaused(connection)
         except kafka_errors.KafkaTimeoutError as error:
             # Nothing in the library ends a handshake that is never answered: give the
             # connection up here, or every later request would queue behind it.
             connection.close(error)
             raise NoAnswerError(
-                BrokerError(
-                    7,
-                    "REQUEST_TIMED_OUT",
-                    f"accepts connections, but none was ready in {self._connect_timeout_ms / 1000} s",
-                )
+                _too_late("no connection was ready", self._connect_timeout_ms)
             ) from error
         return connection
+
+    async def _unpaused(self, connection: Any) -> None:
+        """Wait while the broker's quota, or the limit of requests in flight, holds us back."""
+        for _ in range(self._connect_timeout_ms // 50):
+            if connection.closed or not connection.paused:
+                return
+            await self._loop.sleep(0.05)
+        raise kafka_errors.KafkaTimeoutError("held back by the broker's quota")
 
     def _run(self, work: Callable[[], Awaitable[T]]) -> T:
         with self._lock:
@@ -284,9 +286,23 @@ class Wire:
         try:
             return done.result(timeout=self._patience_s)
         except concurrent.futures.TimeoutError as error:
-            raise NoAnswerError(
-                BrokerError(7, "REQUEST_TIMED_OUT", f"gave up after {self._patience_s} s")
-            ) from error
+            raise NoAnswerError(_too_late("the client gave up", self._patience_s * 1000)) from error
+
+
+def _metadata_request(topics: list[str] | None, operations: bool) -> Any:
+    return MetadataRequest(
+        topics=None
+        if topics is None
+        else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=topics == [],
+        include_topic_authorized_operations=operations,
+        max_version=METADATA_VERSION,
+    )
+
+
+def _too_late(what: str, limit_ms: float) -> BrokerError:
+    return BrokerError(7, "REQUEST_TIMED_OUT", f"{what} within {limit_ms / 1000:g} s")
 
 
 def _client_side(error: kafka_errors.KafkaError) -> BrokerError:

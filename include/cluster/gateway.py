@@ -1,0 +1,361 @@
+"""Every call to a cluster, in one place.
+
+Reads that brokers answer by themselves, and calls that wait for the controller, have connections
+of their own: with the controller away the latter stand still, and must not hold up the former.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from types import TracebackType
+from typing import Any, TypeVar
+
+from include.cluster import messages
+from include.cluster.clients import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    UNKNOWN_STATE,
+    Clients,
+    refuse,
+)
+from include.cluster.connection import Connection
+from include.cluster.errors import ClusterError, broker_error
+from include.cluster.metadata import read_cluster, read_topics
+from include.cluster.model import (
+    BrokerError,
+    BrokerId,
+    ClusterDescription,
+    ConfigValue,
+    LogDir,
+    OngoingReassignment,
+    Partial,
+    ReplicaId,
+    TopicDescription,
+    TopicPartition,
+)
+from include.cluster.port import ConfigChange, ConfigResource, ResourceType
+from include.cluster.rights import Call, naming_right
+
+T = TypeVar("T")
+
+# The controller refuses a request that makes more than 10,000 records, as a whole.
+PARTITIONS_PER_REQUEST = 5_000
+RESOURCES_PER_REQUEST = 1_000
+UNANSWERED = BrokerError(-1, "UNKNOWN_SERVER_ERROR", "the broker's answer leaves it out")
+
+
+class ClusterGateway:
+    """Implements :class:`include.cluster.port.ClusterPort` on a real cluster.
+
+    Thread-safe; connects on first use. Use it as a context manager, or call :meth:`close`.
+
+    :param request_timeout_s: bound on each answer of a broker.
+    :param connect_timeout_s: bound on connecting to a broker, TLS and SASL included.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        request_timeout_s: float = 10.0,
+        connect_timeout_s: float = 5.0,
+    ) -> None:
+        self._clients = Clients(connection, request_timeout_s, connect_timeout_s)
+        # What a broker may take to answer, less what the way back takes.
+        self._broker_timeout_ms = int(request_timeout_s * 900)
+
+    def __enter__(self) -> ClusterGateway:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection. Idempotent; a later call connects again."""
+        self._clients.close()
+
+    # -- reads that brokers answer by themselves ---------------------------------------------
+
+    def describe_cluster(self) -> ClusterDescription:
+        """Who is alive by a fresh metadata answer, and what this principal may do.
+
+        :raises ClusterUnreachableError: when no broker answers.
+        """
+        return read_cluster(self._clients.ask(Call.DESCRIBE_CLUSTER, self._clients.reads.metadata))
+
+    def describe_topics(
+        self, names: Collection[str] | None = None, *, operations: bool = False
+    ) -> dict[str, TopicDescription]:
+        """Topics by name. A named topic that is unknown or hidden carries the broker's error.
+
+        Of all topics (``names=None``) Kafka leaves out those that this principal may not
+        describe, without a word: :func:`include.cluster.rights.hidden_topics` finds them.
+        """
+        if names is not None and not names:
+            return {}
+        return read_topics(
+            self._clients.ask(
+                Call.DESCRIBE_TOPICS,
+                lambda: self._clients.reads.metadata(names, operations=operations),
+            )
+        )
+
+    def describe_log_dirs(
+        self,
+        brokers: Collection[BrokerId] | None = None,
+        partitions: Collection[TopicPartition] | None = None,
+    ) -> Partial[list[LogDir]]:
+        """Log dirs of these brokers (None: of all that are alive), all asked at once.
+
+        :raises MissingRightError: without Cluster Describe.
+        """
+        asked = brokers if brokers is not None else self.describe_cluster().brokers
+        request = messages.describe_log_dirs_request(partitions)
+        answers, missing = self._clients.ask(
+            Call.DESCRIBE_LOG_DIRS,
+            lambda: self._clients.reads.ask_each(dict.fromkeys(asked, request)),
+        )
+        dirs: list[LogDir] = []
+        for broker, answer in sorted(answers.items()):
+            refuse(Call.DESCRIBE_LOG_DIRS, answer.error_code)
+            found = messages.read_log_dirs(broker, answer)
+            dirs += found
+            if not found:
+                # Brokers before 3.3 have no other way to say that the right is missing.
+                missing[broker] = broker_error(
+                    CLUSTER_AUTHORIZATION_FAILED,
+                    "it shows no log dir at all: Cluster Describe is probably missing",
+                )
+        return Partial(dirs, missing)
+
+    def log_end_offsets(
+        self, replicas: Collection[ReplicaId]
+    ) -> Partial[dict[ReplicaId, int | BrokerError]]:
+        """Log end offset of each replica, from its own broker."""
+        requests = messages.log_end_offsets_requests(replicas, self._broker_timeout_ms)
+        answers, missing = self._clients.ask(
+            Call.LOG_END_OFFSETS, lambda: self._clients.reads.ask_each(requests)
+        )
+        offsets: dict[ReplicaId, int | BrokerError] = {}
+        for broker, answer in answers.items():
+            for replica, offset in messages.read_log_end_offsets(broker, answer).items():
+                offsets[replica] = naming_right(offset, Call.LOG_END_OFFSETS, replica.topic)
+        return Partial(offsets, missing)
+
+    def describe_configs(
+        self, resources: Collection[ConfigResource], keys: Collection[str] | None = None
+    ) -> dict[ConfigResource, dict[str, ConfigValue] | BrokerError]:
+        """Configs of each resource, or why there are none. A broker's own come from that broker."""
+        found: dict[ConfigResource, dict[str, ConfigValue] | BrokerError] = {}
+        own, others = _of_brokers(resources)
+        for batch in _batches(others, RESOURCES_PER_REQUEST):
+            request = messages.describe_configs_request(batch, keys)
+            answer = self._clients.ask(
+                Call.DESCRIBE_CONFIGS, partial(self._clients.reads.ask_any, request)
+            )
+            found |= messages.read_describe_configs(answer)
+        if own:
+            requests = {
+                broker: messages.describe_configs_request([resource], keys)
+                for broker, resource in own.items()
+            }
+            answers, missing = self._clients.ask(
+                Call.DESCRIBE_CONFIGS, lambda: self._clients.reads.ask_each(requests)
+            )
+            for answer in answers.values():
+                found |= messages.read_describe_configs(answer)
+            found |= {own[broker]: error for broker, error in missing.items()}
+        return {
+            resource: naming_right(
+                found.get(resource, UNANSWERED), Call.DESCRIBE_CONFIGS, _topic(resource)
+            )
+            for resource in resources
+        }
+
+    # -- calls that wait for the controller, and writes ---------------------------------------
+
+    def list_reassignments(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OngoingReassignment]:
+        """What is in flight; of these partitions, or of the whole cluster.
+
+        :raises MissingRightError: without Cluster Describe (or Alter, which implies it).
+        """
+        if partitions is not None and not partitions:
+            return {}
+        request = messages.list_reassignments_request(partitions, self._broker_timeout_ms)
+        answer = self._clients.ask_controller(Call.LIST_REASSIGNMENTS, request)
+        return messages.read_list_reassignments(answer)
+
+    def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Start, change or (None) cancel reassignments: the controller's verdict per partition.
+
+        Large calls are sent in batches. A batch that fails after another was accepted is told
+        per partition, so that what was accepted is never hidden.
+
+        :raises MissingRightError: without Cluster Alter.
+        """
+        verdicts: dict[TopicPartition, BrokerError | None] = {}
+        for batch in _batches(targets, PARTITIONS_PER_REQUEST):
+            request = messages.alter_reassignments_request(
+                {partition: targets[partition] for partition in batch},
+                allow_replication_factor_change=allow_replication_factor_change,
+                timeout_ms=self._broker_timeout_ms,
+            )
+            try:
+                answer = self._clients.ask_controller(
+                    Call.ALTER_REASSIGNMENTS, request, state_left=UNKNOWN_STATE
+                )
+            except ClusterError as error:
+                if not verdicts:
+                    raise
+                verdicts |= dict.fromkeys(batch, error.error or broker_error(-1, error.what))
+            else:
+                read = messages.read_alter_reassignments(answer)
+                verdicts |= {part: read.get(part, UNANSWERED) for part in batch}
+        return verdicts
+
+    def alter_configs(
+        self, changes: Sequence[ConfigChange], *, validate_only: bool = False
+    ) -> dict[ConfigResource, BrokerError | None]:
+        """IncrementalAlterConfigs: the verdict per resource.
+
+        A broker accepts its own configs only. Those of a broker that is not there go to the
+        controllers' listener where the connection names it; else the verdict says it is missing.
+        """
+        wanted: dict[ConfigResource, list[ConfigChange]] = {}
+        for change in changes:
+            wanted.setdefault(change.resource, []).append(change)
+        own, others = _of_brokers(wanted)
+        verdicts: dict[ConfigResource, BrokerError | None] = {}
+        for batch in _batches(others, RESOURCES_PER_REQUEST):
+            request = messages.alter_configs_request(
+                [change for resource in batch for change in wanted[resource]],
+                validate_only=validate_only,
+            )
+            verdicts |= messages.read_alter_configs(
+                self._clients.ask_controller(Call.ALTER_CONFIGS, request, state_left=UNKNOWN_STATE)
+            )
+        if own:
+            requests = {
+                broker: messages.alter_configs_request(
+                    wanted[resource], validate_only=validate_only
+                )
+                for broker, resource in own.items()
+            }
+            verdicts |= self._alter_broker_configs(own, requests)
+        return {
+            resource: naming_right(
+                verdicts.get(resource, UNANSWERED), Call.ALTER_CONFIGS, _topic(resource)
+            )
+            for resource in wanted
+        }
+
+    def _alter_broker_configs(
+        self, own: Mapping[BrokerId, ConfigResource], requests: Mapping[BrokerId, Any]
+    ) -> dict[ConfigResource, BrokerError | None]:
+        answers, missing = self._clients.ask(
+            Call.ALTER_CONFIGS,
+            lambda: self._clients.controller.ask_each(requests),
+            state_left=UNKNOWN_STATE,
+        )
+        verdicts: dict[ConfigResource, BrokerError | None] = {}
+        for answer in answers.values():
+            verdicts |= messages.read_alter_configs(answer)
+        for broker, reason in missing.items():
+            answer = self._clients.ask_quorum(requests[broker])
+            if answer is None:
+                verdicts[own[broker]] = reason
+            else:
+                verdicts |= messages.read_alter_configs(answer)
+        return verdicts
+
+    def alter_replica_log_dirs(
+        self, targets: Mapping[ReplicaId, str]
+    ) -> dict[ReplicaId, BrokerError | None]:
+        """Move replicas between log dirs of their brokers: each broker's verdict per replica."""
+        requests = messages.alter_log_dirs_requests(targets)
+        answers, missing = self._clients.ask(
+            Call.ALTER_REPLICA_LOG_DIRS,
+            lambda: self._clients.controller.ask_each(requests),
+            state_left=UNKNOWN_STATE,
+        )
+        verdicts: dict[ReplicaId, BrokerError | None] = {
+            replica: missing.get(replica.broker, UNANSWERED) for replica in targets
+        }
+        for broker, answer in answers.items():
+            for replica, error in messages.read_alter_log_dirs(broker, answer).items():
+                verdicts[replica] = naming_right(error, Call.ALTER_REPLICA_LOG_DIRS)
+        return verdicts
+
+    def create_partitions(
+        self,
+        totals: Mapping[str, int],
+        assignments: Mapping[str, Sequence[Sequence[BrokerId]]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> dict[str, BrokerError | None]:
+        """Raise topics to these partition totals: the verdict per topic.
+
+        :param assignments: replicas of the new partitions, in order of partition.
+        """
+        if not totals:
+            return {}
+        verdicts = self._clients.ask_admin(
+            Call.CREATE_PARTITIONS,
+            lambda: self._clients.admin.create_partitions(
+                totals, assignments or {}, validate_only=validate_only
+            ),
+        )
+        return {
+            topic: naming_right(error, Call.CREATE_PARTITIONS, topic)
+            for topic, error in verdicts.items()
+        }
+
+    def elect_preferred_leaders(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Hand leadership to the preferred replicas; None also where they lead already.
+
+        :raises MissingRightError: without Cluster Alter.
+        """
+        if not partitions:
+            return {}
+        return self._clients.ask_admin(
+            Call.ELECT_LEADERS, lambda: self._clients.admin.elect_preferred_leaders(partitions)
+        )
+
+
+def _topic(resource: ConfigResource) -> str | None:
+    return resource.name if resource.type is ResourceType.TOPIC else None
+
+
+def _of_brokers(
+    resources: Iterable[ConfigResource],
+) -> tuple[dict[BrokerId, ConfigResource], list[ConfigResource]]:
+    """Resources that only one broker answers for, and those that every broker does."""
+    own: dict[BrokerId, ConfigResource] = {}
+    others = []
+    for resource in resources:
+        if resource.type is ResourceType.BROKER and resource.name:
+            own[int(resource.name)] = resource
+        else:
+            others.append(resource)
+    return own, others
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch

@@ -1,0 +1,137 @@
+"""Rights: what each call needs, the least that each role needs, and what a principal lacks.
+
+Kafka's ACL rules as brokers apply them (StandardAuthorizer; KafkaApis names the operation of
+each request). Alter implies Describe, and AlterConfigs implies DescribeConfigs.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from include.cluster.model import BrokerError, LogDir
+from include.cluster.port import ClusterPort
+
+T = TypeVar("T")
+
+
+class Call(enum.Enum):
+    """Calls with the right they need. ``{}`` stands for Topic or Cluster, as the resource is."""
+
+    DESCRIBE_CLUSTER = ("DescribeCluster", "")
+    DESCRIBE_LOG_DIRS = ("DescribeLogDirs", "Cluster Describe")
+    LIST_REASSIGNMENTS = ("ListPartitionReassignments", "Cluster Describe")
+    ALTER_REASSIGNMENTS = ("AlterPartitionReassignments", "Cluster Alter")
+    ALTER_REPLICA_LOG_DIRS = ("AlterReplicaLogDirs", "Cluster Alter")
+    ELECT_LEADERS = ("ElectLeaders", "Cluster Alter")
+    DESCRIBE_TOPICS = ("Metadata", "Topic Describe")
+    LOG_END_OFFSETS = ("ListOffsets", "Topic Describe")
+    DESCRIBE_CONFIGS = ("DescribeConfigs", "{} DescribeConfigs")
+    ALTER_CONFIGS = ("IncrementalAlterConfigs", "{} AlterConfigs")
+    CREATE_PARTITIONS = ("CreatePartitions", "Topic Alter")
+
+    @property
+    def api(self) -> str:
+        """Name of the request in Kafka's protocol."""
+        return self.value[0]
+
+    @property
+    def right(self) -> str:
+        """The right it needs: "Cluster Alter"."""
+        return self.value[1]
+
+
+class Role(enum.Enum):
+    """What a principal is meant to do with Rehome."""
+
+    PLANNER = "planner"  # snapshots, plans and dry runs; changes nothing
+    REASSIGNER = "reassigner"  # the whole main job
+    ADD_PARTITIONS = "add_partitions"  # the main job, and new partitions
+
+
+_CLUSTER = {
+    Role.PLANNER: ("DESCRIBE", "DESCRIBE_CONFIGS"),
+    Role.REASSIGNER: ("ALTER", "ALTER_CONFIGS"),
+    Role.ADD_PARTITIONS: ("ALTER", "ALTER_CONFIGS"),
+}
+_TOPIC = {
+    Role.PLANNER: ("DESCRIBE", "DESCRIBE_CONFIGS"),
+    Role.REASSIGNER: ("DESCRIBE", "ALTER_CONFIGS"),
+    Role.ADD_PARTITIONS: ("DESCRIBE", "ALTER_CONFIGS", "ALTER"),
+}
+# An operation granted implies these (AclAuthorizer and StandardAuthorizer, KIP-11).
+_IMPLIES = {
+    "ALL": ("ALTER", "ALTER_CONFIGS", "DESCRIBE", "DESCRIBE_CONFIGS"),
+    "ALTER": ("DESCRIBE",),
+    "DELETE": ("DESCRIBE",),
+    "READ": ("DESCRIBE",),
+    "WRITE": ("DESCRIBE",),
+    "ALTER_CONFIGS": ("DESCRIBE_CONFIGS",),
+}
+TOPIC_AUTHORIZATION_FAILED = 29
+_NOT_AUTHORIZED = (TOPIC_AUTHORIZATION_FAILED, 31)
+
+
+def missing_rights(cluster: ClusterPort, topics: Collection[str], role: Role) -> list[str]:
+    """Rights that the connection's principal lacks for a role; empty when it has them all.
+
+    Asks the brokers what they would allow (KIP-430) and changes nothing. Each entry reads like
+    an ACL, cluster first: "Cluster Alter", "Topic AlterConfigs on payments". A topic that
+    does not exist is not reported, unless it hides itself for want of a right.
+    """
+    lacking = [
+        f"Cluster {readable(operation)}"
+        for operation in _lacking(_CLUSTER[role], cluster.describe_cluster().operations)
+    ]
+    found = cluster.describe_topics(topics, operations=True) if topics else {}
+    for name in sorted(found):
+        topic = found[name]
+        if topic.error is not None:
+            if topic.error.code == TOPIC_AUTHORIZATION_FAILED:
+                lacking.append(f"Topic Describe on {name}")
+            continue
+        lacking += [
+            f"Topic {readable(operation)} on {name}"
+            for operation in _lacking(_TOPIC[role], topic.operations)
+        ]
+    return lacking
+
+
+def hidden_topics(log_dirs: Iterable[LogDir], topics: Collection[str]) -> tuple[str, ...]:
+    """Topics that brokers hold replicas of, but metadata does not show to this principal.
+
+    DescribeLogDirs lists every topic to whoever has Cluster Describe, metadata only those with
+    Topic Describe: the difference is what a plan would be blind to.
+
+    :param log_dirs: of all replicas, not of a selection.
+    :param topics: every topic in metadata, read *after* the log dirs or a new one looks hidden.
+    """
+    on_disk = {partition.topic for directory in log_dirs for partition in directory.replicas}
+    return tuple(sorted(on_disk.difference(topics)))
+
+
+def naming_right(answer: T, call: Call, topic: str | None = None) -> T | BrokerError:
+    """``answer``, with a refusal for want of a right telling which one it is.
+
+    The brokers' own messages do not: one says nothing, another prints the request's internals.
+    """
+    if not isinstance(answer, BrokerError) or answer.code not in _NOT_AUTHORIZED:
+        return answer
+    right = call.right.format("Cluster" if topic is None else "Topic")
+    where = f" on {topic}" if topic is not None else ""
+    return replace(answer, message=f"needs the right {right}{where}")
+
+
+def readable(operation: str) -> str:
+    """An operation as kafka-acls spells it: ALTER_CONFIGS → AlterConfigs."""
+    return "".join(word.capitalize() for word in operation.split("_"))
+
+
+def _lacking(needed: Iterable[str], allowed: frozenset[str] | None) -> list[str]:
+    # Brokers before 2.3 cannot say, and the calls themselves have to tell.
+    if allowed is None:
+        return []
+    implied = {also for operation in allowed for also in _IMPLIES.get(operation, ())}
+    return [operation for operation in needed if operation not in allowed | implied]
