@@ -103,6 +103,7 @@ class Observation:
     :param future_sizes: bytes of the copy that a log-dir move is filling, per replica.
     :param log_dirs: log dir per replica.
     :param future_log_dirs: log dir that a log-dir move is filling, per replica.
+    :param future_lags: messages that a log-dir move's copy still lacks, per replica.
     :param log_end_offsets: per replica, from its own broker; a BrokerError where it refused.
     :param missing: brokers that did not answer, and why.
     """
@@ -116,6 +117,7 @@ class Observation:
     future_sizes: Mapping[ReplicaId, int] = field(default_factory=dict)
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
     future_log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
+    future_lags: Mapping[ReplicaId, int] = field(default_factory=dict)
     log_end_offsets: Mapping[ReplicaId, int | BrokerError] = field(default_factory=dict)
     missing: Mapping[BrokerId, BrokerError] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Small plans for tests of the ledger."""
+"""Small plans for tests of the ledger and of the execution."""
 
 from __future__ import annotations
 
@@ -6,8 +6,24 @@ from include.cluster.model import TopicPartition
 from include.planning.plan import Move, MoveReason, Plan, PlanSummary, plan_hash
 
 
-def move(topic: str, partition: int, current: tuple[int, ...], target: tuple[int, ...]) -> Move:
-    return Move(TopicPartition(topic, partition), current, target, 100, MoveReason.REQUESTED)
+def move(
+    topic: str,
+    partition: int,
+    current: tuple[int, ...],
+    target: tuple[int, ...],
+    size_bytes: int = 100,
+    current_log_dirs: tuple[str, ...] = (),
+    target_log_dirs: tuple[str, ...] = (),
+) -> Move:
+    return Move(
+        TopicPartition(topic, partition),
+        current,
+        target,
+        size_bytes,
+        MoveReason.REQUESTED,
+        current_log_dirs=current_log_dirs,
+        target_log_dirs=target_log_dirs,
+    )
 
 
 def make_plan(plan_id: str, *moves: Move, cluster_id: str = "c1") -> Plan:

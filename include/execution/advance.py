@@ -1,0 +1,232 @@
+"""One step of a plan: observe → decide → act. A thin shell around `decide`.
+
+Execute and the progress sensor call the same function. It holds no state: whatever dies, the
+next call goes on from the ledger and the cluster. The ledger is always written first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from include.cluster.errors import ClusterError, MissingRightError
+from include.cluster.model import BrokerError, ReplicaId, TopicPartition
+from include.cluster.port import ClusterPort
+from include.execution import throttle
+from include.execution.abort import cancel_moves
+from include.execution.decide import decide
+from include.execution.model import (
+    Action,
+    Admit,
+    Cancel,
+    Finish,
+    Hold,
+    MoveState,
+    Observation,
+    PlaceReplicas,
+    PlanState,
+    Policy,
+    SetRate,
+    Settle,
+)
+from include.execution.observe import observe
+from include.execution.outcome import wanted_log_dirs
+from include.execution.progress import Progress, admitted, moves_to_watch, record_progress
+from include.ledger.database import Clock, utc_now
+from include.ledger.store import Ledger
+from include.planning.plan import Move, Plan
+
+LOG_DIR_REFUSALS = frozenset({56, 57})
+"""KAFKA_STORAGE_ERROR and LOG_DIR_NOT_FOUND."""
+TRANSIENT = frozenset({5, 7, 13, 41, 89})
+"""LEADER_NOT_AVAILABLE, REQUEST_TIMED_OUT, NETWORK_EXCEPTION, NOT_CONTROLLER, THROTTLING_QUOTA."""
+
+
+@dataclass
+class Advance:
+    """What one step did.
+
+    :param actions: everything that `decide` asked for, in order.
+    :param admitted: partitions whose move the controller accepted in this step.
+    :param settled: what became of moves, as recorded in this step.
+    :param cancelled: partitions whose reassignment was cancelled in this step.
+    :param errors: refusals, by partition; a move that was refused for good has failed.
+    :param holds: why nothing (more) was started.
+    :param finished: the state the plan has ended or paused in; None = it goes on.
+    :param progress: the last observation as KIP-179's table; None when nothing was observed.
+    """
+
+    actions: list[Action] = field(default_factory=list)
+    admitted: list[TopicPartition] = field(default_factory=list)
+    settled: dict[TopicPartition, MoveState] = field(default_factory=dict)
+    cancelled: list[TopicPartition] = field(default_factory=list)
+    errors: dict[TopicPartition, BrokerError] = field(default_factory=dict)
+    holds: list[str] = field(default_factory=list)
+    in_flight: int = 0
+    finished: PlanState | None = None
+    cause: str = ""
+    progress: Progress | None = None
+
+
+def advance(
+    plan: Plan,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    policy: Policy,
+    clock: Clock = utc_now,
+) -> Advance:
+    """Bring the plan one step on. May be repeated at any time, after any crash.
+
+    An approved plan is started. A paused one stays paused: ``Ledger.claim`` resumes it. Where
+    the controller refuses a move, the next one takes its slot in the same step.
+
+    :raises PlanConflictError: the plan is not approved, or another one holds the cluster.
+    :raises MissingRightError: the principal may not do what is needed.
+    :raises ClusterError: the cluster could not be observed; nothing was changed.
+    """
+    done = Advance()
+    if ledger.plan(plan.plan_id).state in (PlanState.PLANNED, PlanState.APPROVED):
+        ledger.claim(plan.plan_id)
+    step = _Step(plan, ledger, cluster, done)
+    while True:
+        view = ledger.view(plan.plan_id)
+        if view.state is not PlanState.RUNNING:
+            done.finished = view.state
+            done.cause = ledger.plan(plan.plan_id).cause
+            return done
+        in_flight = {move.partition for move in admitted(plan, view)}
+        seen = observe(cluster, moves_to_watch(plan, view), clock(), in_flight=in_flight)
+        done.progress = record_progress(plan, view, ledger, seen)
+        view = ledger.view(plan.plan_id)
+        actions = decide(plan, view, seen, seen.taken_at, policy)
+        again = step.act(actions, seen, view.rate_bytes_per_s)
+        if not again:
+            return done
+
+
+class _Step:
+    """Carries actions out: ledger first, then the cluster."""
+
+    def __init__(self, plan: Plan, ledger: Ledger, cluster: ClusterPort, done: Advance) -> None:
+        self._plan = plan
+        self._ledger = ledger
+        self._cluster = cluster
+        self._done = done
+        self._uncancelled = False
+
+    def act(
+        self, actions: Sequence[Action], seen: Observation, rate_bytes_per_s: int | None
+    ) -> bool:
+        """Carry out all of them; True when the plan's end or free slots call for another look."""
+        self._done.actions += actions
+        self._uncancelled = False
+        again = False
+        for action in actions:
+            match action:
+                case Settle():
+                    self._settle(action.partition, action.state, action.detail)
+                case Cancel():
+                    self._cancel(action)
+                case PlaceReplicas():
+                    again |= self._refused(self._place(dict(action.log_dirs)))
+                case SetRate():
+                    rate = action.rate_bytes_per_s
+                    throttle.change_rate(
+                        self._plan, self._ledger, self._cluster, rate, action.cause
+                    )
+                case Admit():
+                    again |= self._admit(action.partitions, seen, rate_bytes_per_s)
+                case Hold():
+                    self._done.holds.append(action.cause)
+                case Finish():
+                    again |= self._finish(action)
+        states = self._ledger.view(self._plan.plan_id).moves.values()
+        self._done.in_flight = sum(state is MoveState.ADMITTED for state in states)
+        return again
+
+    def _settle(self, partition: TopicPartition, state: MoveState, detail: str) -> None:
+        if self._ledger.settle(self._plan.plan_id, partition, state, detail):
+            self._done.settled[partition] = state
+
+    def _moves(self, partitions: Iterable[TopicPartition]) -> list[Move]:
+        return [self._plan.by_partition[partition] for partition in partitions]
+
+    def _cancel(self, action: Cancel) -> None:
+        result = cancel_moves(
+            self._plan.plan_id,
+            self._moves(action.partitions),
+            self._ledger,
+            self._cluster,
+            action.cause,
+            action.then,
+        )
+        self._done.cancelled += result.cancelled
+        self._done.settled.update(result.ended)
+        self._done.errors.update(result.errors)
+        self._uncancelled |= bool(result.errors)
+
+    def _finish(self, action: Finish) -> bool:
+        """End the plan, unless something of ours could not be stopped: then the next poll does."""
+        if self._uncancelled:
+            self._done.holds.append(f"{action.cause}, but not everything could be cancelled")
+            return False
+        return self._ledger.transition(self._plan.plan_id, action.state, action.cause)
+
+    def _admit(
+        self,
+        partitions: Collection[TopicPartition],
+        seen: Observation,
+        rate_bytes_per_s: int | None,
+    ) -> bool:
+        moves = self._moves(partitions)
+        self._ledger.admit(self._plan.plan_id, moves, seen, rate_bytes_per_s)
+        try:
+            throttle.cover(self._plan, self._ledger, self._cluster, moves)
+            refused = self._place(_wanted_log_dirs(moves))
+            targets = {m.partition: m.target for m in moves if m.partition not in refused}
+            verdicts = self._cluster.alter_reassignments(
+                targets,
+                allow_replication_factor_change=self._plan.allow_replication_factor_change,
+            )
+        except MissingRightError:
+            raise
+        except ClusterError as error:
+            # They stay admitted and not sent: the next step sends them again.
+            self._done.holds.append(f"the controller did not answer: {error.what}")
+            return False
+        accepted = [partition for partition, error in verdicts.items() if error is None]
+        self._ledger.mark_sent(self._plan.plan_id, accepted)
+        self._done.admitted += accepted
+        refused |= {partition: error for partition, error in verdicts.items() if error is not None}
+        return self._refused(refused)
+
+    def _refused(self, errors: dict[TopicPartition, BrokerError]) -> bool:
+        self._done.errors.update(errors)
+        for_good = {p: error for p, error in errors.items() if error.code not in TRANSIENT}
+        for partition, error in for_good.items():
+            self._settle(partition, MoveState.FAILED, str(error))
+        return bool(for_good)
+
+    def _place(self, log_dirs: dict[ReplicaId, str]) -> dict[TopicPartition, BrokerError]:
+        """Name the log dirs of replicas: one that exists begins to move, others begin there.
+
+        A broker answers REPLICA_NOT_AVAILABLE for a replica that it does not have yet, and
+        remembers the log dir for when it gets it (KIP-113): nothing to complain about. What
+        fails in passing is tried again when the replica is there.
+
+        :returns: what was refused for good.
+        """
+        verdicts = self._cluster.alter_replica_log_dirs(log_dirs) if log_dirs else {}
+        return {
+            replica.topic_partition: BrokerError(
+                error.code, error.name, f"log dir {log_dirs[replica]} on broker {replica.broker}"
+            )
+            for replica, error in verdicts.items()
+            if error is not None and error.code in LOG_DIR_REFUSALS
+        }
+
+
+def _wanted_log_dirs(moves: Iterable[Move]) -> dict[ReplicaId, str]:
+    return {
+        replica: log_dir for move in moves for replica, log_dir in wanted_log_dirs(move).items()
+    }

@@ -1,0 +1,212 @@
+"""What to do next: the heart of the execution.
+
+A pure function of the plan, the ledger, one observation, the time and the policy. Production
+and simulation run this same function, so every crash point and every window can be tested
+without a cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from include.cluster.model import TopicPartition
+from include.execution.admission import SLOTS, Admission, admit
+from include.execution.model import (
+    Action,
+    Admit,
+    Cancel,
+    Finish,
+    Hold,
+    LedgerView,
+    MoveState,
+    Observation,
+    PlaceReplicas,
+    PlanState,
+    Policy,
+    SetRate,
+    Settle,
+)
+from include.execution.outcome import Fate, fate, misplaced
+from include.planning.plan import Move, Plan
+
+
+def decide(
+    plan: Plan, view: LedgerView, seen: Observation, now: datetime, policy: Policy
+) -> list[Action]:
+    """What to do next; no I/O, no clock, no randomness. Same input, same actions.
+
+    First everything that has ended is settled; then come, in this order, what ends the plan
+    (a cancel request, nothing left, the window's end, a stall, a pause) and what starts moves.
+    """
+    if view.state is not PlanState.RUNNING:
+        return []
+    now_true = _Assessed(plan, view, seen, now, policy)
+    ending = _ending(view, now_true, now, policy)
+    if ending is not None:
+        return [*now_true.settling, *ending]
+    return [*now_true.settling, *_rate(view), *_admission(view, now_true, seen, now, policy)]
+
+
+def needs_worker(plan: Plan, view: LedgerView, seen: Observation, policy: Policy) -> bool:
+    """Whether `decide` would do anything now: what the progress trigger asks at every poll."""
+    actions = decide(plan, view, seen, seen.taken_at, policy)
+    return any(not isinstance(action, Hold) for action in actions)
+
+
+@dataclass
+class _Assessed:
+    """The plan's moves by what is true of them now, and the actions that follow at once."""
+
+    plan: Plan
+    view: LedgerView
+    seen: Observation
+    now: datetime
+    policy: Policy
+    settling: list[Action] = field(default_factory=list)
+    states: Counter[MoveState] = field(default_factory=Counter)
+    in_flight: list[Move] = field(default_factory=list)
+    unsent: list[Move] = field(default_factory=list)
+    pending: list[Move] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for move in self.plan.moves:
+            state = self.view.moves.get(move.partition, MoveState.PENDING)
+            if state is MoveState.ADMITTED:
+                self._assess_admitted(move)
+            elif state is MoveState.PENDING:
+                self._assess_pending(move)
+            else:
+                self.states[state] += 1
+
+    @property
+    def started(self) -> list[Move]:
+        """Everything that is admitted and has not ended."""
+        return [*self.in_flight, *self.unsent]
+
+    def _fate(self, move: Move, sent_at: datetime | None) -> tuple[Fate, str]:
+        grace_s = self.policy.metadata_grace_s
+        return fate(move, self.seen, self.now, sent_at=sent_at, grace_s=grace_s)
+
+    def _settle(self, move: Move, state: MoveState, detail: str) -> None:
+        self.settling.append(Settle(move.partition, state, detail))
+        self.states[state] += 1
+
+    def _assess_admitted(self, move: Move) -> None:
+        what, detail = self._fate(move, self.view.sent.get(move.partition))
+        if what in _ENDS:
+            self._settle(move, _ENDS[what], detail)
+        elif what is Fate.UNDONE:
+            self._undone(move, detail)
+        elif what is Fate.UNTOUCHED:
+            self.unsent.append(move)
+        else:
+            self.in_flight.append(move)
+            if what is Fate.MISPLACED:
+                wanted = tuple(sorted(misplaced(move, self.seen).items()))
+                self.settling.append(PlaceReplicas(wanted))
+
+    def _undone(self, move: Move, detail: str) -> None:
+        """A cancel loses the order of replicas, whoever did it: ours to put back."""
+        if self.seen.partitions[move.partition].replicas != move.current:
+            self.settling.append(Cancel((move.partition,), detail))
+            self.states[MoveState.CANCELLED] += 1
+        else:
+            self._settle(move, MoveState.CANCELLED, detail)
+
+    def _assess_pending(self, move: Move) -> None:
+        what, detail = self._fate(move, None)
+        if what is Fate.DONE:
+            self._settle(move, MoveState.DONE, "was in place already")
+        elif what in (Fate.SUPERSEDED, Fate.GONE):
+            self._settle(move, _ENDS[what], detail)
+        elif move.partition in self.seen.ongoing:
+            self._settle(move, MoveState.SUPERSEDED, "somebody else is making the same move")
+        else:
+            self.pending.append(move)
+
+
+_ENDS = {
+    Fate.DONE: MoveState.DONE,
+    Fate.SUPERSEDED: MoveState.SUPERSEDED,
+    Fate.GONE: MoveState.FAILED,
+}
+
+
+def _ending(
+    view: LedgerView, now_true: _Assessed, now: datetime, policy: Policy
+) -> list[Action] | None:
+    started = tuple(move.partition for move in now_true.started)
+    if view.cancel_requested:
+        return _stop(started, PlanState.CANCELLED, "cancel requested", MoveState.CANCELLED)
+    if not started and not now_true.pending:
+        return [_finish(now_true.states)]
+    if policy.window_end is not None and now >= policy.window_end:
+        return _stop(started, PlanState.PAUSED, "the window has ended", MoveState.PENDING)
+    if _stalled(view, now_true, now, policy):
+        cause = f"nothing has moved for {policy.stall_timeout_s:.0f} s"
+        return _stop(started, PlanState.FAILED, cause, MoveState.CANCELLED)
+    if view.pause_requested and not started:
+        return [Finish(PlanState.PAUSED, "pause requested")]
+    return None
+
+
+def _stop(
+    started: tuple[TopicPartition, ...], to: PlanState, cause: str, then: MoveState
+) -> list[Action]:
+    cancel: list[Action] = [Cancel(started, cause, then)] if started else []
+    return [*cancel, Finish(to, cause)]
+
+
+def _finish(states: Mapping[MoveState, int]) -> Finish:
+    unwell = {state: count for state, count in states.items() if state is not MoveState.DONE}
+    if not unwell:
+        return Finish(PlanState.DONE, "every move is done")
+    counted = ", ".join(f"{count} {state}" for state, count in sorted(unwell.items()))
+    return Finish(PlanState.FAILED, f"not every move is done: {counted}")
+
+
+def _stalled(view: LedgerView, now_true: _Assessed, now: datetime, policy: Policy) -> bool:
+    if now_true.settling or view.last_progress_at is None:
+        return False
+    if not now_true.started and _held_by_others(now_true, policy):
+        return False
+    return now - view.last_progress_at >= timedelta(seconds=policy.stall_timeout_s)
+
+
+def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:
+    ours = {move.partition for move in now_true.plan.moves}
+    return not policy.additional and bool(set(now_true.seen.ongoing) - ours)
+
+
+def _rate(view: LedgerView) -> list[Action]:
+    asked = view.requested_rate_bytes_per_s
+    if asked is None or asked == view.rate_bytes_per_s:
+        return []
+    return [SetRate(asked, "requested")]
+
+
+def _admission(
+    view: LedgerView, now_true: _Assessed, seen: Observation, now: datetime, policy: Policy
+) -> list[Action]:
+    again = tuple(move.partition for move in now_true.unsent)
+    if view.pause_requested:
+        return [*([Admit(again)] if again else []), Hold("pause requested")]
+    if _held_by_others(now_true, policy):
+        return [*([Admit(again)] if again else []), Hold("somebody else's reassignment runs")]
+    rate = view.rate_bytes_per_s or policy.rate_bytes_per_s
+    admission = admit(now_true.pending, now_true.started, seen, now, policy, rate)
+    chosen = (*again, *(move.partition for move in admission.moves))
+    if chosen:
+        return [Admit(chosen)]
+    if admission.only_waits_for_window and not now_true.started:
+        return [Finish(PlanState.PAUSED, "what is left does not fit into the window")]
+    return [Hold(_reason(admission))] if admission.waiting else []
+
+
+def _reason(admission: Admission) -> str:
+    """Slots are what one normally waits for; anything else is worth saying first."""
+    reasons = sorted(admission.waiting.items(), key=lambda item: (item[0] == SLOTS, item[0]))
+    return "; ".join(f"{count} moves wait: {reason}" for reason, count in reasons)

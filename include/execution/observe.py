@@ -1,0 +1,181 @@
+"""One fresh look at the partitions of a plan, with few reads: 1 + 2 per involved broker."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from include.cluster.errors import ClusterError
+from include.cluster.model import (
+    BrokerError,
+    BrokerId,
+    LogDir,
+    OngoingReassignment,
+    PartitionState,
+    ReplicaId,
+    TopicDescription,
+    TopicPartition,
+)
+from include.cluster.port import ClusterPort
+from include.execution.model import Observation
+from include.planning.plan import Move, MoveReason
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
+
+
+def observe(
+    cluster: ClusterPort,
+    moves: Collection[Move],
+    now: datetime,
+    *,
+    in_flight: Collection[TopicPartition] | None = None,
+) -> Observation:
+    """What is true of these moves' partitions now.
+
+    Reassignments are read before metadata: what had ended by the first reading shows its final
+    replicas in the second. Only brokers that are alive are asked for their replicas, so a dead
+    one costs no time; one that does not answer is named in ``missing``.
+
+    :param now: what the observation is dated.
+    :param in_flight: partitions whose replicas are measured (size, log end offset, log dir);
+        None = of all moves.
+    :raises ClusterError: the cluster as a whole did not answer, or refuses a topic.
+    """
+    ongoing = cluster.list_reassignments()
+    described = cluster.describe_topics({move.partition.topic for move in moves}) if moves else {}
+    live = frozenset(cluster.describe_cluster().brokers)
+    topics_missing = _missing_topics(described)
+    partitions = {
+        move.partition: state
+        for move in moves
+        if (state := _partition(described, move.partition)) is not None
+    }
+    measured = [
+        move
+        for move in moves
+        if move.partition in partitions and (in_flight is None or move.partition in in_flight)
+    ]
+    replicas = _replicas(measured, partitions, ongoing, live)
+    brokers = sorted({replica.broker for replica in replicas})
+    if not brokers:
+        return Observation(now, partitions, ongoing, live, topics_missing)
+    offsets = cluster.log_end_offsets(replicas)
+    log_dirs = cluster.describe_log_dirs(brokers, {move.partition for move in measured})
+    sizes, dirs = _on_disk(log_dirs.value, future=False)
+    future_sizes, future_dirs = _on_disk(log_dirs.value, future=True)
+    return Observation(
+        taken_at=now,
+        partitions=partitions,
+        ongoing=ongoing,
+        live_brokers=live,
+        topics_missing=topics_missing,
+        sizes=sizes,
+        future_sizes=future_sizes,
+        log_dirs=dirs,
+        future_log_dirs=future_dirs,
+        future_lags=_future_lags(log_dirs.value),
+        log_end_offsets=offsets.value,
+        missing={**log_dirs.missing, **offsets.missing},
+    )
+
+
+def moves_of(ongoing: Mapping[TopicPartition, OngoingReassignment]) -> tuple[Move, ...]:
+    """Reassignments that anybody has started, as moves: what ``drive=False`` watches.
+
+    Their sizes are not known, so they count as 0.
+    """
+    return tuple(
+        Move(
+            partition=partition,
+            current=tuple(broker for broker in entry.replicas if broker not in entry.adding),
+            target=entry.target,
+            size_bytes=0,
+            reason=MoveReason.REQUESTED,
+            why="started by somebody else",
+        )
+        for partition, entry in sorted(ongoing.items())
+    )
+
+
+def _missing_topics(described: Mapping[str, TopicDescription]) -> frozenset[str]:
+    missing = set()
+    for name, topic in described.items():
+        if topic.error is None:
+            continue
+        if topic.error.code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise ClusterError(
+                f"Topic {name} cannot be read",
+                error=topic.error,
+                state_left="What is in flight goes on.",
+                next_step="The next poll tries again.",
+            )
+        missing.add(name)
+    return frozenset(missing)
+
+
+def _partition(
+    described: Mapping[str, TopicDescription], partition: TopicPartition
+) -> PartitionState | None:
+    topic = described.get(partition.topic)
+    if topic is None or topic.error is not None:
+        return None
+    return topic.partitions.get(partition.partition)
+
+
+def _replicas(
+    moves: Collection[Move],
+    partitions: Mapping[TopicPartition, PartitionState],
+    ongoing: Mapping[TopicPartition, OngoingReassignment],
+    live: frozenset[BrokerId],
+) -> list[ReplicaId]:
+    """The replicas to measure: each move's targets and the leader they copy from."""
+    wanted = set()
+    for move in moves:
+        state = partitions[move.partition]
+        brokers = set(move.target) | set(state.replicas)
+        if move.partition in ongoing:
+            brokers |= set(ongoing[move.partition].replicas)
+        wanted |= {ReplicaId(*move.partition, broker) for broker in brokers & live}
+    return sorted(wanted)
+
+
+def _on_disk(
+    log_dirs: Collection[LogDir], *, future: bool
+) -> tuple[dict[ReplicaId, int], dict[ReplicaId, str]]:
+    sizes, dirs = {}, {}
+    for log_dir in log_dirs:
+        for partition, replica in log_dir.replicas.items():
+            if replica.is_future is future:
+                found = ReplicaId(*partition, log_dir.broker)
+                sizes[found] = replica.size_bytes
+                dirs[found] = log_dir.path
+    return sizes, dirs
+
+
+def _future_lags(log_dirs: Collection[LogDir]) -> dict[ReplicaId, int]:
+    return {
+        ReplicaId(*partition, log_dir.broker): replica.offset_lag
+        for log_dir in log_dirs
+        for partition, replica in log_dir.replicas.items()
+        if replica.is_future
+    }
+
+
+def messages_behind(seen: Observation, replica: ReplicaId) -> int | None:
+    """How many messages a replica lacks, by log end offsets; None where one is not known."""
+    if replica in seen.future_lags:
+        return max(0, seen.future_lags[replica])
+    state = seen.partitions.get(replica.topic_partition)
+    if state is None or state.leader is None:
+        return None
+    leader = seen.log_end_offsets.get(ReplicaId(*replica.topic_partition, state.leader))
+    own = seen.log_end_offsets.get(replica)
+    if not isinstance(leader, int):
+        return None
+    if isinstance(own, BrokerError):
+        return leader if own.code in NOT_HOSTED_CODES else None
+    return None if own is None else max(0, leader - own)
+
+
+NOT_HOSTED_CODES = (3, 6)
+"""UNKNOWN_TOPIC_OR_PARTITION and NOT_LEADER_OR_FOLLOWER: the broker has no such replica."""

@@ -1,0 +1,270 @@
+"""How far a plan is: KIP-179's status of each replica, bytes, rate, time left.
+
+Never from DescribeLogDirs' OffsetLag: for a replica that is being added the broker clamps it to
+0 from the first byte on. Messages behind come from log end offsets, bytes from sizes on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from include.cluster.model import BrokerError, BrokerId, ReplicaId
+from include.execution.model import (
+    LedgerView,
+    MoveState,
+    Observation,
+    ProgressSample,
+    ReplicaStanding,
+    ReplicaStatus,
+)
+from include.execution.observe import NOT_HOSTED_CODES, messages_behind
+from include.execution.outcome import bytes_to_copy, relocating
+from include.ledger.store import Ledger
+from include.planning.plan import Move, Plan
+
+RATE_WINDOW = timedelta(seconds=60)
+_SAMPLES_READ = 100
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One poll's findings: how each replica in flight stands, and the plan as a whole."""
+
+    statuses: tuple[ReplicaStatus, ...]
+    sample: ProgressSample
+
+    def table(self) -> str:
+        """KIP-179's table with the footer."""
+        return status_table(self.statuses, self.sample)
+
+
+def moves_to_watch(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
+    """The moves that an observation must cover: those that have not ended."""
+    return tuple(move for move in plan.moves if not view.moves[move.partition].ended)
+
+
+def admitted(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
+    """The moves that are, or are about to be, at the controller."""
+    return tuple(m for m in plan.moves if view.moves[m.partition] is MoveState.ADMITTED)
+
+
+def record_progress(plan: Plan, view: LedgerView, ledger: Ledger, seen: Observation) -> Progress:
+    """Work out the plan's progress from an observation and write it to the ledger."""
+    flying = admitted(plan, view)
+    statuses = replica_statuses(flying, seen, ledger.latest(plan.plan_id))
+    history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
+    sample = measure(plan, view, seen, statuses, history)
+    ledger.add_samples(plan.plan_id, statuses, sample)
+    return Progress(tuple(statuses), sample)
+
+
+def replica_statuses(
+    moves: Collection[Move],
+    seen: Observation,
+    previous: Mapping[ReplicaId, ReplicaStatus] | None = None,
+) -> list[ReplicaStatus]:
+    """How every target replica of these moves stands.
+
+    :param previous: earlier statuses; they give the largest lag, the last time in the ISR, and
+        the size where a broker does not answer now.
+    """
+    before = previous or {}
+    return [
+        _status(replica, seen, before.get(replica))
+        for move in moves
+        for replica in (ReplicaId(*move.partition, broker) for broker in move.target)
+    ]
+
+
+def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None) -> ReplicaStatus:
+    standing = _standing(replica, seen)
+    behind = messages_behind(seen, replica)
+    size = _copied(replica, seen)
+    if size is None and before is not None:
+        size = before.size_bytes
+    largest = before.max_messages_behind if before else None
+    lags = [lag for lag in (behind, largest) if lag is not None]
+    in_isr_before = before.last_in_isr_at if before else None
+    return ReplicaStatus(
+        replica=replica,
+        standing=standing,
+        status_at=seen.taken_at,
+        last_in_isr_at=seen.taken_at if _in_isr(replica, seen) else in_isr_before,
+        messages_behind=behind,
+        max_messages_behind=max(lags, default=None),
+        bytes_behind=_bytes_behind(replica, seen, size),
+        size_bytes=size,
+    )
+
+
+def _standing(replica: ReplicaId, seen: Observation) -> ReplicaStanding:
+    if replica.topic in seen.topics_missing:
+        return ReplicaStanding.UNKNOWN_TOPIC
+    if replica.topic_partition not in seen.partitions:
+        return ReplicaStanding.UNKNOWN_PARTITION
+    if replica.broker not in seen.live_brokers:
+        return ReplicaStanding.UNKNOWN_BROKER
+    if replica in seen.future_sizes:
+        return ReplicaStanding.BEHIND
+    if _in_isr(replica, seen):
+        return ReplicaStanding.IN_SYNC
+    offset = seen.log_end_offsets.get(replica)
+    if isinstance(offset, BrokerError) and offset.code in NOT_HOSTED_CODES:
+        return ReplicaStanding.NOT_HOSTED
+    return ReplicaStanding.BEHIND
+
+
+def _in_isr(replica: ReplicaId, seen: Observation) -> bool:
+    state = seen.partitions.get(replica.topic_partition)
+    return state is not None and replica.broker in state.isr
+
+
+def _copied(replica: ReplicaId, seen: Observation) -> int | None:
+    """Size of the copy that is being made: the future one's in a log-dir move."""
+    future = seen.future_sizes.get(replica)
+    return seen.sizes.get(replica) if future is None else future
+
+
+def _bytes_behind(replica: ReplicaId, seen: Observation, size: int | None) -> int | None:
+    source = _source_size(replica, seen)
+    return None if source is None or size is None else max(0, source - size)
+
+
+def _source_size(replica: ReplicaId, seen: Observation) -> int | None:
+    if replica in seen.future_sizes:
+        return seen.sizes.get(replica)
+    state = seen.partitions.get(replica.topic_partition)
+    if state is None or state.leader is None:
+        return None
+    return seen.sizes.get(ReplicaId(*replica.topic_partition, state.leader))
+
+
+def measure(
+    plan: Plan,
+    view: LedgerView,
+    seen: Observation,
+    statuses: Collection[ReplicaStatus],
+    history: Sequence[ProgressSample] = (),
+) -> ProgressSample:
+    """The plan as a whole. Moves that failed or were cancelled count to neither side.
+
+    :param history: earlier samples, oldest first; the rate is measured over the last minute.
+    """
+    by_replica = {status.replica: status for status in statuses}
+    done = total = moves_done = 0
+    for move in plan.moves:
+        state = view.moves[move.partition]
+        if state is MoveState.DONE:
+            moves_done += 1
+            done += bytes_to_copy(move)
+            total += bytes_to_copy(move)
+        elif state is MoveState.PENDING:
+            total += bytes_to_copy(move)
+        elif state is MoveState.ADMITTED:
+            copied, whole = _in_flight_bytes(move, seen, by_replica)
+            done += copied
+            total += whole
+    rate = _rate(history, seen, done)
+    return ProgressSample(
+        sampled_at=seen.taken_at,
+        bytes_done=done,
+        bytes_total=total,
+        moves_done=moves_done,
+        moves_total=len(plan.moves),
+        in_flight=sum(state is MoveState.ADMITTED for state in view.moves.values()),
+        messages_behind=sum(status.messages_behind or 0 for status in statuses),
+        rate_bytes_per_s=rate,
+        eta_s=(total - done) / rate if rate else None,
+    )
+
+
+def _in_flight_bytes(
+    move: Move, seen: Observation, statuses: Mapping[ReplicaId, ReplicaStatus]
+) -> tuple[int, int]:
+    copied = whole = 0
+    for broker in (*move.adding, *relocating(move)):
+        replica = ReplicaId(*move.partition, broker)
+        source = _source_size(replica, seen)
+        size = move.size_bytes if source is None else source
+        status = statuses.get(replica)
+        whole += size
+        copied += min(size, _new_bytes(broker, move, status, seen))
+    return copied, whole
+
+
+def _new_bytes(
+    broker: BrokerId, move: Move, status: ReplicaStatus | None, seen: Observation
+) -> int:
+    if status is None or status.size_bytes is None:
+        return 0
+    if broker in move.adding or status.replica in seen.future_sizes:
+        return status.size_bytes
+    # A log-dir move without a future copy has either not begun or just ended.
+    wanted = dict(zip(move.target, move.target_log_dirs, strict=False)).get(broker)
+    return status.size_bytes if seen.log_dirs.get(status.replica) == wanted else 0
+
+
+def _rate(history: Sequence[ProgressSample], seen: Observation, done: int) -> float | None:
+    recent = [s for s in history if seen.taken_at - s.sampled_at <= RATE_WINDOW]
+    if not recent:
+        return None
+    elapsed_s = (seen.taken_at - recent[0].sampled_at).total_seconds()
+    return max(0.0, (done - recent[0].bytes_done) / elapsed_s) if elapsed_s > 0 else None
+
+
+def status_text(status: ReplicaStatus) -> str:
+    """KIP-179's Status column, with the bytes that are still missing."""
+    if status.standing is not ReplicaStanding.BEHIND:
+        return _TEXTS[status.standing]
+    messages = "?" if status.messages_behind is None else str(status.messages_behind)
+    text = f"Behind: {messages} messages behind"
+    return text if status.bytes_behind is None else f"{text}, {size_text(status.bytes_behind)}"
+
+
+_TEXTS = {
+    ReplicaStanding.IN_SYNC: "In sync",
+    ReplicaStanding.UNKNOWN_TOPIC: "Unknown topic",
+    ReplicaStanding.UNKNOWN_PARTITION: "Unknown partition",
+    ReplicaStanding.UNKNOWN_BROKER: "Unknown broker",
+    ReplicaStanding.NOT_HOSTED: "Broker does not host this partition",
+}
+
+
+def status_table(statuses: Collection[ReplicaStatus], sample: ProgressSample | None = None) -> str:
+    """KIP-179's table, one line per replica, and the plan's own line below it."""
+    rows = [("Topic", "Partition", "Broker", "Status")]
+    for status in statuses:
+        topic, partition, broker = status.replica
+        rows.append((topic, str(partition), str(broker), status_text(status)))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]
+    return "\n".join([*lines, *([footer(sample)] if sample else [])])
+
+
+def footer(sample: ProgressSample) -> str:
+    """Bytes done of all, moves, rate and time left, in one line."""
+    percent = 100 * sample.bytes_done / sample.bytes_total if sample.bytes_total else 100.0
+    rate, eta = sample.rate_bytes_per_s, sample.eta_s
+    return ", ".join(
+        [
+            f"{size_text(sample.bytes_done)} of {size_text(sample.bytes_total)} ({percent:.0f} %)",
+            f"{sample.moves_done} of {sample.moves_total} moves done",
+            f"{sample.in_flight} in flight",
+            "rate unknown" if rate is None else f"{size_text(rate)}/s",
+            "time left unknown" if eta is None else f"{eta:.0f} s left",
+        ]
+    )
+
+
+def size_text(size_bytes: float) -> str:
+    """A number of bytes for people, in powers of 1000 as throttles are given."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(size_bytes) < 1000:
+            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} TB"

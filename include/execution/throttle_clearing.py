@@ -1,0 +1,145 @@
+"""Taking throttles down: only what is ours, back to what stood there before, byte for byte.
+
+Works from the ledger alone, in any process. What cannot be cleared now is owed, and paid later.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from include.cluster.errors import ClusterError
+from include.cluster.model import BrokerError, BrokerId, ConfigValue
+from include.cluster.port import ClusterPort, ConfigChange, ConfigResource, ResourceType
+from include.execution.model import PlanState
+from include.execution.throttle_configs import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    VERIFY_POLL_S,
+    VERIFY_TIMEOUT_S,
+)
+from include.execution.throttle_items import Restored, first_step, next_step, own_value
+from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.store import Ledger
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """What was cleared, and what is still owed (each entry's ``detail`` says why)."""
+
+    cleared: tuple[ThrottleEntry, ...] = ()
+    owed: tuple[ThrottleEntry, ...] = ()
+
+
+def clear_throttle(plan_id: str, ledger: Ledger, cluster: ClusterPort) -> Cleared:
+    """Take down every throttle of a plan, and prove it by reading. Idempotent.
+
+    Never raises for what the cluster does or says: what it prevents is owed.
+    """
+    return _clear(ledger.throttles(plan_id, open_only=True), ledger, cluster)
+
+
+def sweep(ledger: Ledger, cluster: ClusterPort) -> Cleared:
+    """Pay what plans that do not run any more still owe on this cluster.
+
+    :raises ClusterError: the cluster cannot be reached at all.
+    """
+    cluster_id = cluster.describe_cluster().cluster_id
+    states = {plan.plan_id: plan.state for plan in ledger.plans(cluster_id)}
+    entries = [
+        entry
+        for entry in ledger.throttles(cluster_id=cluster_id, open_only=True)
+        if states[entry.plan_id] is not PlanState.RUNNING
+    ]
+    return _clear(entries, ledger, cluster)
+
+
+def _clear(entries: Collection[ThrottleEntry], ledger: Ledger, cluster: ClusterPort) -> Cleared:
+    if not entries:
+        return Cleared()
+    clearing = _Clearing(entries, ledger, cluster)
+    try:
+        clearing.run()
+    except ClusterError as error:
+        clearing.owe_all(error.what)
+    return Cleared(tuple(clearing.cleared), tuple(clearing.owed))
+
+
+class _Clearing:
+    """Reads, changes and reads again until nothing of ours is left."""
+
+    def __init__(
+        self, entries: Collection[ThrottleEntry], ledger: Ledger, cluster: ClusterPort
+    ) -> None:
+        self._left = list(entries)
+        self._ledger = ledger
+        self._cluster = cluster
+        self.cleared: list[ThrottleEntry] = []
+        self.owed: list[ThrottleEntry] = []
+
+    def run(self) -> None:
+        live = set(self._cluster.describe_cluster().brokers)
+        for entry in list(self._left):
+            broker = _broker(entry.resource)
+            if broker is not None and broker not in live:
+                self._owe(entry, f"broker {broker} is not alive")
+        deadline = time.monotonic() + VERIFY_TIMEOUT_S
+        first = True
+        while self._left and (first or time.monotonic() < deadline):
+            if not first:
+                time.sleep(VERIFY_POLL_S)
+            self._round(first)
+            first = False
+        self.owe_all("does not read back as restored")
+
+    def _round(self, first: bool) -> None:
+        resources = {entry.resource for entry in self._left}
+        keys = {entry.key for entry in self._left}
+        found = self._cluster.describe_configs(sorted(resources), keys) if resources else {}
+        changes = []
+        for entry in list(self._left):
+            change = self._step(entry, found[entry.resource], first)
+            if change is not None:
+                changes.append(change)
+        verdicts = self._cluster.alter_configs(changes) if changes else {}
+        for entry in list(self._left):
+            error = verdicts.get(entry.resource)
+            if error is not None and error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                self._owe(entry, str(error))
+
+    def _step(
+        self, entry: ThrottleEntry, found: dict[str, ConfigValue] | BrokerError, first: bool
+    ) -> ConfigChange | None:
+        if isinstance(found, BrokerError):
+            if found.code == UNKNOWN_TOPIC_OR_PARTITION:
+                self._done(entry, "the topic is gone, and its throttle with it")
+            else:
+                self._owe(entry, str(found))
+            return None
+        standing = own_value(entry.resource, found.get(entry.key))
+        step = first_step(entry, standing) if first else next_step(entry, standing)
+        if isinstance(step, Restored):
+            self._done(entry, step.detail)
+            return None
+        return step
+
+    def _done(self, entry: ThrottleEntry, detail: str) -> None:
+        self._left.remove(entry)
+        self._ledger.mark_throttle(entry, ThrottleState.CLEARED, detail)
+        self.cleared.append(entry)
+
+    def _owe(self, entry: ThrottleEntry, detail: str) -> None:
+        self._left.remove(entry)
+        self._ledger.mark_throttle(entry, ThrottleState.OWED, detail)
+        self.owed.append(entry)
+
+    def owe_all(self, detail: str) -> None:
+        """Whatever is left could not be cleared, for this reason."""
+        for entry in list(self._left):
+            self._owe(entry, detail)
+
+
+def _broker(resource: ConfigResource) -> BrokerId | None:
+    if resource.type is ResourceType.BROKER and resource.name:
+        return int(resource.name)
+    return None

@@ -1,0 +1,130 @@
+"""What to throttle, and how to put back what stood there before. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from include.cluster.model import ConfigValue
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from include.execution.outcome import relocating
+from include.ledger.records import ThrottleEntry, ThrottleState
+from include.planning.plan import Move
+
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+EVERY_REPLICA = "*"
+LIST_LIMIT = 32_767
+"""Longest value of a topic config, in characters (Short.MAX_VALUE in the controller)."""
+
+_OWN = {
+    ResourceType.TOPIC: "DYNAMIC_TOPIC_CONFIG",
+    ResourceType.BROKER: "DYNAMIC_BROKER_CONFIG",
+}
+
+
+def list_items(moves: Iterable[Move]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Items ``partition:broker`` per topic and list, for moves that copy between brokers.
+
+    Leaders' side: every current replica, since any of them may come to lead. Followers' side:
+    only the replicas that are added; traffic of replicas in sync would count against the rate.
+    """
+    items: dict[tuple[str, str], list[str]] = {}
+    for move in moves:
+        if not move.adding:
+            continue
+        topic, partition = move.partition
+        for key, brokers in ((LEADER_REPLICAS, move.current), (FOLLOWER_REPLICAS, move.adding)):
+            items.setdefault((topic, key), []).extend(f"{partition}:{b}" for b in brokers)
+    return {where: tuple(dict.fromkeys(found)) for where, found in items.items()}
+
+
+def rate_keys(moves: Collection[Move]) -> tuple[str, ...]:
+    """The rates that these moves need."""
+    keys: list[str] = []
+    if any(move.adding for move in moves):
+        keys += [LEADER_RATE, FOLLOWER_RATE]
+    if any(move.target_log_dirs and (relocating(move) or move.adding) for move in moves):
+        keys.append(LOG_DIR_RATE)
+    return tuple(keys)
+
+
+def own_value(resource: ConfigResource, value: ConfigValue | None) -> str | None:
+    """What is set on the resource itself; None where a value is only inherited."""
+    if value is None:
+        return None
+    return value.value if value.source == source_of(resource) else None
+
+
+def source_of(resource: ConfigResource) -> str:
+    """Kafka's ConfigSource of what is set on the resource itself."""
+    if resource == ConfigResource.cluster_default():
+        return "DYNAMIC_DEFAULT_BROKER_CONFIG"
+    return _OWN[resource.type]
+
+
+def split(value: str | None) -> list[str]:
+    """Items of a list config, in order."""
+    return [item.strip() for item in (value or "").split(",") if item.strip()]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Nothing of ours is left; ``detail`` says what somebody else has changed since, if so."""
+
+    detail: str = ""
+
+
+def next_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
+    """What brings a key back to what stood there before, given what stands there now.
+
+    :param now: the resource's own value, None = not set.
+    """
+    return _next_for_list(entry, now) if entry.key in LISTS else _next_for_rate(entry, now)
+
+
+def first_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
+    """As :func:`next_step`, for an entry that was journalled but never seen to be applied.
+
+    Whoever journalled it may have died with its request on the way, so a reading that shows
+    nothing of ours proves nothing yet: take it back anyway.
+    """
+    if entry.state is not ThrottleState.JOURNALLED or now == EVERY_REPLICA:
+        return next_step(entry, now)
+    if entry.key in LISTS:
+        return _subtract(entry, entry.ours)
+    return _put_back(entry) if now == entry.prior_value else next_step(entry, now)
+
+
+def _next_for_list(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
+    items = split(now)
+    ours = tuple(item for item in entry.ours if item in items)
+    if ours:
+        return _subtract(entry, ours)
+    if now == entry.prior_value:
+        return Restored()
+    if items == split(entry.prior_value):
+        return _put_back(entry)
+    return Restored(f"somebody has changed it since: {entry.prior_value!r} is now {now!r}")
+
+
+def _next_for_rate(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
+    if now == entry.prior_value:
+        return Restored()
+    if now in entry.ours:
+        return _put_back(entry)
+    return Restored(f"somebody has changed it since: {entry.prior_value!r} is now {now!r}")
+
+
+def _subtract(entry: ThrottleEntry, items: Iterable[str]) -> ConfigChange:
+    return ConfigChange(entry.resource, entry.key, ConfigOperation.SUBTRACT, ",".join(items))
+
+
+def _put_back(entry: ThrottleEntry) -> ConfigChange:
+    if entry.prior_value is None:
+        return ConfigChange(entry.resource, entry.key, ConfigOperation.DELETE)
+    return ConfigChange(entry.resource, entry.key, ConfigOperation.SET, entry.prior_value)

@@ -1,0 +1,50 @@
+"""A gateway on the shared cluster, a ledger, and plans made from moves."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from include.cluster.connection import Connection
+from include.cluster.gateway import ClusterGateway
+from include.ledger.store import Ledger
+from include.planning.plan import Move, Plan
+from local.kafka_cluster import LocalCluster
+from tests.ledger.small_plans import make_plan
+
+_serial = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def gateway(cluster: LocalCluster) -> Iterator[ClusterGateway]:
+    with ClusterGateway(Connection.from_settings(cluster.client_settings())) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def ledger_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/ledger.db"
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[Ledger]:
+    with Ledger.open(ledger_url) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def approved(ledger: Ledger, request: pytest.FixtureRequest) -> Callable[..., Plan]:
+    """Records and approves a plan of these moves."""
+
+    def make(*moves: Move, cluster_id: str = "") -> Plan:
+        cluster_id = cluster_id or request.getfixturevalue("cluster").cluster_id
+        plan = make_plan(f"plan-{os.getpid()}-{next(_serial)}", *moves, cluster_id=cluster_id)
+        ledger.create_plan(plan, {}, "file:///nowhere", "run-1", "test")
+        ledger.approve(plan.plan_id, plan.plan_hash, "test")
+        return plan
+
+    return make

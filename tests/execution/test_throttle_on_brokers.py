@@ -1,0 +1,340 @@
+"""Throttles on real brokers: what was there before is there afterwards, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from include.cluster.connection import Connection
+from include.cluster.gateway import ClusterGateway
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.model import PlanState
+from include.execution.throttle import (
+    change_rate,
+    clear_throttle,
+    cover,
+    set_up_throttle,
+    sweep,
+)
+from include.execution.throttle_items import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LIST_LIMIT,
+    LISTS,
+    LOG_DIR_RATE,
+    own_value,
+)
+from include.ledger.records import ThrottleState
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.execution.killed import run_until_killed
+from tests.ledger.small_plans import move
+
+MakePlan = Callable[..., Plan]
+RATES = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
+DEFAULT = ConfigResource.cluster_default()
+BROKERS = [ConfigResource.broker(broker) for broker in (1, 2, 3, 4)]
+
+
+def standing(gateway: ClusterGateway, *topics: str) -> dict[Any, str | None]:
+    """Every throttle configuration that is set: of these topics, brokers and their default."""
+    found = gateway.describe_configs(
+        [*(ConfigResource.topic(topic) for topic in topics), DEFAULT, *BROKERS], [*LISTS, *RATES]
+    )
+    return {
+        (resource, key): own_value(resource, configs[key])
+        for resource, configs in found.items()
+        for key in configs
+        if own_value(resource, configs[key]) is not None
+    }
+
+
+def set_config(gateway: ClusterGateway, resource: ConfigResource, key: str, value: str) -> None:
+    change = ConfigChange(resource, key, ConfigOperation.SET, value)
+    assert gateway.alter_configs([change]) == {resource: None}
+
+    def there() -> bool:
+        configs = gateway.describe_configs([resource], [key])[resource]
+        return own_value(resource, configs.get(key)) == value
+
+    wait_until(there, f"{key} to be set")
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_rates(gateway: ClusterGateway) -> Iterator[None]:
+    """The cluster is shared: what a failed test has left must not fail the next ones."""
+    yield
+    changes = [
+        ConfigChange(resource, key, ConfigOperation.DELETE) for resource, key in standing(gateway)
+    ]
+    if changes:
+        gateway.alter_configs(changes)
+        wait_until(lambda: not standing(gateway), "rates to go")
+
+
+@pytest.fixture
+def foreign(gateway: ClusterGateway) -> Callable[[ConfigResource, str, str], None]:
+    """Sets throttles as somebody else would."""
+    return lambda resource, key, value: set_config(gateway, resource, key, value)
+
+
+def test_a_throttle_is_set_where_copies_go_and_taken_down_without_a_trace(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2], [2, 3], [3, 4]])
+    plan = approved(
+        move(topic, 0, (1, 2), (3, 2)),
+        move(topic, 1, (2, 3), (4, 1)),
+        move(topic, 2, (3, 4), (4, 3)),
+    )
+    resource = ConfigResource.topic(topic)
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    assert standing(gateway, topic) == {
+        (resource, LEADER_REPLICAS): "0:1,0:2,1:2,1:3",
+        (resource, FOLLOWER_REPLICAS): "0:3,1:4,1:1",
+        (DEFAULT, LEADER_RATE): "5000000",
+        (DEFAULT, FOLLOWER_RATE): "5000000",
+    }
+    assert {entry.state for entry in ledger.throttles(plan.plan_id)} == {ThrottleState.APPLIED}
+    result = clear_throttle(plan.plan_id, ledger, gateway)
+    assert (len(result.cleared), result.owed) == (4, ())
+    assert standing(gateway, topic) == {}
+
+
+def test_throttles_that_were_there_before_are_put_back_byte_for_byte(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    foreign: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2], [2, 3]])
+    resource = ConfigResource.topic(topic)
+    foreign(resource, LEADER_REPLICAS, "1:3,0:1,7:7")
+    foreign(resource, FOLLOWER_REPLICAS, "")
+    foreign(ConfigResource.broker(3), FOLLOWER_RATE, "30000000")
+    foreign(ConfigResource.broker(2), LEADER_RATE, "1000000")
+    foreign(DEFAULT, LEADER_RATE, "90000000")
+    before = standing(gateway, topic)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    result = set_up_throttle(plan, ledger, gateway, 5_000_000)
+    assert standing(gateway, topic) == {
+        (resource, LEADER_REPLICAS): "1:3,0:1,7:7,0:2",
+        (resource, FOLLOWER_REPLICAS): "0:3",
+        (ConfigResource.broker(3), FOLLOWER_RATE): "5000000",  # a higher one would win over ours
+        (ConfigResource.broker(2), LEADER_RATE): "1000000",  # a lower one holds
+        (DEFAULT, LEADER_RATE): "5000000",
+        (DEFAULT, FOLLOWER_RATE): "5000000",
+    }
+    assert result.foreign_rates == {f"broker 2 {LEADER_RATE}": 1_000_000}
+    set_up_throttle(plan, ledger, gateway, 5_000_000)  # a retry
+    clear_throttle(plan.plan_id, ledger, gateway)
+    assert standing(gateway, topic) == before
+
+
+def test_a_list_that_covers_every_replica_is_left_alone(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    foreign: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2]])
+    foreign(ConfigResource.topic(topic), FOLLOWER_REPLICAS, "*")
+    before = standing(gateway, topic)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    assert FOLLOWER_REPLICAS not in {entry.key for entry in ledger.throttles(plan.plan_id)}
+    clear_throttle(plan.plan_id, ledger, gateway)
+    assert standing(gateway, topic) == before
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("with_foreign", [False, True])
+def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process_cleared(
+    when: str,
+    with_foreign: bool,
+    cluster: LocalCluster,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    ledger_url: str,
+    approved: MakePlan,
+    topics: Any,
+    foreign: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2]])
+    if with_foreign:
+        foreign(ConfigResource.topic(topic), LEADER_REPLICAS, "0:2,5:5")
+        foreign(DEFAULT, FOLLOWER_RATE, "70000000")
+    before = standing(gateway, topic)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    # The first request sets rates, so that lists are set by the retry below.
+    run_until_killed("set_up", "alter_configs", when, plan, ledger_url, cluster, 5_000_000)
+    assert {e.state for e in ledger.throttles(plan.plan_id)} == {ThrottleState.JOURNALLED}
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert standing(gateway, topic) == before
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    assert standing(gateway, topic) != before
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert standing(gateway, topic) == before
+
+
+def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_nobody_saw_it_applied(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    for entry in ledger.throttles(plan.plan_id):
+        ledger.mark_throttle(entry, ThrottleState.JOURNALLED)
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert standing(gateway, topic) == {}
+
+
+def test_what_somebody_changed_meanwhile_stays_as_they_left_it(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    foreign: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2]])
+    resource = ConfigResource.topic(topic)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    foreign(DEFAULT, LEADER_RATE, "123456")
+    foreign(resource, LEADER_REPLICAS, "0:1,0:2,9:9")  # theirs is the 9:9
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert standing(gateway, topic) == {
+        (DEFAULT, LEADER_RATE): "123456",
+        (resource, LEADER_REPLICAS): "9:9",
+    }
+    details = {(e.resource, e.key): e.detail for e in ledger.throttles(plan.plan_id)}
+    assert "somebody has changed it since" in details[DEFAULT, LEADER_RATE]
+
+
+def test_clearing_twice_and_clearing_what_was_never_set_does_nothing(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    assert clear_throttle(plan.plan_id, ledger, gateway).cleared == ()
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    assert len(clear_throttle(plan.plan_id, ledger, gateway).cleared) == 4
+    assert clear_throttle(plan.plan_id, ledger, gateway).cleared == ()
+
+
+def test_the_throttle_of_a_deleted_topic_counts_as_cleared(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    topics.delete_all()
+    result = clear_throttle(plan.plan_id, ledger, gateway)
+    assert (len(result.cleared), result.owed) == (4, ())
+
+
+def test_the_rate_can_be_changed_in_mid_run_and_is_still_taken_down(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    foreign: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2]])
+    foreign(ConfigResource.broker(3), FOLLOWER_RATE, "30000000")
+    before = standing(gateway, topic)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    change_rate(plan, ledger, gateway, 60_000_000, "requested")
+    now = standing(gateway, topic)
+    assert now[DEFAULT, LEADER_RATE] == "60000000"
+    assert now[ConfigResource.broker(3), FOLLOWER_RATE] == "30000000"  # theirs is the lower again
+    assert ledger.plan(plan.plan_id).rate_bytes_per_s == 60_000_000
+    change_rate(plan, ledger, gateway, 2_000_000, "requested")
+    assert standing(gateway, topic)[ConfigResource.broker(3), FOLLOWER_RATE] == "2000000"
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert standing(gateway, topic) == before
+
+
+def test_moves_between_log_dirs_get_their_own_rate(
+    cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    first, second = (str(path) for path in cluster.log_dirs(1))
+    plan = approved(move(topic, 0, (1, 2), (1, 2), 100, (first, "any"), (second, "any")))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    assert standing(gateway, topic) == {(DEFAULT, LOG_DIR_RATE): "5000000"}
+    clear_throttle(plan.plan_id, ledger, gateway)
+    assert standing(gateway, topic) == {}
+
+
+def test_an_unreachable_cluster_leaves_everything_owed_and_it_is_paid_later(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    nowhere = Connection.from_settings({"bootstrap.servers": "127.0.0.1:1"})
+    with ClusterGateway(nowhere, request_timeout_s=2, connect_timeout_s=2) as unreachable:
+        result = clear_throttle(plan.plan_id, ledger, unreachable)
+    assert (result.cleared, len(result.owed)) == ((), 4)
+    assert {e.state for e in ledger.throttles(plan.plan_id)} == {ThrottleState.OWED}
+    ledger.transition(plan.plan_id, PlanState.FAILED, "cluster away")
+    assert len(sweep(ledger, gateway).cleared) == 4
+    assert standing(gateway, topic) == {}
+
+
+def test_debts_of_an_earlier_plan_are_paid_before_they_pass_for_somebody_elses(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2], [2, 1]])
+    first = approved(move(topic, 0, (1, 2), (3, 2)))
+    second = approved(move(topic, 1, (2, 1), (3, 1)))
+    set_up_throttle(first, ledger, gateway, 5_000_000)
+    ledger.transition(first.plan_id, PlanState.FAILED, "its worker died")
+    set_up_throttle(second, ledger, gateway, 8_000_000)
+    assert standing(gateway, topic)[DEFAULT, LEADER_RATE] == "8000000"
+    clear_throttle(second.plan_id, ledger, gateway)
+    assert standing(gateway, topic) == {}
+
+
+def test_a_running_plans_throttle_is_not_swept(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    assert sweep(ledger, gateway).cleared == ()
+    assert len(clear_throttle(plan.plan_id, ledger, gateway).cleared) == 4
+
+
+def test_lists_too_long_as_a_whole_are_set_as_moves_start(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    foreign: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2], [2, 1]])
+    resource = ConfigResource.topic(topic)
+    # Room for one move's eight characters, not for two.
+    filler = "1:9," + ",".join(f"{n}:1" for n in range(10_000, 10_000 + LIST_LIMIT // 8 - 1))
+    foreign(resource, LEADER_REPLICAS, filler)
+    before = standing(gateway, topic)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (2, 1), (3, 1)))
+    assert set_up_throttle(plan, ledger, gateway, 5_000_000).in_waves == (topic,)
+    assert standing(gateway, topic)[resource, LEADER_REPLICAS] == filler
+    cover(plan, ledger, gateway, plan.moves[:1])
+    assert standing(gateway, topic)[resource, LEADER_REPLICAS] == filler + ",0:1,0:2"
+    cover(plan, ledger, gateway, plan.moves[1:])  # the first move is not in flight any more
+    assert standing(gateway, topic)[resource, LEADER_REPLICAS] == filler + ",1:2,1:1"
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert standing(gateway, topic) == before
