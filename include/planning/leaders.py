@@ -12,7 +12,8 @@ def settle_leaders(layout: Layout) -> None:
     """Put a preferred leader first in every changed row; the other replicas keep their order.
 
     The old one stays where it keeps its replica. Where it does not, leadership goes to the
-    replica whose broker leads the fewest partitions, most constrained partitions first.
+    replica whose broker leads the fewest partitions, rather to one that has its data already;
+    partitions with the fewest replicas choose first.
     """
     rows, home = layout.rows, layout.home
     changed = layout.changed()
@@ -25,7 +26,8 @@ def settle_leaders(layout: Layout) -> None:
     choices = (rows[lost] != NONE).sum(axis=1)
     for partition in lost[np.argsort(choices, kind="stable")]:
         row = rows[partition][rows[partition] != NONE]
-        leader = int(row[np.argmin(count[row])])
+        is_new = ~np.isin(row, home[partition])
+        leader = int(row[np.lexsort((is_new, count[row]))[0]])
         count[leader] += 1
         _promote(rows[partition], leader)
 

@@ -143,7 +143,7 @@ class RackTree:
         children = self.children[level][node]
         base = int(self._level[level + 1][node, replicas])
         room = self.capacity[level + 1][children]
-        fewest, most = np.minimum(room, base), np.minimum(room, base + 1)
+        fewest, most = np.minimum(room, base), np.minimum(room, min(base + 1, replicas))
         quota = children, fewest, most, replicas - int(fewest.sum())
         self._quotas[level, node, replicas] = quota
         return quota

@@ -79,14 +79,14 @@ def _reachable(
 ) -> tuple[list[Ints], list[Ints]]:
     """Per level, per node: the fewest and the most bytes it can hold.
 
-    Evenly spread partitions that may move hold between ``tree.least`` and ``tree.most``
-    replicas in a node, and no fewer than lie on brokers that keep theirs. Unevenly spread ones
-    may also stay as they are; all others do.
+    Partitions that may move hold between ``tree.least`` and ``tree.most`` replicas in a node,
+    and no fewer than lie on brokers that keep theirs; all others stay. Today's place of what
+    may move plays no part, so that a plan that has been carried out leaves the targets as
+    they were.
     """
     rows, size = layout.rows, layout.size
     held = rows != NONE
     replicas = held.sum(axis=1)
-    uneven = tree.violations(rows) > 0
     least, most = [], []
     for level, node in enumerate(tree.node):
         nodes = len(tree.capacity[level])
@@ -94,11 +94,9 @@ def _reachable(
         stays = _held(node, nodes, layout, held & ~partitions[:, None])
         low, high = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
         for count in np.unique(replicas):
-            bytes_of = int(size[partitions & (replicas == count) & ~uneven].sum())
-            low += bytes_of * tree.least[level][count]
             bytes_of = int(size[partitions & (replicas == count)].sum())
+            low += bytes_of * tree.least[level][count]
             high += bytes_of * tree.most[level][count]
-        high += _held(node, nodes, layout, held & (partitions & uneven)[:, None])
         least.append(np.maximum(stays + low, floor))
         most.append(stays + high)
     leaf = tree.node[-1]

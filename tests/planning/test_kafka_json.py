@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from include.cluster.model import TopicPartition
+from include.errors import InvalidRequestError
+from include.planning.kafka_json import (
+    Assignment,
+    parse_reassignment,
+    reassignment_json,
+    rollback_json,
+)
+from include.planning.plan import Move, MoveReason
+
+T0 = TopicPartition("t", 0)
+
+
+def entry(**changes):
+    return {"topic": "t", "partition": 0, "replicas": [1, 2]} | changes
+
+
+def file(*entries, version=1):
+    return {"version": version, "partitions": list(entries)}
+
+
+def test_both_files_have_exactly_kafkas_fields():
+    move = Move(T0, (1, 2), (2, 3), 10, MoveReason.DRAIN, "", ("/a", "any"), ())
+    assert reassignment_json([move]) == file(
+        entry(replicas=[2, 3], log_dirs=["any", "any"]),
+    )
+    assert rollback_json([move]) == file(entry(replicas=[1, 2], log_dirs=["/a", "any"]))
+
+
+def test_log_dirs_that_are_asked_for_are_written():
+    move = Move(T0, (1, 2), (2, 1), 10, MoveReason.LOG_DIR, target_log_dirs=("/b", "any"))
+    assert reassignment_json([move])["partitions"][0]["log_dirs"] == ["/b", "any"]
+    assert rollback_json([move])["partitions"][0]["log_dirs"] == ["any", "any"]
+
+
+def test_what_is_written_can_be_read():
+    moves = [Move(T0, (1, 2), (2, 3), 10, MoveReason.DRAIN, "", ("/a", "/b"))]
+    text = json.dumps(rollback_json(moves))
+    assert parse_reassignment(text) == {T0: Assignment((1, 2), ("/a", "/b"))}
+
+
+def test_log_dirs_may_be_left_out():
+    assert parse_reassignment(file(entry())) == {T0: Assignment((1, 2), ("any", "any"))}
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("", "not valid JSON"),
+        ("[]", '{"version":1,'),
+        ({}, "version None"),
+        (file(entry(), version=2), "version 2"),
+        (file(entry(), version=True), "version True"),
+        (file(entry(), version="1"), "version '1'"),
+        (file(), "non-empty list"),
+        ({"version": 1, "partitions": {"topic": "t"}}, "non-empty list"),
+        (file("t-0"), "Entry 0 of 'partitions' is not an object"),
+        (file({"partition": 0, "replicas": [1]}), "needs a topic and a partition number"),
+        (file(entry(partition="0")), "needs a topic and a partition number"),
+        (file(entry(partition=-1)), "needs a topic and a partition number"),
+        (file(entry(replicas="1,2")), "list of broker ids"),
+        (file(entry(replicas=[1, -2])), "list of broker ids"),
+        (file(entry(replicas=[1, True])), "list of broker ids"),
+        (file(entry(replicas=[])), "replica list is empty"),
+        (file(entry(replicas=[1, 2, 1])), "broker 1 is listed more than once"),
+        (file(entry(log_dirs=["any"])), "1 log_dirs for 2 replicas"),
+        (file(entry(log_dirs="any")), "must be a list of paths"),
+        (file(entry(log_dirs=["any", "data"])), "neither an absolute path nor 'any'"),
+        (file(entry(), entry(replicas=[3])), "t-0 is listed more than once"),
+    ],
+)
+def test_a_bad_file_is_refused_with_the_reason(source, problem):
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_reassignment(source)
+    assert len(refused.value.problems) == 1
+    assert problem in refused.value.problems[0]
+
+
+def test_every_bad_entry_is_named():
+    bad = file(entry(replicas=[]), entry(partition=1, replicas=[2, 2]), entry(topic=""))
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_reassignment(bad)
+    assert len(refused.value.problems) == 3

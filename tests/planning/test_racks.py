@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.planning.racks import RackTree
+from tests.planning.evenness import is_even
+
+TREES = st.integers(2, 7).flatmap(
+    lambda brokers: st.lists(
+        st.lists(st.sampled_from("ab"), max_size=2).map(tuple), min_size=brokers, max_size=brokers
+    )
+)
+
+
+def tree(paths, dead=(), replicas=4):
+    hosts = np.array([broker not in dead for broker in range(len(paths))])
+    return RackTree(paths, hosts, replicas)
+
+
+def violations(of, *rows):
+    width = max(len(row) for row in rows)
+    padded = [list(row) + [-1] * (width - len(row)) for row in rows]
+    return of.violations(np.array(padded, np.int32)).tolist()
+
+
+THREE_RACKS = [("r0",), ("r0",), ("r1",), ("r1",), ("r2",), ("r2",)]
+TWO_DCS = [("dc0", "r0"), ("dc0", "r0"), ("dc0", "r1"), ("dc1", "r0"), ("dc1", "r1")]
+
+
+@pytest.mark.parametrize(
+    ("paths", "row", "even"),
+    [
+        (THREE_RACKS, (0, 2, 4), True),
+        (THREE_RACKS, (0, 1, 2), False),
+        (THREE_RACKS, (0, 2), True),
+        (THREE_RACKS, (0, 1), False),
+        (THREE_RACKS, (0, 1, 2, 4), True),
+        (THREE_RACKS, (0, 1, 2, 3), False),
+        (THREE_RACKS, (0, 0, 2), False),
+        (TWO_DCS, (0, 2, 3), True),  # 2 : 1, and in dc0 one per rack
+        (TWO_DCS, (0, 1, 3), False),  # 2 : 1, but in dc0 both in r0
+        (TWO_DCS, (0, 1, 2), False),
+        (TWO_DCS, (0, 3, 4), True),
+        ([(), (), ()], (0, 1, 2), True),
+        ([(), (), ()], (0, 1, 1), False),
+    ],
+)
+def test_even_means_even_at_every_level(paths, row, even):
+    assert (violations(tree(paths), row) == [0]) is even
+
+
+def test_rows_of_different_lengths_are_judged_each_by_its_own_length():
+    assert violations(tree(THREE_RACKS), (0, 2, 4), (0, 2), (0, 1), (0,)) == [0, 0, 1, 0]
+
+
+def test_a_replica_on_a_broker_that_may_not_host_is_a_violation():
+    assert violations(tree(THREE_RACKS, dead=(0,)), (0, 2, 4), (1, 2, 4)) == [2, 0]
+
+
+def test_racks_of_the_same_name_in_two_data_centres_are_two_racks():
+    assert violations(tree(TWO_DCS), (0, 3)) == [0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(paths=TREES, dead=st.sets(st.integers(0, 6), max_size=2), replicas=st.integers(1, 4))
+def test_violations_is_zero_exactly_where_an_exhaustive_check_finds_evenness(paths, dead, replicas):
+    hosts = [broker for broker in range(len(paths)) if broker not in dead]
+    if len(hosts) < replicas:
+        return
+    rows = list(itertools.combinations(range(len(paths)), replicas))
+    found = violations(tree(paths, dead), *rows)
+    by_broker = dict(enumerate(paths))
+    assert [count == 0 for count in found] == [is_even(row, by_broker, hosts) for row in rows]
+
+
+@settings(max_examples=60, deadline=None)
+@given(paths=TREES, replicas=st.integers(1, 4))
+def test_the_least_and_most_replicas_of_a_node_are_those_of_all_even_sets(paths, replicas):
+    hosts = range(len(paths))
+    if len(paths) < replicas:
+        return
+    of = tree(paths)
+    rows = np.array(list(itertools.combinations(hosts, replicas)), np.int32)
+    even = rows[of.violations(rows) == 0]
+    for level, node in enumerate(of.node):
+        counts = np.stack([np.bincount(node[row], minlength=node.max() + 1) for row in even])
+        assert counts.min(axis=0).tolist() == of.least[level][replicas].tolist()
+        assert counts.max(axis=0).tolist() == of.most[level][replicas].tolist()

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from include.errors import InvalidRequestError
+from include.planning.request import Action, OnWindowEnd, parse_request, request_to_params
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+REASSIGNMENT = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
+
+EMPTY_FORM = {
+    "kafka_config_id": "kafka_default",
+    "action": "rebalance",
+    "brokers": [],
+    "topics": [],
+    "replication_factor": None,
+    "reassignment": None,
+    "plan_id": "",
+    "throttle": "auto",
+    "window_end": None,
+    "on_window_end": "drain",
+    "max_moves_per_broker": 4,
+    "dry_run": False,
+    "approval": False,
+    "additional": False,
+}
+
+
+def test_a_form_left_as_it_is_asks_for_a_rebalance_of_everything():
+    request = parse_request(EMPTY_FORM)
+    assert request.action is Action.REBALANCE
+    assert request.brokers == request.topics == ()
+    assert request.throttle_bytes_per_s is None
+    assert request.on_window_end is OnWindowEnd.DRAIN
+
+
+def test_every_parameter_is_read():
+    request = parse_request(
+        EMPTY_FORM
+        | {
+            "action": "drain",
+            "brokers": ["3", 1],
+            "topics": "orders, pay*",
+            "throttle": "50000000",
+            "window_end": "2030-01-01T06:00:00+02:00",
+            "on_window_end": "cancel",
+            "max_moves_per_broker": 2,
+            "dry_run": True,
+            "additional": True,
+            "tolerance": 0.05,
+            "seed": 7,
+            "plan_id": "p1",
+        },
+        now=NOW,
+    )
+    assert request.brokers == (1, 3)
+    assert request.topics == ("orders", "pay*")
+    assert request.throttle_bytes_per_s == 50_000_000
+    assert request.window_end == datetime(2030, 1, 1, 4, tzinfo=UTC)
+    assert request.on_window_end is OnWindowEnd.CANCEL
+    assert (request.max_moves_per_broker, request.tolerance, request.seed) == (2, 0.05, 7)
+    assert request.dry_run
+    assert request.additional
+    assert not request.approval
+
+
+@pytest.mark.parametrize("written", [REASSIGNMENT, json.dumps(REASSIGNMENT)])
+def test_a_reassignment_is_read_as_text_or_as_json(written):
+    request = parse_request({"action": "reassign", "reassignment": written})
+    assert request.reassignment == REASSIGNMENT
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"action": "drain", "brokers": [3], "window_end": "2030-01-02T00:00:00Z", "throttle": 5},
+        {"action": "reassign", "reassignment": REASSIGNMENT, "dry_run": True},
+        {"action": "set_replication_factor", "replication_factor": 2, "topics": ["a*"]},
+    ],
+)
+def test_a_request_survives_its_file(params):
+    request = parse_request(params, now=NOW)
+    written = json.loads(json.dumps(request_to_params(request)))
+    assert parse_request(written, now=NOW) == request
+
+
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [
+        ({}, "action is needed"),
+        ({"action": "rebuild"}, "not one of rebalance, drain"),
+        ({"action": "rebalance", "throtle": 1}, "Unknown parameter 'throtle'"),
+        ({"action": "rebalance", "throttle_bytes_per_s": 1}, "Unknown parameter"),
+        ({"action": "rebalance", "throttle": 0}, "throttle=0"),
+        ({"action": "rebalance", "throttle": -5}, "throttle=-5"),
+        ({"action": "rebalance", "throttle": "fast"}, "throttle='fast'"),
+        ({"action": "rebalance", "throttle": True}, "throttle=True"),
+        ({"action": "rebalance", "throttle": 1.5}, "throttle=1.5"),
+        ({"action": "rebalance", "window_end": "tonight"}, "not an ISO 8601 time"),
+        ({"action": "rebalance", "window_end": 5}, "not an ISO 8601 time"),
+        ({"action": "rebalance", "window_end": "2031-01-01T00:00:00"}, "no time zone"),
+        ({"action": "rebalance", "window_end": "2029-12-31T23:59:59Z"}, "passed already"),
+        ({"action": "rebalance", "on_window_end": "stop"}, "not one of drain, cancel"),
+        ({"action": "rebalance", "max_moves_per_broker": 0}, "less than 1"),
+        ({"action": "rebalance", "dry_run": "yes"}, "neither true nor false"),
+        ({"action": "rebalance", "tolerance": 1}, "fraction"),
+        ({"action": "rebalance", "tolerance": "nan"}, "fraction"),
+        ({"action": "rebalance", "tolerance": "wide"}, "tolerance='wide'"),
+        ({"action": "rebalance", "seed": -1}, "less than 0"),
+        ({"action": "rebalance", "replication_factor": 3}, "does not use it"),
+        ({"action": "rebalance", "reassignment": REASSIGNMENT}, "does not use it"),
+        ({"action": "repair_racks", "brokers": [1]}, "does not use it"),
+        ({"action": "reassign", "reassignment": REASSIGNMENT, "topics": "t"}, "does not use it"),
+        ({"action": "drain"}, "needs brokers"),
+        ({"action": "drain", "brokers": []}, "needs brokers"),
+        ({"action": "drain", "brokers": [1, 1]}, "names a broker more than once"),
+        ({"action": "drain", "brokers": [-1]}, "not a list of broker ids"),
+        ({"action": "drain", "brokers": ["b1"]}, "not a list of broker ids"),
+        ({"action": "drain", "brokers": 3}, "not a list"),
+        ({"action": "rebalance", "topics": [1]}, "names or patterns"),
+        ({"action": "set_replication_factor"}, "needs replication_factor"),
+        ({"action": "set_replication_factor", "replication_factor": 0}, "less than 1"),
+        ({"action": "set_replication_factor", "replication_factor": "x"}, "not a whole number"),
+        ({"action": "reassign"}, "needs reassignment"),
+        ({"action": "reassign", "reassignment": {}}, "needs reassignment"),
+        ({"action": "reassign", "reassignment": "{"}, "not valid JSON"),
+        ({"action": "rollback"}, "needs plan_id"),
+        ({"action": "rollback", "plan_id": 5}, "is not text"),
+    ],
+)
+def test_bad_parameters_are_refused_with_the_reason(params, problem):
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_request(params, now=NOW)
+    assert len(refused.value.problems) == 1
+    assert problem in refused.value.problems[0]
+
+
+def test_all_problems_are_listed_at_once():
+    params = {"action": "drain", "speed": 1, "throttle": 0, "reassignment": "{", "seed": "x"}
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_request(params, now=NOW)
+    text = " ".join(refused.value.problems)
+    for part in ("speed", "throttle=0", "not valid JSON", "seed='x'", "needs brokers"):
+        assert part in text
+
+
+def test_the_clock_decides_whether_a_window_has_passed_when_no_time_is_given():
+    soon = datetime.now(timezone(timedelta(hours=-3))) + timedelta(minutes=5)
+    parse_request({"action": "rebalance", "window_end": soon.isoformat()})
+    with pytest.raises(InvalidRequestError, match="passed already"):
+        parse_request({"action": "rebalance", "window_end": "2020-01-01T00:00:00Z"})
