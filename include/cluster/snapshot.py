@@ -34,6 +34,8 @@ LOG_DIRS = pa.schema(
         pa.field("usable_bytes", pa.int64()),
         pa.field("offline", pa.bool_(), nullable=False),
         pa.field("cordoned", pa.bool_()),
+        # replicas here of visible topics that the metadata does not place on this broker
+        pa.field("stray_replicas", pa.int32(), nullable=False),
         pa.field("error", pa.string()),
     ]
 )

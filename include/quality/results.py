@@ -1,0 +1,111 @@
+"""What a gate found, as data: for people, for gates.json, and for the task's log."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+ROWS_SHOWN = 20
+
+
+class Status(enum.StrEnum):
+    """Outcome of one expectation. A crash says nothing about the data: it is of its own kind."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationOutcome:
+    """One expectation on one table.
+
+    :param offending_count: rows that break it.
+    :param offending_rows: the first of them, by their keys, as text.
+    :param exception: what went wrong where the check itself crashed.
+    """
+
+    name: str
+    table: str
+    status: Status
+    remedy: str
+    offending_count: int = 0
+    offending_rows: tuple[str, ...] = ()
+    exception: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """All expectations of one gate. ``gate`` is ``snapshot`` or ``plan``."""
+
+    gate: str
+    outcomes: tuple[ExpectationOutcome, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every expectation ran and held."""
+        return all(outcome.status is Status.PASSED for outcome in self.outcomes)
+
+    @property
+    def crashed(self) -> tuple[ExpectationOutcome, ...]:
+        """Expectations whose check crashed."""
+        return tuple(item for item in self.outcomes if item.status is Status.CRASHED)
+
+    @property
+    def failed(self) -> tuple[ExpectationOutcome, ...]:
+        """Expectations that the data breaks."""
+        return tuple(item for item in self.outcomes if item.status is Status.FAILED)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types, for gates.json."""
+        return {
+            "gate": self.gate,
+            "passed": self.passed,
+            "outcomes": [asdict(outcome) for outcome in self.outcomes],
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> GateResult:
+        """The inverse of :meth:`to_json`."""
+        outcomes = (
+            ExpectationOutcome(
+                **item
+                | {"status": Status(item["status"]), "offending_rows": tuple(item["offending_rows"])}
+            )
+            for item in content["outcomes"]
+        )
+        return cls(content["gate"], tuple(outcomes))
+
+
+def describe(results: Iterable[GateResult]) -> str:
+    """The results as a person reads them: a line each, and under a failure what to do."""
+    lines: list[str] = []
+    for result in results:
+        verdict = "passed" if result.passed else "refused"
+        lines.append(f"Gate on the {result.gate}: {verdict}")
+        for outcome in result.outcomes:
+            lines += _lines(outcome)
+    return "\n".join(lines)
+
+
+def refusal(result: GateResult) -> str:
+    """One paragraph on why a gate did not pass: each expectation, its rows and the remedy."""
+    return "\n".join(
+        line
+        for outcome in (*result.crashed, *result.failed)
+        for line in _lines(outcome)
+    )
+
+
+def _lines(outcome: ExpectationOutcome) -> list[str]:
+    lines = [f"  {outcome.status.value:7} {outcome.table}: {outcome.name}"]
+    if outcome.status is Status.CRASHED:
+        lines.append(f"          the check itself crashed: {outcome.exception}")
+    if outcome.status is Status.FAILED:
+        more = outcome.offending_count - len(outcome.offending_rows)
+        rows = "; ".join(outcome.offending_rows) + (f"; and {more} more" if more > 0 else "")
+        lines.append(f"          {outcome.offending_count} rows: {rows}")
+        lines.append(f"          remedy: {outcome.remedy}")
+    return lines

@@ -1,0 +1,1 @@
+"""Spark applications: argument parsing and Spark around include/."""
