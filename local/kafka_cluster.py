@@ -6,12 +6,9 @@ and single brokers can be killed, paused, resumed, shut down and restarted for f
 
 from __future__ import annotations
 
-import base64
 import signal
 import subprocess
-import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
@@ -23,6 +20,7 @@ from local.guard import Guard
 from local.jvm import ClusterStartError, java_command, run_java, write_properties
 from local.node_config import CONTROLLER_ID, Layout, default_rack, server_properties
 from local.security import ADMIN, Security
+from local.storage import format_broker, format_controller, random_id
 from local.waiting import wait_until
 
 __all__ = ["CONTROLLER_ID", "ClusterStartError", "LocalCluster", "Security", "default_rack"]
@@ -62,7 +60,7 @@ class LocalCluster:
         self._layout = Layout.on_free_ports(directory, self.racks, log_dirs)
         self._broker_config = dict(broker_config or {})
         self._heap_mb = heap_mb
-        self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._cluster_id = random_id()
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._guard: Guard | None = None
         self._acls: Acls | None = None
@@ -126,7 +124,7 @@ class LocalCluster:
         return self.security.tool_settings(self.certificates, user)
 
     def start(self) -> None:
-        """Format, start everything and wait until every broker is in the metadata.
+        """Format, start everything and wait until every broker serves clients.
 
         :raises ClusterStartError: with the tail of the log of what did not come up.
         """
@@ -136,10 +134,11 @@ class LocalCluster:
                 self.security.write_files(self.certificates)
             for node in self._layout.ports:
                 self._write_config(node)
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(self._format, self._layout.ports))
-            for node in self._layout.ports:
-                self._launch(node)
+            for broker in self.broker_ids:  # they wait for the controller while it is formatted
+                format_broker(self._layout, broker, self.cluster_id)
+                self._launch(broker)
+            format_controller(self._layout, self.cluster_id, self.security)
+            self._launch(CONTROLLER_ID)
             self.wait_for_brokers(self.broker_ids)
         except BaseException:
             self.stop()
@@ -266,21 +265,6 @@ class LocalCluster:
             settings |= self._broker_config
         self._layout.home(node).mkdir(parents=True, exist_ok=True)
         write_properties(self._layout.config_file(node), settings)
-
-    def _format(self, node: int) -> None:
-        arguments = ["--ignore-formatted", "-t", self._cluster_id]
-        if node == CONTROLLER_ID and self.security is not None:
-            arguments += self.security.format_arguments()
-        result = run_java(
-            "kafka.tools.StorageTool",
-            "format",
-            "-c",
-            str(self._layout.config_file(node)),
-            *arguments,
-        )
-        if result.returncode:  # the output may hold SCRAM keys: its last line only
-            last = (result.stderr or result.stdout).strip().splitlines()[-1:]
-            raise ClusterStartError(f"Formatting node {node} failed: {' '.join(last)}")
 
     def _launch(self, node: int) -> None:
         assert self._guard is not None, "the cluster is not running"

@@ -1,0 +1,55 @@
+"""Prepares the nodes' directories, as ``kafka-storage.sh format`` does."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+
+from local.jvm import ClusterStartError, run_java, write_properties
+from local.node_config import CONTROLLER_ID, Layout
+from local.security import Security
+
+
+def random_id() -> str:
+    """A Kafka Uuid. One that begins with a dash would read as an option to the tools."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def format_broker(layout: Layout, broker: int, cluster_id: str) -> None:
+    """Write meta.properties version 1 to each of a broker's directories.
+
+    A broker needs nothing else of StorageTool, and a JVM for each would slow every start.
+    """
+    for directory in (layout.metadata_dir(broker), *layout.log_dirs(broker)):
+        directory.mkdir(parents=True, exist_ok=True)
+        write_properties(
+            directory / "meta.properties",
+            {
+                "version": "1",
+                "cluster.id": cluster_id,
+                "node.id": str(broker),
+                "directory.id": random_id(),
+            },
+        )
+
+
+def format_controller(layout: Layout, cluster_id: str, security: Security | None) -> None:
+    """Let StorageTool write the cluster's first metadata: features and SCRAM credentials.
+
+    :raises ClusterStartError: with the last line only; the output may hold SCRAM keys.
+    """
+    result = run_java(
+        "kafka.tools.StorageTool",
+        "format",
+        "-t",
+        cluster_id,
+        "-c",
+        str(layout.config_file(CONTROLLER_ID)),
+        *(security.format_arguments() if security else ()),
+    )
+    if result.returncode:
+        last = (result.stderr or result.stdout).strip().splitlines()[-1:]
+        raise ClusterStartError(f"Formatting the controller failed: {' '.join(last)}")
