@@ -62,6 +62,7 @@ class LocalCluster:
         self._heap_mb = heap_mb
         self._cluster_id = random_id()
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._paused: set[int] = set()
         self._guard: Guard | None = None
         self._acls: Acls | None = None
 
@@ -164,10 +165,12 @@ class LocalCluster:
     def pause(self, broker: int) -> None:
         """SIGSTOP: connections stay open, nothing answers."""
         self._signal(broker, signal.SIGSTOP)
+        self._paused.add(broker)
 
     def resume(self, broker: int) -> None:
         """SIGCONT after :meth:`pause`."""
         self._signal(broker, signal.SIGCONT)
+        self._paused.discard(broker)
 
     def shutdown(self, broker: int, timeout_s: float = 30.0) -> None:
         """A clean shutdown: leaders are handed over first."""
@@ -213,9 +216,13 @@ class LocalCluster:
 
     def live_brokers(self) -> set[int]:
         """Broker ids in a fresh metadata answer; empty when no broker answers."""
-        if not any(self._layout.port_open(broker) for broker in self._processes):
-            return set()
-        return self._brokers_known_at(self.bootstrap_servers)
+        answering = (
+            self.address(broker)
+            for broker in self._processes.keys() - {CONTROLLER_ID} - self._paused
+            if self._layout.port_open(broker)
+        )
+        addresses = ",".join(answering)
+        return self._brokers_known_at(addresses) if addresses else set()
 
     def allow(
         self,
@@ -295,6 +302,7 @@ class LocalCluster:
         if self._guard is None or not self._guard.reap(process, timeout_s):
             raise TimeoutError(f"node {node} (pid {process.pid}) did not end in {timeout_s:g} s")
         del self._processes[node]
+        self._paused.discard(node)
 
     def _raise_if_ended(self, brokers: Sequence[int]) -> None:
         for node in {CONTROLLER_ID, *brokers} & self._processes.keys():
