@@ -141,8 +141,12 @@ def _hand_down(
     weight: Floats,
     tolerance: float,
 ) -> tuple[Floats, tuple[Infeasible, ...]]:
-    """(B,) shares, and the nodes whose fair part of their parent's share is out of reach."""
-    infeasible = []
+    """(B,) shares, and the nodes whose fair part of their parent's share is out of reach.
+
+    Of the clips within the tolerance, which may add up from level to level, the largest is
+    named where a broker's share ends further from its fair one than the tolerance.
+    """
+    clips: list[tuple[float, Infeasible]] = []
     share = np.array([float(layout.load.sum())])
     for level in range(1, tree.height + 1):
         node = tree.node[level]
@@ -154,20 +158,22 @@ def _hand_down(
             part, base = weights[children], stays[children]
             below[children] = _pour(share[parent], base, part, low, high)
             fair = base + part * _fraction(share[parent] - base.sum(), part.sum())
-            off = (np.abs(below[children] - fair) > tolerance * fair + 1) & (part > 0)
-            infeasible += [
-                Infeasible(
-                    subject=_subject(layout, tree, level, int(children[i])),
-                    constraint=_constraint(
-                        layout, tree, level, int(children[i]), fair[i] > high[i]
-                    ),
+            off = np.abs(below[children] - fair) / (tolerance * fair + 1)
+            for i in np.flatnonzero((part > 0) & ((fair > high) | (fair < low))):
+                child = int(children[i])
+                clip = Infeasible(
+                    subject=_subject(layout, tree, level, child),
+                    constraint=_constraint(layout, tree, level, child, fair[i] > high[i]),
                     wanted=float(round(fair[i])),
-                    nearest=float(round(below[children[i]])),
+                    nearest=float(round(below[child])),
                 )
-                for i in np.flatnonzero(off & ((fair > high) | (fair < low)))
-            ]
+                clips.append((float(off[i]), clip))
         share = below
-    return share, tuple(infeasible)
+    named = tuple(clip for off, clip in clips if off > 1)
+    fair = fixed + weight * _fraction(layout.load.sum() - fixed.sum(), weight.sum())
+    if clips and not named and (np.abs(share - fair) > tolerance * fair + 1).any():
+        named = (max(clips, key=lambda pair: pair[0])[1],)
+    return share, named
 
 
 def _sum(node: Ints, values: Ints | Floats, nodes: int) -> Floats:

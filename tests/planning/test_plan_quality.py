@@ -1,0 +1,89 @@
+"""How good plans are, and how long they take: against an exact solver, and at scale."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array, vstack
+
+from include.planning.planner import make_plan
+from include.planning.request import Action, ReassignmentRequest
+from tests.planning.clusters import Cluster, cluster
+from tests.planning.large import large_snapshot
+
+TOLERANCE = 0.05
+
+
+def small(seed: int) -> Cluster:
+    """Nine brokers in three racks, a new broker in each; 60 partitions, one replica per rack."""
+    rng = np.random.default_rng(seed)
+    racks = [f"/r{broker % 3}" for broker in range(9)]
+    rows = [[int(rack + 3 * rng.integers(0, 2)) for rack in rng.permutation(3)] for _ in range(60)]
+    return cluster(racks, rows, rng.lognormal(4, 1, 60).astype(int).clip(1, 400).tolist())
+
+
+def fewest_bytes(of: Cluster) -> float:
+    """The least that any plan copies which puts every broker into its box (mixed-integer)."""
+    partitions = list(of.replicas)
+    count, brokers = len(partitions), len(of.racks)
+    size = np.array([of.sizes[partition] for partition in partitions])
+    held = np.zeros((count, brokers))
+    for index, partition in enumerate(partitions):
+        held[index, list(of.replicas[partition])] = 1
+    share = size.sum() * 3 / brokers
+    variable = np.arange(count * brokers).reshape(count, brokers)
+    loads = _rows([(variable[:, b], size) for b in range(brokers)], variable.size)
+    racks = _rows(
+        [(variable[p, r::3], np.ones(3)) for p in range(count) for r in range(3)], variable.size
+    )
+    low = np.r_[np.full(brokers, share * (1 - TOLERANCE)), np.ones(3 * count)]
+    high = np.r_[np.full(brokers, share * (1 + TOLERANCE)), np.ones(3 * count)]
+    solved = milp(
+        (size[:, None] * (1 - held)).ravel(),
+        constraints=LinearConstraint(vstack([loads, racks]), low, high),
+        integrality=np.ones(variable.size),
+        bounds=Bounds(0, 1),
+        options={"time_limit": 10, "mip_rel_gap": 0.01},
+    )
+    assert solved.mip_dual_bound is not None
+    return float(solved.mip_dual_bound)
+
+
+def _rows(rows: list[tuple[np.ndarray, np.ndarray]], width: int) -> csr_array:
+    data = np.concatenate([np.asarray(values, float) for _, values in rows])
+    columns = np.concatenate([columns for columns, _ in rows])
+    starts = np.cumsum([0, *(len(columns) for columns, _ in rows)])
+    return csr_array((data, columns, starts), shape=(len(rows), width))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rebalance_moves_hardly_more_than_an_exact_solver(seed):
+    of = small(seed)
+    request = ReassignmentRequest(Action.REBALANCE, tolerance=TOLERANCE)
+    summary = make_plan(of.snapshot(), request, plan_id="p").summary
+    least = fewest_bytes(of)
+    ratio = summary.bytes_to_move / least
+    print(f"seed {seed}: {summary.bytes_to_move} bytes, {ratio:.3f} x the exact bound")
+    assert summary.infeasible == ()
+    assert summary.lower_bound_bytes <= least * 1.001
+    assert ratio < 1.1
+
+
+@pytest.mark.parametrize(
+    ("partitions", "brokers", "limit_s"), [(6_667, 40, 30), (100_000, 300, 120)]
+)
+@pytest.mark.parametrize("action", [Action.REBALANCE, Action.DRAIN])
+def test_a_large_cluster_is_planned_in_seconds(partitions, brokers, limit_s, action):
+    new, drained = (0.2, ()) if action is Action.REBALANCE else (0.0, tuple(range(0, brokers, 20)))
+    snapshot = large_snapshot(partitions, brokers, new=new)
+    started = time.process_time()
+    summary = make_plan(snapshot, ReassignmentRequest(action, brokers=drained), plan_id="p").summary
+    took = time.process_time() - started
+    ratio = summary.bytes_to_move / summary.lower_bound_bytes
+    print(f"{partitions * 3} replicas, {action}: {took:.1f} s of CPU, {ratio:.4f} x the bound")
+    assert ratio < 1.02
+    assert summary.rack_violations_after == 0
+    assert took < limit_s
