@@ -12,6 +12,7 @@ from include.cluster.model import (
     PartitionState,
     TopicDescription,
 )
+from include.cluster.rights import Call, naming_right
 
 # AclOperation's codes, as "authorized operations" holds them (KIP-430).
 OPERATIONS = {
@@ -57,7 +58,7 @@ def read_topics(response: Any) -> dict[str, TopicDescription]:
                 for part in sorted(topic.partitions, key=lambda part: part.partition_index)
             },
             operations=_operations(topic.authorized_operations),
-            error=verdict(topic.error_code),
+            error=naming_right(verdict(topic.error_code), Call.DESCRIBE_TOPICS, topic.name),
         )
         for topic in sorted(response.topics, key=lambda topic: topic.name)
     }
