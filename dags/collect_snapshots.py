@@ -1,0 +1,24 @@
+"""Takes a snapshot of a cluster on a schedule: the history that load and growth come from."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from rehome.notifiers.notifier import RehomeNotifier
+from rehome.operators.snapshot import SnapshotClusterOperator
+from rehome.params import connection_param
+
+with DAG(
+    "collect_snapshots",
+    doc_md=__doc__,
+    schedule=timedelta(minutes=10),
+    catchup=False,
+    max_active_runs=1,
+    params={"kafka_config_id": connection_param()},
+    default_args={"retries": 1, "retry_delay": timedelta(seconds=30)},
+    on_failure_callback=RehomeNotifier("failed"),
+    tags=["rehome", "kafka"],
+) as dag:
+    SnapshotClusterOperator(task_id="snapshot")

@@ -1,0 +1,30 @@
+"""The bounds of one run, from what was asked and what is set."""
+
+from __future__ import annotations
+
+from include.execution.model import Policy
+from include.planning.plan import Plan
+from include.planning.request import ReassignmentRequest
+from include.settings import Settings
+
+
+def rate_for(request: ReassignmentRequest, settings: Settings) -> int:
+    """The throttle to start with, in bytes per second, broker and direction."""
+    return request.throttle_bytes_per_s or settings.auto_throttle_bytes_per_s
+
+
+def policy_for(plan: Plan, request: ReassignmentRequest, settings: Settings) -> Policy:
+    """What this plan may do, and when it counts as stalled."""
+    return Policy(
+        rate_bytes_per_s=rate_for(request, settings),
+        max_moves_per_broker=request.max_moves_per_broker,
+        max_partitions_in_flight=settings.max_partitions_in_flight,
+        poll_interval_s=settings.poll_interval_s,
+        stall_alert_s=settings.stall_alert_s,
+        stall_timeout_s=settings.stall_timeout_s,
+        window_end=request.window_end,
+        on_window_end=request.on_window_end,
+        additional=request.additional,
+        allow_replication_factor_change=plan.allow_replication_factor_change,
+        throttle_efficiency=settings.throttle_efficiency,
+    )

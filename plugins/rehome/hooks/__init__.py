@@ -1,0 +1,1 @@
+"""How tasks reach clusters, the ledger and the warehouse."""

@@ -1,0 +1,53 @@
+"""The hook on a Kafka cluster: one Airflow connection of type `kafka` feeds both clients."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
+
+if TYPE_CHECKING:
+    from include.cluster.connection import Connection
+    from include.cluster.gateway import ClusterGateway
+    from include.settings import Settings
+
+
+class KafkaClusterHook(KafkaBaseHook):
+    """Opens a :class:`~include.cluster.gateway.ClusterGateway` on a `kafka` connection.
+
+    :param kafka_config_id: the connection; its extra holds librdkafka settings.
+    """
+
+    hook_name = "Apache Kafka cluster (Rehome)"
+
+    @cached_property
+    def connection(self) -> Connection:
+        """The connection's settings, checked.
+
+        :raises InvalidRequestError: settings that are missing, unknown or contradictory.
+        """
+        from include.cluster.connection import Connection
+
+        extra = self.get_connection(self.kafka_config_id).extra_dejson
+        return Connection.from_settings(extra)
+
+    def gateway(self, settings: Settings) -> ClusterGateway:
+        """A gateway with the settings' time limits; close it, or use it as a context manager."""
+        from include.cluster.gateway import ClusterGateway
+
+        return ClusterGateway(
+            self.connection,
+            request_timeout_s=settings.request_timeout_s,
+            connect_timeout_s=settings.connect_timeout_s,
+        )
+
+    def test_connection(self) -> tuple[bool, str]:
+        """What Airflow's UI shows: connected as whom, or the cause of the failure."""
+        from include.cluster.connection import check_connection
+        from include.errors import RehomeError
+
+        try:
+            return True, check_connection(self.connection)
+        except RehomeError as error:
+            return False, str(error)

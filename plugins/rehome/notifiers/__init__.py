@@ -1,0 +1,1 @@
+"""Who is told how a run ended."""

@@ -1,0 +1,124 @@
+"""Tells people how a run ended: the plan, the state left, the next step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook, BaseNotifier
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from rehome import runtime
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+WEBHOOK_CONNECTION = "rehome_webhook"
+WEBHOOK_TIMEOUT_S = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class RehomeNotifier(BaseNotifier):
+    """A DAG's failure and success callback.
+
+    Runs that never started have neither a plan nor params: the context is read with care.
+
+    :param ended: ``failed`` or ``succeeded``.
+    """
+
+    def __init__(self, ended: str) -> None:
+        super().__init__()
+        self.ended = ended
+
+    def notify(self, context: Context) -> None:
+        """Write to the log, and post to the webhook where one is set up."""
+        run = context.get("dag_run")
+        facts: dict[str, Any] = {
+            "dag_id": getattr(run, "dag_id", None),
+            "run_id": getattr(run, "run_id", None) or context.get("run_id"),
+            "ended": self.ended,
+            "reason": context.get("reason"),
+        }
+        facts |= _plan_facts(context)
+        send(_sentence(facts), failed=self.ended == "failed", **facts)
+
+
+def send(text: str, *, failed: bool = True, **facts: Any) -> None:
+    """Tell people, through every channel there is.
+
+    The connection ``rehome_webhook`` (any type; its host is the URL, its password a bearer
+    token) gets ``{"text": …}`` with the facts by POST. A channel that fails is told in the log:
+    an alert must not break what it reports on.
+    """
+    (log.error if failed else log.info)("%s", text)
+    try:
+        connection = BaseHook.get_connection(WEBHOOK_CONNECTION)
+    except AirflowNotFoundException:
+        return
+    import httpx
+
+    headers = {"Authorization": f"Bearer {connection.password}"} if connection.password else {}
+    try:
+        answer = httpx.post(
+            str(connection.host),
+            json={"text": text, **facts},
+            headers=headers,
+            timeout=WEBHOOK_TIMEOUT_S,
+        )
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        log.error("The webhook of connection %s failed: %s", WEBHOOK_CONNECTION, error)
+
+
+def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
+    from include.errors import RehomeError
+
+    if context.get("dag_run") is None or not context.get("params"):
+        return {}
+    plan_id = runtime.plan_id_of(context)
+    try:
+        with runtime.open_ledger() as ledger:
+            record = ledger.plan(plan_id)
+            moves = [move.state.value for move in ledger.moves(plan_id).values()]
+            owed = ledger.throttles(plan_id, open_only=True)
+    except RehomeError:
+        return {}  # the run ended before there was a plan
+    return {
+        "plan_id": plan_id,
+        "state": record.state.value,
+        "cause": record.cause,
+        "moves": {state: moves.count(state) for state in sorted(set(moves))},
+        "throttles_owed": [f"{entry.resource.name} {entry.key}" for entry in owed],
+        "report": f"{record.plan_dir}/report.html",
+    }
+
+
+def _sentence(facts: Mapping[str, Any]) -> str:
+    run = f"Run {facts['run_id']} of {facts['dag_id']} {facts['ended']}."
+    if "plan_id" not in facts:
+        reason = f" {facts['reason']}." if facts["reason"] else ""
+        return f"{run}{reason} No plan was made; nothing was changed. See the log of the run."
+    moves = ", ".join(f"{count} {state}" for state, count in facts["moves"].items()) or "none"
+    owed = ", ".join(facts["throttles_owed"]) or "none"
+    text = (
+        f"{run} Plan {facts['plan_id']} is {facts['state']} ({facts['cause']}). "
+        f"Moves: {moves}. Throttles owed: {owed}. Report: {facts['report']}."
+    )
+    return f"{text} Next: {_next_step(facts)}"
+
+
+def _next_step(facts: Mapping[str, Any]) -> str:
+    if facts["throttles_owed"]:
+        return "bring the brokers back; sweep_throttles then takes the throttles back."
+    if facts["ended"] == "failed" and "done" in facts["moves"]:
+        return (
+            "read the report; trigger again for the rest, or take back what was done with "
+            f"action rollback and plan_id {facts['plan_id']}."
+        )
+    if facts["ended"] == "failed":
+        return "read the report, mend the cause, trigger again."
+    if facts["state"] == "paused":
+        return "the next window goes on with it."
+    return "nothing."

@@ -1,0 +1,1 @@
+"""One operator a step; each is parameters and order, include/ does the work."""

@@ -1,0 +1,43 @@
+"""What Rehome's operators share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from rehome.hooks.cluster import KafkaClusterHook
+from rehome.runtime import plain_errors, settings
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.cluster.gateway import ClusterGateway
+
+
+class ClusterOperator(BaseOperator):
+    """A step on one cluster. Subclasses write :meth:`step`.
+
+    :param kafka_config_id: the Airflow connection of the cluster.
+    """
+
+    template_fields: Sequence[str] = ("kafka_config_id",)
+    ui_color = "#e8eef5"
+
+    def __init__(self, *, kafka_config_id: str = "{{ params.kafka_config_id }}", **kwargs: Any):
+        super().__init__(**kwargs)
+        self.kafka_config_id = kafka_config_id
+
+    def execute(self, context: Context) -> Any:
+        """Run the step; what it raises on purpose becomes one clear line."""
+        with plain_errors():
+            return self.step(context)
+
+    def step(self, context: Context) -> Any:
+        """The operator's own work."""
+        raise NotImplementedError
+
+    def gateway(self) -> ClusterGateway:
+        """A gateway on the cluster; use it as a context manager."""
+        return KafkaClusterHook(self.kafka_config_id).gateway(settings())

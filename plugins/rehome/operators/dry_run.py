@@ -1,0 +1,67 @@
+"""Validate-only: everything that could refuse the plan is asked beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.utils.skipmixin import SkipMixin
+from airflow.sdk.exceptions import AirflowFailException
+
+from rehome import runtime
+from rehome.operators.base import ClusterOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class DryRunOperator(ClusterOperator, SkipMixin):
+    """Predicts every verdict and checks every precondition; changes nothing.
+
+    With the parameter ``dry_run`` the run ends here, and the report is the product.
+
+    :param snapshot: URI of the snapshot the plan was made on.
+    """
+
+    template_fields: Sequence[str] = (*ClusterOperator.template_fields, "snapshot")
+    inherits_from_skipmixin = True
+
+    def __init__(self, *, snapshot: str, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.snapshot = snapshot
+
+    def step(self, context: Context) -> str:
+        """Check, report, and either go on or stop here."""
+        from include.execution.dry_run import describe, dry_run
+        from include.execution.model import PlanState
+        from include.execution.policy import rate_for
+        from include.reporting.collect import write_plan_report
+        from include.warehouse import read_snapshot
+
+        plan, request = runtime.load_plan(context)
+        settings, directory = runtime.settings(), runtime.plan_directory(context)
+        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            active = ledger.active_plan(plan.cluster_id)
+            result = dry_run(
+                plan,
+                request,
+                read_snapshot(self.snapshot),
+                cluster,
+                settings,
+                active_plan=active.plan_id if active else None,
+                rate_bytes_per_s=rate_for(request, settings),
+            )
+            directory.write_json("dry_run.json", result.to_json())
+            self.log.info("%s", describe(result))
+            if not result.ok:
+                ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
+            uri = write_plan_report(directory, ledger)
+        self.log.info("Report: %s", uri)
+        if not result.ok:
+            problems = "\n".join(str(finding) for finding in result.errors)
+            raise AirflowFailException(
+                f"The dry run refuses plan {plan.plan_id}:\n{problems}\nNothing was changed."
+            )
+        if request.dry_run:
+            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+        return uri

@@ -1,0 +1,32 @@
+"""Starts a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rehome import runtime
+from rehome.operators.base import ClusterOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class StartReassignmentOperator(ClusterOperator):
+    """Makes the plan's first step: observe, decide, admit the first moves.
+
+    A retry goes on from the ledger and the cluster; nothing is sent twice that need not be.
+    """
+
+    def step(self, context: Context) -> None:
+        """One advance."""
+        from include.execution.advance import advance
+        from include.execution.policy import policy_for
+
+        plan, request = runtime.load_plan(context)
+        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            done = advance(plan, ledger, cluster, policy_for(plan, request, runtime.settings()))
+        self.log.info("%d moves started, %d in flight", len(done.admitted), done.in_flight)
+        for partition, error in done.errors.items():
+            self.log.error("%s: %s", partition, error)
+        for cause in done.holds:
+            self.log.info("Held back: %s", cause)

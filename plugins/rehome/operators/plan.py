@@ -1,0 +1,142 @@
+"""Plans in one Spark application, gated by Great Expectations on both ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from rehome import runtime
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.warehouse import PlanDirectory
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class PlanReassignmentOperator(SparkSubmitOperator):
+    """Submits spark_jobs/plan.py, shows the gates' results, and records the plan.
+
+    :param snapshot: URI of the snapshot to plan on.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "snapshot")
+    ui_color = "#f6ead7"
+
+    def __init__(self, *, snapshot: str, **kwargs: Any):
+        super().__init__(
+            application=str(ROOT / "spark_jobs" / "plan.py"),
+            name="rehome-plan",
+            conn_id=kwargs.pop("conn_id", "spark_default"),
+            **kwargs,
+        )
+        self.snapshot = snapshot
+
+    def execute(self, context: Context) -> str:
+        """Plan; returns the plan's id."""
+        with runtime.plain_errors():
+            directory = self._prepare(context)
+        try:
+            with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
+                self._ship_include(Path(scratch))
+                super().execute(context)
+        except AirflowException:
+            self._show_gates(directory)
+            if directory.exists("failure.json"):
+                failure = directory.read_json("failure.json")
+                raise AirflowFailException(
+                    f"No plan ({failure['kind']}). {failure['message']}\n"
+                    "Nothing was changed on the cluster."
+                ) from None
+            raise
+        self._show_gates(directory)
+        with runtime.plain_errors():
+            return self._record(context, directory)
+
+    def _prepare(self, context: Context) -> PlanDirectory:
+        from include.execution.policy import rate_for
+        from include.planning.request import Action, request_to_params
+
+        request, settings = runtime.request_of(context), runtime.settings()
+        directory = runtime.plan_directory(context)
+        directory.remove("failure.json")
+        request_uri = directory.write_json("request.json", request_to_params(request))
+        self.application_args = [
+            *("--snapshot", self.snapshot),
+            *("--request", request_uri),
+            *("--out", directory.uri),
+            *("--rate-bytes-per-s", str(rate_for(request, settings))),
+            *("--throttle-efficiency", str(settings.throttle_efficiency)),
+            *("--min-free-disk-fraction", str(settings.min_free_disk_fraction)),
+            *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
+        ]
+        if request.action is Action.ROLLBACK:
+            taken_back = runtime.warehouse().plan(str(request.plan_id))
+            self.application_args += ["--rollback-of", taken_back.uri]
+        return directory
+
+    def _ship_include(self, scratch: Path) -> None:
+        from include.packaging import build_include_zip
+
+        self.py_files = str(build_include_zip(scratch / "include.zip"))
+        self.env_vars = {"PYSPARK_PYTHON": sys.executable, **(self.env_vars or {})}
+        if self.hook_is_local():
+            # A driver on this machine serves its own executors only: nothing else may connect.
+            self.env_vars |= {"SPARK_LOCAL_IP": "127.0.0.1"}
+            self.env_vars["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+
+    def hook_is_local(self) -> bool:
+        """Whether the connection's master runs inside the driver's own process."""
+        from airflow.sdk import BaseHook
+
+        return str(BaseHook.get_connection(self._conn_id).host or "local").startswith("local")
+
+    def _show_gates(self, directory: PlanDirectory) -> None:
+        from include.quality.results import GateResult, describe
+
+        if directory.exists("gates.json"):
+            results = [GateResult.from_json(item) for item in directory.read_json("gates.json")]
+            self.log.info("%s\nKept in %s/gates.json", describe(results), directory.uri)
+
+    def _record(self, context: Context, directory: PlanDirectory) -> str:
+        from include.planning.explanation import bytes_text
+
+        plan, run = directory.load(), context["dag_run"]
+        with runtime.open_ledger() as ledger:
+            ledger.create_plan(
+                plan,
+                directory.read_json("request.json"),
+                directory.uri,
+                run.run_id,
+                runtime.actor_of(context),
+            )
+        summary = plan.summary
+        self.log.info(
+            "Plan %s: %d partitions, %d replica moves, %s to move (lower bound %s), "
+            "%s s predicted at %s/s; hash %s",
+            plan.plan_id,
+            summary.partitions,
+            summary.replica_moves,
+            bytes_text(summary.bytes_to_move),
+            bytes_text(summary.lower_bound_bytes),
+            "?" if summary.predicted_s is None else f"{summary.predicted_s:.0f}",
+            "?" if summary.rate_bytes_per_s is None else bytes_text(summary.rate_bytes_per_s),
+            plan.plan_hash,
+        )
+        for item in summary.infeasible:
+            self.log.warning(
+                "%s: %s (wanted %s, nearest %s)",
+                item.subject,
+                item.constraint,
+                item.wanted,
+                item.nearest,
+            )
+        return plan.plan_id

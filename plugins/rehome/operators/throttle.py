@@ -1,0 +1,79 @@
+"""Throttles: set up with a journal, torn down whatever happened in between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from include.errors import RehomeError
+from rehome import runtime
+from rehome.operators.base import ClusterOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class SetThrottleOperator(ClusterOperator):
+    """Claims the cluster and throttles what is about to move (a setup).
+
+    The journal is written before the cluster is told, so that clearing works from it alone.
+    """
+
+    def step(self, context: Context) -> None:
+        """Drift, claim, journal, set, read back."""
+        from include.execution.drift import refuse_drift
+        from include.execution.policy import rate_for
+        from include.execution.throttle import set_up_throttle
+
+        plan, request = runtime.load_plan(context)
+        rate = rate_for(request, runtime.settings())
+        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            if ledger.view(plan.plan_id).state.active:
+                self.log.info("Plan %s goes on where it was left.", plan.plan_id)
+            else:
+                refuse_drift(plan, cluster)
+            done = set_up_throttle(plan, ledger, cluster, rate)
+        for entry in done.entries:
+            self.log.info("%s %s: %s", entry.resource, entry.key, ",".join(entry.ours))
+        for where, value in done.foreign_rates.items():
+            self.log.warning("%s: %s B/s stands there already and holds", where, value)
+
+
+class ClearThrottleOperator(ClusterOperator):
+    """Takes every throttle of the plan back and proves it by reading (a teardown).
+
+    Runs after success, failure, a killed task, a run marked failed by hand. Where the plan has
+    not ended by then, what is ours in flight is cancelled first: nothing of it may go on
+    without its throttle.
+    """
+
+    ui_color = "#e3f0e4"
+
+    def step(self, context: Context) -> None:
+        """Stop what is left, clear, say what is owed."""
+        from include.execution.abort import abort
+        from include.execution.model import PlanState
+        from include.execution.throttle import clear_throttle
+
+        directory = runtime.plan_directory(context)
+        if not directory.exists("summary.json"):
+            return
+        plan = directory.load()
+        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            state = ledger.plan(plan.plan_id).state
+            if not state.ended and state is not PlanState.PAUSED:
+                result = abort(plan, ledger, cluster, "the run ended before the plan did")
+                self.log.warning(
+                    "Plan %s was %s: %d moves cancelled",
+                    plan.plan_id,
+                    state,
+                    len(result.cancelled),
+                )
+            done = clear_throttle(plan.plan_id, ledger, cluster)
+        self.log.info("%d throttle settings are as they were before", len(done.cleared))
+        if done.owed:
+            owed = "\n".join(f"  {item.resource} {item.key}: {item.detail}" for item in done.owed)
+            raise RehomeError(
+                f"Throttles that could not be taken back yet:\n{owed}",
+                state_left="They are in the ledger as owed.",
+                next_step="sweep_throttles takes them back when the cause is gone.",
+            )

@@ -1,0 +1,114 @@
+"""The parameters of `reassign_partitions`, as Airflow's form shows and checks them."""
+
+from __future__ import annotations
+
+from airflow.sdk import Param
+
+from include.planning.request import Action, OnWindowEnd
+
+_WHAT, _HOW = "What to do", "How to do it"
+
+
+def connection_param() -> Param:
+    """Which cluster."""
+    return Param(
+        "kafka_default",
+        type="string",
+        minLength=1,
+        title="Cluster",
+        description="Airflow connection of type kafka.",
+    )
+
+
+def reassignment_params() -> dict[str, Param]:
+    """Airflow checks types; parse_request checks the rest at the start of the run."""
+    return {
+        "kafka_config_id": connection_param(),
+        "action": Param(
+            Action.REBALANCE.value,
+            type="string",
+            enum=[action.value for action in Action],
+            description="What to do.",
+            section=_WHAT,
+        ),
+        "brokers": Param(
+            [],
+            type="array",
+            items={"type": "integer", "minimum": 0},
+            description="Broker ids it is about. drain: to empty; rebalance: none means all.",
+            section=_WHAT,
+        ),
+        "topics": Param(
+            [],
+            type="array",
+            items={"type": "string", "minLength": 1},
+            description="Topic names or patterns (* ? []); none means all. Internal topics only "
+            "by name, except that a drain empties the broker of everything.",
+            section=_WHAT,
+        ),
+        "replication_factor": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            description="For set_replication_factor.",
+            section=_WHAT,
+        ),
+        "reassignment": Param(
+            None,
+            type=["null", "object"],
+            description='For reassign: Kafka\'s JSON, {"version":1,"partitions":[…]}, '
+            "log_dirs too.",
+            section=_WHAT,
+        ),
+        "plan_id": Param(
+            None,
+            type=["null", "string"],
+            description="For rollback: the plan to take back.",
+            section=_WHAT,
+        ),
+        "throttle": Param(
+            "auto",
+            anyOf=[{"type": "integer", "minimum": 1}, {"type": "string", "enum": ["auto"]}],
+            description='Bytes per second per broker and direction, or "auto".',
+            section=_HOW,
+        ),
+        "window_end": Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            description="Time at which nothing may be in flight; none means no window.",
+            section=_HOW,
+        ),
+        "on_window_end": Param(
+            OnWindowEnd.DRAIN.value,
+            type="string",
+            enum=[choice.value for choice in OnWindowEnd],
+            description="drain: stop admitting in time; cancel: cancel what is in flight.",
+            section=_HOW,
+        ),
+        "max_moves_per_broker": Param(
+            4,
+            type="integer",
+            minimum=1,
+            description="Moves at once per broker and direction.",
+            section=_HOW,
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            description="Stop after the dry run: the report is the result, nothing is changed.",
+            section=_HOW,
+        ),
+        "approval": Param(
+            False,
+            type="boolean",
+            description="Wait for a person to approve the plan.",
+            section=_HOW,
+        ),
+        "additional": Param(
+            False,
+            type="boolean",
+            description="Run although somebody else's reassignment is in flight (KIP-455).",
+            section=_HOW,
+        ),
+    }

@@ -1,0 +1,122 @@
+"""What every task needs: settings, the ledger, the warehouse, the plan of its run, plain errors."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook, Variable
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from include.cluster.errors import MissingRightError
+from include.errors import InvalidRequestError, PlanConflictError, RehomeError
+from include.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.ledger.store import Ledger
+    from include.planning.plan import Plan
+    from include.planning.request import ReassignmentRequest
+    from include.warehouse import PlanDirectory, Warehouse
+
+SETTINGS_VARIABLE = "rehome"
+LEDGER_CONNECTION = "rehome_ledger"
+
+# What another attempt cannot mend.
+_FINAL = (InvalidRequestError, PlanConflictError, MissingRightError)
+
+log = logging.getLogger(__name__)
+
+
+def settings() -> Settings:
+    """Defaults, the environment, the Variable ``rehome``, and the connection ``rehome_ledger``."""
+    overrides: dict[str, Any] = dict(
+        Variable.get(SETTINGS_VARIABLE, default={}, deserialize_json=True)
+    )
+    try:
+        connection = BaseHook.get_connection(LEDGER_CONNECTION)
+    except AirflowNotFoundException:
+        pass  # the ledger is the one in the settings
+    else:
+        overrides["ledger_url"] = _sqlalchemy_url(connection)
+    return Settings.load(overrides)
+
+
+def _sqlalchemy_url(connection: Any) -> str:
+    """Airflow writes postgres://, SQLAlchemy reads postgresql://."""
+    uri = str(connection.get_uri())
+    scheme, rest = uri.split("://", 1)
+    return f"{'postgresql' if scheme == 'postgres' else scheme}://{rest}"
+
+
+def open_ledger() -> Ledger:
+    """The ledger, migrated; close it, or use it as a context manager."""
+    from include.ledger.store import Ledger
+
+    return Ledger.open(settings().ledger_url)
+
+
+def warehouse() -> Warehouse:
+    """Where snapshots and plans are kept."""
+    from include.warehouse import Warehouse
+
+    return Warehouse(settings().warehouse)
+
+
+def plan_id_of(context: Context | Mapping[str, Any]) -> str:
+    """The id of the run's plan: the same in every task and every retry of the run."""
+    run = context["dag_run"]
+    digest = hashlib.sha256(f"{run.dag_id}/{run.run_id}".encode()).hexdigest()[:10]
+    action = str(context["params"].get("action") or "plan")
+    return f"{run.run_after:%Y%m%dT%H%M%SZ}-{action}-{digest}"
+
+
+def plan_directory(context: Context | Mapping[str, Any]) -> PlanDirectory:
+    """The files of the run's plan."""
+    return warehouse().plan(plan_id_of(context))
+
+
+def load_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, ReassignmentRequest]:
+    """The run's plan with the request it was made for."""
+    directory = plan_directory(context)
+    return directory.load(), request_of(context)
+
+
+def directory_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, PlanDirectory]:
+    """The run's plan and its files."""
+    directory = plan_directory(context)
+    return directory.load(), directory
+
+
+def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
+    """The run's parameters, validated as a whole; window_end may lie in the past by now.
+
+    :raises InvalidRequestError: lists every problem.
+    """
+    from include.planning.request import parse_request
+
+    return parse_request(dict(context["params"]), now=context["dag_run"].run_after)
+
+
+def actor_of(context: Context | Mapping[str, Any]) -> str:
+    """Who triggered the run, as far as Airflow knows."""
+    run = context["dag_run"]
+    return str(getattr(run, "triggering_user_name", None) or run.run_type)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn Rehome's errors into Airflow's, without a traceback that nobody needs.
+
+    What another attempt cannot mend fails the task at once.
+    """
+    try:
+        yield
+    except _FINAL as error:
+        raise AirflowFailException(str(error)) from None
+    except RehomeError as error:
+        raise AirflowException(str(error)) from None

@@ -1,0 +1,1 @@
+"""What watches while no worker is held."""
