@@ -1,0 +1,339 @@
+"""A whole Airflow on this machine, loopback only: scheduler, triggerer, DAG processor, API.
+
+The demo, `make up` and the tests share it. Nothing of it outlives the process that started it
+(see guard.py): `airflow standalone` orphans its children when it is asked to end, so its whole
+process group is ended instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx
+import psutil
+
+from local.airflow_settings import AirflowSettings
+from local.guard import Guard
+from local.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parent.parent
+START_TIMEOUT_S = 180.0
+STOP_TIMEOUT_S = 20.0
+USER = "admin"
+COMPONENTS = ("scheduler", "dag-processor", "api-server", "triggerer")
+ENDED = frozenset({"success", "failed"})
+
+
+class AirflowStartError(RuntimeError):
+    """Airflow did not come up; carries the tail of its log."""
+
+
+class AirflowStandalone:
+    """`airflow standalone` with this project's dags and plugins, on free loopback ports.
+
+    :param home: AIRFLOW_HOME; made where it is missing, kept afterwards.
+    :param settings: connections, pools and variables to import at the start.
+    :param env: further environment, ``REHOME_*`` for one.
+    :param dags: the DAGs to wait for at the start.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        settings: AirflowSettings | None = None,
+        env: Mapping[str, str] | None = None,
+        dags: Collection[str] = ("reassign_partitions",),
+    ) -> None:
+        self.home = home
+        self.settings = settings or AirflowSettings.read()
+        self.dags = tuple(dags)
+        self.password = secrets.token_urlsafe(12)
+        self._more_env = dict(env or {})
+        self._port, *self._other_ports = _free_ports(3)
+        self._client = httpx.Client(base_url=self.url, timeout=30.0)
+        self._guard: Guard | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> AirflowStandalone:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """Where UI and API are."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def log_file(self) -> Path:
+        """What Airflow's processes print."""
+        return self.home / "standalone.log"
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Make the database, import the settings, start, and wait until it serves the DAGs.
+
+        :raises AirflowStartError: with the tail of the log.
+        """
+        self.home.mkdir(parents=True, exist_ok=True)
+        passwords = self.home / "passwords.json"
+        passwords.touch(mode=0o600)
+        passwords.write_text(json.dumps({USER: self.password}))
+        self._guard = Guard()
+        try:
+            self._prepare()
+            self._launch()
+            wait_until(self._serves, "Airflow to serve its DAGs", START_TIMEOUT_S, 0.5)
+        except (TimeoutError, subprocess.CalledProcessError) as error:
+            self.stop()
+            raise AirflowStartError(f"{error}\n{self.log_tail()}") from None
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End every process of it. The home directory stays. Idempotent."""
+        self._client.close()
+        if self._process is not None:
+            _end_group(self._process)
+            self._process = None
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
+
+    def restart(self) -> None:
+        """End what still runs and start again, on the same ports, with the same database."""
+        assert self._guard is not None, "Airflow is not running"
+        if self._process is not None:
+            _end_group(self._process)
+            self._guard.reap(self._process, STOP_TIMEOUT_S)
+        self._launch()
+        wait_until(self._serves, "Airflow to serve its DAGs", START_TIMEOUT_S, 0.5)
+
+    def missing_components(self) -> set[str]:
+        """Components whose process is gone: `airflow standalone` neither notices nor restarts."""
+        if self._process is None or self._process.poll() is not None:
+            return set(COMPONENTS)
+        running = set()
+        for child in psutil.Process(self._process.pid).children():
+            try:
+                running |= set(COMPONENTS) & set(" ".join(child.cmdline()).split())
+            except psutil.NoSuchProcess:
+                continue
+        return set(COMPONENTS) - running
+
+    def log_tail(self, lines: int = 30) -> str:
+        """The last lines of what Airflow's processes printed."""
+        if not self.log_file.exists():
+            return "(no log)"
+        return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+
+    def environment(self) -> dict[str, str]:
+        """The environment of every process of this Airflow."""
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if name != "PYTHONDONTWRITEBYTECODE" and not name.startswith(("AIRFLOW", "REHOME_"))
+        }
+        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+        worker_logs, trigger_logs = map(str, self._other_ports)
+        return {
+            **inherited,
+            "PATH": path,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}",
+            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__PARALLELISM": "8",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
+            "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(self._port),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": worker_logs,
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": trigger_logs,
+            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",
+            # A deferral that ends before the worker was seen to end is taken for a failure.
+            "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            **self._more_env,
+        }
+
+    def _prepare(self) -> None:
+        with ExitStack() as stack:
+            settings = self.home / "settings.json"
+            stack.callback(settings.unlink, missing_ok=True)
+            settings.touch(mode=0o600)
+            settings.write_text(json.dumps(self.settings.to_json()))
+            output = stack.enter_context(self.log_file.open("ab"))
+            subprocess.run(
+                [sys.executable, "-m", "local.airflow_settings", "--migrate", str(settings)],
+                cwd=ROOT,
+                env=self.environment(),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=START_TIMEOUT_S,
+                check=True,
+            )
+
+    def _launch(self) -> None:
+        assert self._guard is not None
+        self._process = self._guard.spawn(
+            [sys.executable, "-m", "airflow", "standalone"], self.log_file, self.environment()
+        )
+
+    def _serves(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AirflowStartError(
+                f"Airflow ended with {self._process.returncode}:\n{self.log_tail()}"
+            )
+        try:
+            health = self._client.get("/api/v2/monitor/health")
+            parts = health.json().values() if health.is_success else []
+            if not parts or any(part["status"] not in ("healthy", None) for part in parts):
+                return False
+            self._authenticate()
+            return all(self._get(f"/dags/{dag}/details").is_success for dag in self.dags)
+        except httpx.TransportError:
+            return False
+
+    # -- the API ------------------------------------------------------------------------------
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
+        """Start a run as the form does; returns its run id.
+
+        :raises httpx.HTTPStatusError: a value is outside its Param's schema.
+        """
+        body = {"logical_date": None, "conf": dict(conf or {})}
+        return str(self._ask("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        """The run's state."""
+        return str(self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
+
+    def set_run_state(self, dag_id: str, run_id: str, state: str) -> None:
+        """What a person does who marks the run failed, or successful, in the UI."""
+        self._ask("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": state})
+
+    def wait_for_run(self, dag_id: str, run_id: str, timeout_s: float = 300.0) -> str:
+        """Wait for the run's end; returns its state.
+
+        :raises TimeoutError: naming the tasks' states.
+        """
+        try:
+            return wait_until(
+                lambda: self._ended(dag_id, run_id), f"run {run_id} to end", timeout_s, 0.5
+            )
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; tasks: {self.task_states(dag_id, run_id)}") from None
+
+    def _ended(self, dag_id: str, run_id: str) -> str:
+        state = self.run_state(dag_id, run_id)
+        return state if state in ENDED else ""
+
+    def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """Each task's state; None = not scheduled yet."""
+        return {ti["task_id"]: ti["state"] for ti in self.task_instances(dag_id, run_id)}
+
+    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The run's task instances, as the API tells them."""
+        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
+        return list(answer["task_instances"])
+
+    def task_log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
+        """The text of a task's log, one line per entry."""
+        where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
+        answer = self._ask("GET", f"{where}?full_content=true")
+        entries = answer["content"]
+        return "\n".join(
+            entry if isinstance(entry, str) else str(entry.get("event", "")) for entry in entries
+        )
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """What a person does who approves or rejects in the UI."""
+        where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
+        self._ask("PATCH", where, {"chosen_options": [option], "params_input": {}})
+
+    def _authenticate(self) -> None:
+        if "Authorization" in self._client.headers:
+            return
+        answer = self._client.post(
+            "/auth/token", json={"username": USER, "password": self.password}
+        )
+        answer.raise_for_status()
+        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def _get(self, path: str) -> httpx.Response:
+        return self._client.get(f"/api/v2{path}")
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        self._authenticate()
+        answer = self._client.request(method, f"/api/v2{path}", json=body)
+        if answer.is_error:
+            raise httpx.HTTPStatusError(
+                f"{method} {path}: {answer.status_code} {answer.text}",
+                request=answer.request,
+                response=answer,
+            )
+        return answer.json()
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [int(sock.getsockname()[1]) for sock in sockets]
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Ask the whole group to end, then see to it, descendants in groups of their own included."""
+    try:
+        family = [
+            psutil.Process(process.pid),
+            *psutil.Process(process.pid).children(recursive=True),
+        ]
+    except psutil.NoSuchProcess:
+        family = []
+    _signal_group(process.pid, signal.SIGTERM)
+    _, alive = psutil.wait_procs(family, timeout=STOP_TIMEOUT_S)
+    _signal_group(process.pid, signal.SIGKILL)
+    for left in alive:
+        try:
+            left.kill()
+        except psutil.NoSuchProcess:
+            continue
+    process.wait(STOP_TIMEOUT_S)
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return
