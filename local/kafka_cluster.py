@@ -16,9 +16,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from local.acls import Acls
-from local.guard import Guard
-from local.jvm import ClusterStartError, java_command, run_java, write_properties
+from local.jvm import ClusterStartError, run_java, write_properties
 from local.node_config import CONTROLLER_ID, Layout, default_rack, server_properties
+from local.node_processes import NodeProcesses
 from local.security import ADMIN, Security
 from local.storage import format_broker, format_controller, random_id
 from local.waiting import wait_until
@@ -59,11 +59,8 @@ class LocalCluster:
         )
         self._layout = Layout.on_free_ports(directory, self.racks, log_dirs)
         self._broker_config = dict(broker_config or {})
-        self._heap_mb = heap_mb
         self._cluster_id = random_id()
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        self._paused: set[int] = set()
-        self._guard: Guard | None = None
+        self._nodes = NodeProcesses(self._layout, heap_mb)
         self._acls: Acls | None = None
 
     def __enter__(self) -> LocalCluster:
@@ -101,7 +98,7 @@ class LocalCluster:
     @property
     def pids(self) -> dict[int, int]:
         """Process ids of the nodes that run, by node id."""
-        return {node: process.pid for node, process in self._processes.items()}
+        return self._nodes.pids
 
     def address(self, broker: int) -> str:
         """host:port of one broker; it keeps it over restarts."""
@@ -129,7 +126,6 @@ class LocalCluster:
 
         :raises ClusterStartError: with the tail of the log of what did not come up.
         """
-        self._guard = Guard()
         try:
             if self.security is not None:
                 self.security.write_files(self.certificates)
@@ -137,9 +133,9 @@ class LocalCluster:
                 self._write_config(node)
             for broker in self.broker_ids:  # they wait for the controller while it is formatted
                 format_broker(self._layout, broker, self.cluster_id)
-                self._launch(broker)
+                self._nodes.launch(broker)
             format_controller(self._layout, self.cluster_id, self.security)
-            self._launch(CONTROLLER_ID)
+            self._nodes.launch(CONTROLLER_ID)
             self.wait_for_brokers(self.broker_ids)
         except BaseException:
             self.stop()
@@ -150,41 +146,32 @@ class LocalCluster:
         if self._acls is not None:
             self._acls.close()
             self._acls = None
-        for node in list(self._processes):
-            self._signal(node, signal.SIGKILL)
-            self._reap(node)
-        if self._guard is not None:
-            self._guard.close()
-            self._guard = None
+        self._nodes.close()
 
     def kill(self, broker: int) -> None:
         """SIGKILL the broker: it stays in the metadata until its session ends (9 s)."""
-        self._signal(broker, signal.SIGKILL)
-        self._reap(broker)
+        self._nodes.end(broker)
 
     def pause(self, broker: int) -> None:
         """SIGSTOP: connections stay open, nothing answers."""
-        self._signal(broker, signal.SIGSTOP)
-        self._paused.add(broker)
+        self._nodes.pause(broker)
 
     def resume(self, broker: int) -> None:
         """SIGCONT after :meth:`pause`."""
-        self._signal(broker, signal.SIGCONT)
-        self._paused.discard(broker)
+        self._nodes.resume(broker)
 
     def shutdown(self, broker: int, timeout_s: float = 30.0) -> None:
         """A clean shutdown: leaders are handed over first."""
-        self._signal(broker, signal.SIGTERM)
-        self._reap(broker, timeout_s)
+        self._nodes.end(broker, signal.SIGTERM, timeout_s)
 
     def restart(self, broker: int) -> None:
         """Start the broker where it was, killing it first if it runs; wait for its return.
 
-        After a kill the controller refuses it until its old session ends (9 s).
+        However it ended, the controller refuses it until its old session ends (9 s).
         """
-        if broker in self._processes:
+        if broker in self._nodes.pids:
             self.kill(broker)
-        self._launch(broker)
+        self._nodes.launch(broker)
         self.wait_for_brokers([broker])
 
     def stop_controller(self) -> None:
@@ -193,7 +180,7 @@ class LocalCluster:
 
     def start_controller(self) -> None:
         """Start the controller again."""
-        self._launch(CONTROLLER_ID)
+        self._nodes.launch(CONTROLLER_ID)
         wait_until(lambda: self._layout.port_open(CONTROLLER_ID), "the controller's port", 30)
 
     def wait_for_brokers(self, brokers: Sequence[int], timeout_s: float = START_TIMEOUT_S) -> None:
@@ -204,7 +191,7 @@ class LocalCluster:
         """
 
         def all_there() -> bool:
-            self._raise_if_ended(brokers)
+            self._nodes.raise_if_ended((CONTROLLER_ID, *brokers))
             return all(map(self._layout.port_open, brokers)) and set(
                 brokers
             ) <= self._brokers_known_at(self.address(brokers[-1]))
@@ -218,7 +205,7 @@ class LocalCluster:
         """Broker ids in a fresh metadata answer; empty when no broker answers."""
         answering = (
             self.address(broker)
-            for broker in self._processes.keys() - {CONTROLLER_ID} - self._paused
+            for broker in self._nodes.able_to_answer - {CONTROLLER_ID}
             if self._layout.port_open(broker)
         )
         addresses = ",".join(answering)
@@ -273,13 +260,6 @@ class LocalCluster:
         self._layout.home(node).mkdir(parents=True, exist_ok=True)
         write_properties(self._layout.config_file(node), settings)
 
-    def _launch(self, node: int) -> None:
-        assert self._guard is not None, "the cluster is not running"
-        self._processes[node] = self._guard.spawn(
-            java_command(self._heap_mb, "kafka.Kafka", str(self._layout.config_file(node))),
-            self._layout.log_file(node),
-        )
-
     def _brokers_known_at(self, addresses: str) -> set[int]:
         settings = self.client_settings() | {"bootstrap.servers": addresses, "log_level": "0"}
         try:
@@ -291,22 +271,3 @@ class LocalCluster:
         if self._acls is None:
             self._acls = Acls(self.client_settings(ADMIN))
         return self._acls
-
-    def _signal(self, node: int, number: int) -> None:
-        process = self._processes[node]
-        if process.poll() is None:
-            process.send_signal(number)
-
-    def _reap(self, node: int, timeout_s: float = 10.0) -> None:
-        process = self._processes[node]
-        if self._guard is None or not self._guard.reap(process, timeout_s):
-            raise TimeoutError(f"node {node} (pid {process.pid}) did not end in {timeout_s:g} s")
-        del self._processes[node]
-        self._paused.discard(node)
-
-    def _raise_if_ended(self, brokers: Sequence[int]) -> None:
-        for node in {CONTROLLER_ID, *brokers} & self._processes.keys():
-            code = self._processes[node].poll()
-            if code is not None:
-                tail = self._layout.log_tail(node)
-                raise ClusterStartError(f"Node {node} ended with code {code}:\n{tail}")

@@ -134,6 +134,9 @@ def _broker(layout: Layout, node: int) -> dict[str, str]:
     listener = f"{LISTENER}://{layout.address(node)}"
     return {
         "process.roles": "broker",
+        # Also the pause before a refused registration is tried again, and between the steps of
+        # a clean shutdown: 2 s by default.
+        "broker.heartbeat.interval.ms": "500",
         "listeners": listener,
         "advertised.listeners": listener,
         "broker.rack": layout.racks[node],
