@@ -68,7 +68,7 @@ def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> t
         if sent_at is None:
             return Fate.UNTOUCHED, ""
         return Fate.UNDONE, "somebody else cancelled it"
-    if sent_at is not None and replicas == set(move.current) | set(move.target):
+    if replicas == set(move.current) | set(move.target):
         return Fate.IN_FLIGHT, "metadata is behind the controller"
     return Fate.SUPERSEDED, f"its replicas are {list(state.replicas)}, not {list(move.current)}"
 

@@ -13,7 +13,7 @@ from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, Con
 from include.errors import RehomeError
 from include.execution.model import MoveState
 from include.execution.throttle_clearing import Cleared, clear_throttle, sweep
-from include.execution.throttle_configs import named, put, read
+from include.execution.throttle_configs import named, put, read, read_settled
 from include.execution.throttle_items import (
     EVERY_REPLICA,
     LIST_LIMIT,
@@ -117,7 +117,7 @@ def _set_rates(
     involved = {broker for move in plan.moves for broker in (*move.current, *move.target)}
     live = sorted(involved & set(cluster.describe_cluster().brokers))
     resources = [ConfigResource.cluster_default(), *map(ConfigResource.broker, live)]
-    found = read(cluster, resources, keys) if keys else {}
+    found = read_settled(cluster, resources, keys) if keys else {}
     journal = ledger.throttles(plan.plan_id, open_only=True)
     known = {(entry.resource, entry.key): entry for entry in journal}
     entries, foreign = [], {}
@@ -167,7 +167,8 @@ def _set_lists(
     """Append what is missing; the topics whose lists would be too long are left and returned."""
     items = list_items(moves)
     resources = {ConfigResource.topic(topic) for topic, _ in items}
-    found = read(cluster, sorted(resources), LISTS) if resources else {}
+    reading = read if trim else read_settled
+    found = reading(cluster, sorted(resources), LISTS) if resources else {}
     entries, too_long = [], set()
     for (topic, key), wanted in items.items():
         resource = ConfigResource.topic(topic)

@@ -11,14 +11,20 @@ from dataclasses import dataclass
 
 from include.cluster.errors import ClusterError
 from include.cluster.model import BrokerError, BrokerId, ConfigValue
-from include.cluster.port import ClusterPort, ConfigChange, ConfigResource, ResourceType
+from include.cluster.port import (
+    ClusterPort,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    ResourceType,
+)
 from include.execution.model import PlanState
 from include.execution.throttle_configs import (
     UNKNOWN_TOPIC_OR_PARTITION,
     VERIFY_POLL_S,
     VERIFY_TIMEOUT_S,
 )
-from include.execution.throttle_items import Restored, first_step, next_step, own_value
+from include.execution.throttle_items import first_step, next_step, own_value
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
@@ -74,6 +80,8 @@ class _Clearing:
         self._left = list(entries)
         self._ledger = ledger
         self._cluster = cluster
+        self._deadline = time.monotonic() + VERIFY_TIMEOUT_S
+        self._made: dict[tuple[ConfigResource, str], ConfigOperation] = {}
         self.cleared: list[ThrottleEntry] = []
         self.owed: list[ThrottleEntry] = []
 
@@ -83,16 +91,13 @@ class _Clearing:
             broker = _broker(entry.resource)
             if broker is not None and broker not in live:
                 self._owe(entry, f"broker {broker} is not alive")
-        deadline = time.monotonic() + VERIFY_TIMEOUT_S
-        first = True
-        while self._left and (first or time.monotonic() < deadline):
-            if not first:
-                time.sleep(VERIFY_POLL_S)
-            self._round(first)
-            first = False
+        self._round(first=True)
+        while self._left and time.monotonic() < self._deadline:
+            time.sleep(VERIFY_POLL_S)
+            self._round(first=False)
         self.owe_all("does not read back as restored")
 
-    def _round(self, first: bool) -> None:
+    def _round(self, *, first: bool) -> None:
         resources = {entry.resource for entry in self._left}
         keys = {entry.key for entry in self._left}
         found = self._cluster.describe_configs(sorted(resources), keys) if resources else {}
@@ -118,10 +123,21 @@ class _Clearing:
             return None
         standing = own_value(entry.resource, found.get(entry.key))
         step = first_step(entry, standing) if first else next_step(entry, standing)
-        if isinstance(step, Restored):
+        if isinstance(step, ConfigChange):
+            self._made[entry.resource, entry.key] = step.operation
+            return step
+        if not self._is_behind(entry, standing):
             self._done(entry, step.detail)
-            return None
-        return step
+        return None
+
+    def _is_behind(self, entry: ThrottleEntry, standing: str | None) -> bool:
+        """A SUBTRACT leaves an empty value where no key was: no key at all is an old reading.
+
+        Or somebody has deleted the key since; after a while that is what is believed.
+        """
+        subtracted = self._made.get((entry.resource, entry.key)) is ConfigOperation.SUBTRACT
+        late = time.monotonic() > self._deadline - VERIFY_TIMEOUT_S / 2
+        return subtracted and standing is None and not late
 
     def _done(self, entry: ThrottleEntry, detail: str) -> None:
         self._left.remove(entry)

@@ -15,6 +15,7 @@ from include.ledger.store import Ledger
 
 VERIFY_TIMEOUT_S = 10.0
 VERIFY_POLL_S = 0.1
+SETTLE_S = 0.2
 UNKNOWN_TOPIC_OR_PARTITION = 3
 
 Configs = Mapping[ConfigResource, Mapping[str, ConfigValue]]
@@ -38,6 +39,30 @@ def read(
                 next_step="A throttle is only set where the one before it is known. Try again.",
             )
     return found
+
+
+def read_settled(
+    cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
+) -> dict[ConfigResource, Mapping[str, ConfigValue]]:
+    """As :func:`read`, until two readings agree.
+
+    Any broker may answer, and one under load can be behind the controller for a moment: what
+    stood there before must not be journalled from its memory.
+
+    :raises RehomeError: the configurations keep changing.
+    """
+    deadline = time.monotonic() + VERIFY_TIMEOUT_S
+    found = read(cluster, resources, keys)
+    while time.monotonic() < deadline:
+        time.sleep(SETTLE_S)
+        again = read(cluster, resources, keys)
+        if again == found:
+            return found
+        found = again
+    raise RehomeError(
+        "The throttles that stand on the cluster keep changing",
+        next_step="See who changes them, and trigger again when they have ended.",
+    )
 
 
 def put(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from include.cluster.model import ConfigValue
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from include.execution.outcome import relocating
-from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.records import ThrottleEntry
 from include.planning.plan import Move
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
@@ -88,14 +88,12 @@ def next_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
 
 
 def first_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
-    """As :func:`next_step`, for an entry that was journalled but never seen to be applied.
+    """As :func:`next_step`, before anything has been taken back: then it is, in any case.
 
-    Whoever journalled it may have died with its request on the way, so a reading that shows
-    nothing of ours proves nothing yet: take it back anyway.
+    A reading proves nothing yet. The broker that answered may be behind the controller, and
+    whoever journalled the entry may have died with its request still on the way.
     """
-    if entry.state is not ThrottleState.JOURNALLED or now == EVERY_REPLICA:
-        return next_step(entry, now)
-    if entry.key in LISTS:
+    if entry.key in LISTS and now != EVERY_REPLICA:
         return _subtract(entry, entry.ours)
     return _put_back(entry) if now == entry.prior_value else next_step(entry, now)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -43,7 +44,19 @@ BROKERS = [ConfigResource.broker(broker) for broker in (1, 2, 3, 4)]
 
 
 def standing(gateway: ClusterGateway, *topics: str) -> dict[Any, str | None]:
-    """Every throttle configuration that is set: of these topics, brokers and their default."""
+    """Every throttle configuration that is set: of these topics, brokers and their default.
+
+    Read until two readings agree: a broker under load is behind for a moment.
+    """
+    now = _standing(gateway, *topics)
+    while True:
+        time.sleep(0.2)
+        before, now = now, _standing(gateway, *topics)
+        if now == before:
+            return now
+
+
+def _standing(gateway: ClusterGateway, *topics: str) -> dict[Any, str | None]:
     found = gateway.describe_configs(
         [*(ConfigResource.topic(topic) for topic in topics), DEFAULT, *BROKERS], [*LISTS, *RATES]
     )
@@ -71,7 +84,7 @@ def _leave_no_rates(gateway: ClusterGateway) -> Iterator[None]:
     """The cluster is shared: what a failed test has left must not fail the next ones."""
     yield
     changes = [
-        ConfigChange(resource, key, ConfigOperation.DELETE) for resource, key in standing(gateway)
+        ConfigChange(resource, key, ConfigOperation.DELETE) for resource, key in _standing(gateway)
     ]
     if changes:
         gateway.alter_configs(changes)

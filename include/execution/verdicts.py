@@ -1,0 +1,141 @@
+"""The controller's verdict on a reassignment, predicted: AlterPartitionReassignments has no
+validate-only, and what it finds good it commits.
+
+Codes, messages and their order follow org.apache.kafka.controller.ReplicationControlManager
+(4.3); tests/execution/test_verdicts_on_brokers.py holds them against a real controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from include.cluster.model import (
+    BrokerError,
+    BrokerId,
+    ClusterDescription,
+    LogDir,
+    OngoingReassignment,
+    PartitionState,
+    TopicDescription,
+    TopicPartition,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerFacts:
+    """What the controller decides by.
+
+    :param registered: brokers it knows, alive or not: a dead one is accepted as a target.
+    :param cordoned: brokers all of whose log dirs are cordoned (KIP-1066).
+    """
+
+    topics: Mapping[str, TopicDescription]
+    registered: frozenset[BrokerId]
+    ongoing: Mapping[TopicPartition, OngoingReassignment] = field(default_factory=dict)
+    cordoned: frozenset[BrokerId] = frozenset()
+    allow_replication_factor_change: bool = False
+
+
+def facts_of(
+    cluster: ClusterDescription,
+    topics: Mapping[str, TopicDescription],
+    ongoing: Mapping[TopicPartition, OngoingReassignment],
+    log_dirs: Collection[LogDir],
+    *,
+    allow_replication_factor_change: bool,
+) -> ControllerFacts:
+    """The facts, as far as clients can see them.
+
+    Metadata lists live brokers only; a dead one is known to be registered where it still holds
+    replicas.
+    """
+    hosting = {
+        broker
+        for topic in topics.values()
+        for state in topic.partitions.values()
+        for broker in state.replicas
+    }
+    by_broker: dict[BrokerId, list[bool]] = {}
+    for log_dir in log_dirs:
+        by_broker.setdefault(log_dir.broker, []).append(bool(log_dir.cordoned))
+    return ControllerFacts(
+        topics=topics,
+        registered=frozenset(cluster.brokers) | hosting,
+        ongoing=ongoing,
+        cordoned=frozenset(broker for broker, flags in by_broker.items() if all(flags)),
+        allow_replication_factor_change=allow_replication_factor_change,
+    )
+
+
+def predict(
+    targets: Mapping[TopicPartition, Sequence[BrokerId] | None], facts: ControllerFacts
+) -> dict[TopicPartition, BrokerError | None]:
+    """The verdict per partition; None where the controller would accept. Pure.
+
+    :param targets: replicas wanted; None = cancel.
+    """
+    return {partition: _verdict(partition, target, facts) for partition, target in targets.items()}
+
+
+def _verdict(
+    partition: TopicPartition, target: Sequence[BrokerId] | None, facts: ControllerFacts
+) -> BrokerError | None:
+    topic = facts.topics.get(partition.topic)
+    if topic is None or topic.error is not None:
+        return _unknown(f"Unable to find a topic named {partition.topic}.")
+    state = topic.partitions.get(partition.partition)
+    if state is None:
+        return _unknown(f"Unable to find partition {partition.topic}:{partition.partition}.")
+    entry = facts.ongoing.get(partition)
+    if target is None:
+        if entry is None:
+            message = "No partition reassignment is in progress."
+            return BrokerError(85, "NO_REASSIGNMENT_IN_PROGRESS", message)
+        return None
+    return _assignment_verdict(target, facts) or _factor_verdict(state, entry, target, facts)
+
+
+def _unknown(message: str) -> BrokerError:
+    return BrokerError(3, "UNKNOWN_TOPIC_OR_PARTITION", message)
+
+
+def _assignment_verdict(target: Sequence[BrokerId], facts: ControllerFacts) -> BrokerError | None:
+    if not target:
+        return _invalid("includes an empty replica list.")
+    previous = None
+    for broker in sorted(target):  # the controller goes through them in this order
+        if broker not in facts.registered:
+            return _invalid(f"includes broker {broker}, but no such broker is registered.")
+        if broker in facts.cordoned:
+            return _invalid(
+                f"includes broker {broker}, but all of its log directories are cordoned."
+            )
+        if broker == previous:
+            return _invalid(f"includes the broker {broker} more than once.")
+        previous = broker
+    return None
+
+
+def _invalid(what: str) -> BrokerError:
+    message = f"The manual partition assignment {what}"
+    return BrokerError(39, "INVALID_REPLICA_ASSIGNMENT", message)
+
+
+def _factor_verdict(
+    state: PartitionState,
+    entry: OngoingReassignment | None,
+    target: Sequence[BrokerId],
+    facts: ControllerFacts,
+) -> BrokerError | None:
+    if facts.allow_replication_factor_change:
+        return None
+    adding = entry.adding if entry else ()
+    current = len([broker for broker in state.replicas if broker not in adding])
+    if len(target) == current:
+        return None
+    return BrokerError(
+        38,
+        "INVALID_REPLICATION_FACTOR",
+        f"The replication factor is changed from {current} to {len(target)}",
+    )

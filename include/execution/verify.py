@@ -1,0 +1,115 @@
+"""Proof from a fresh read that every partition is where the plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from include.cluster.model import (
+    BrokerId,
+    OngoingReassignment,
+    ReplicaId,
+    TopicDescription,
+    TopicPartition,
+)
+from include.cluster.port import ClusterPort
+from include.execution.outcome import wanted_log_dirs
+from include.planning.plan import Move, Plan
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a fresh read shows of each partition of a plan.
+
+    :param problems: partition → why it is not where the plan says; those not named are.
+    """
+
+    plan_id: str
+    partitions: int
+    problems: Mapping[TopicPartition, str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every partition is where the plan says."""
+        return not self.problems
+
+    def text(self) -> str:
+        """One line, and one for each problem."""
+        good = self.partitions - len(self.problems)
+        lines = [f"{good} of {self.partitions} partitions are where the plan says."]
+        lines += [f"  {tp}: {problem}" for tp, problem in sorted(self.problems.items())[:_SHOWN]]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types, for verification.json."""
+        return {
+            "plan_id": self.plan_id,
+            "ok": self.ok,
+            "partitions": self.partitions,
+            "problems": {str(tp): problem for tp, problem in sorted(self.problems.items())},
+        }
+
+
+def verify(plan: Plan, cluster: ClusterPort) -> Verification:
+    """Compare the plan with what is true now.
+
+    A partition is where the plan says when nothing of it is in flight, its replicas are the
+    target in the target's order, the whole target is in the ISR, and replicas with a log dir of
+    their own lie in it.
+
+    :raises ClusterError: the cluster could not be read.
+    """
+    ongoing = cluster.list_reassignments()
+    topics = cluster.describe_topics({move.partition.topic for move in plan.moves})
+    wanted_dirs = {r: d for move in plan.moves for r, d in wanted_log_dirs(move).items()}
+    dirs = _log_dirs(cluster, wanted_dirs)
+    problems = {}
+    for move in plan.moves:
+        problem = _placement_problem(move, topics, ongoing) or _log_dir_problem(move, dirs)
+        if problem:
+            problems[move.partition] = problem
+    return Verification(plan.plan_id, len(plan.moves), problems)
+
+
+def _placement_problem(
+    move: Move,
+    topics: Mapping[str, TopicDescription],
+    ongoing: Mapping[TopicPartition, OngoingReassignment],
+) -> str:
+    topic = topics.get(move.partition.topic)
+    if topic is None or topic.error is not None:
+        return f"the topic cannot be read: {topic.error if topic else 'no answer'}"
+    state = topic.partitions.get(move.partition.partition)
+    if state is None:
+        return "the partition does not exist"
+    entry = ongoing.get(move.partition)
+    if entry is not None:
+        return f"still in flight to {list(entry.target)}"
+    if state.replicas != move.target:
+        return f"replicas are {list(state.replicas)}, not {list(move.target)}"
+    lagging = [broker for broker in move.target if broker not in state.isr]
+    return f"not in the ISR: {lagging}" if lagging else ""
+
+
+def _log_dir_problem(move: Move, dirs: Mapping[ReplicaId, str]) -> str:
+    for replica, wanted in wanted_log_dirs(move).items():
+        found = dirs.get(replica)
+        if found != wanted:
+            return f"broker {replica.broker} holds it in {found}, not in {wanted}"
+    return ""
+
+
+def _log_dirs(cluster: ClusterPort, wanted: Mapping[ReplicaId, str]) -> dict[ReplicaId, str]:
+    if not wanted:
+        return {}
+    brokers: set[BrokerId] = {replica.broker for replica in wanted}
+    answer = cluster.describe_log_dirs(brokers, {replica.topic_partition for replica in wanted})
+    return {
+        ReplicaId(*partition, log_dir.broker): log_dir.path
+        for log_dir in answer.value
+        for partition, replica in log_dir.replicas.items()
+        if not replica.is_future
+    }

@@ -1,0 +1,171 @@
+"""A cluster in memory, for what needs thousands of runs: reassignments as the controller does them.
+
+Only for properties of `decide` and `advance` over random plans and crashes; what real brokers
+do is shown on real brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from include.cluster.errors import ClusterError
+from include.cluster.model import (
+    Broker,
+    BrokerError,
+    BrokerId,
+    ClusterDescription,
+    LogDir,
+    OngoingReassignment,
+    Partial,
+    PartitionState,
+    ReplicaId,
+    ReplicaOnDisk,
+    TopicDescription,
+    TopicPartition,
+)
+from include.planning.plan import Move
+
+
+class Crash(BaseException):
+    """The process dies here. Not an Exception: nothing may catch it."""
+
+
+class SimulatedCluster:
+    """Implements the part of ClusterPort that an execution without throttles needs.
+
+    :param brokers: ids; all alive until :meth:`kill`.
+    :param moves: the partitions that exist, with the replicas they start from.
+    """
+
+    def __init__(self, brokers: Collection[BrokerId], moves: Collection[Move]) -> None:
+        self.live = set(brokers)
+        self.replicas = {move.partition: move.current for move in moves}
+        self.whole = {move.partition: move.size_bytes for move in moves}
+        self.copied: dict[ReplicaId, int] = {}
+        self.targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+        self.started: list[TopicPartition] = []
+        self.calls = 0
+        self.crash_at: int | None = None
+
+    def step(self, size_bytes: int) -> None:
+        """Every replica that is being added receives so many bytes."""
+        for partition, target in list(self.targets.items()):
+            for broker in set(target) - set(self.replicas[partition]):
+                replica = ReplicaId(*partition, broker)
+                if broker in self.live:
+                    self.copied[replica] = self.copied.get(replica, 0) + size_bytes
+            if all(broker in self.live and self._has(partition, broker) for broker in target):
+                self.replicas[partition] = target
+                del self.targets[partition]
+
+    def kill(self, broker: BrokerId) -> None:
+        self.live.discard(broker)
+
+    def _has(self, partition: TopicPartition, broker: BrokerId) -> bool:
+        if broker in self.replicas[partition]:
+            return True
+        return self.copied.get(ReplicaId(*partition, broker), 0) >= self.whole[partition]
+
+    def _crash_here(self) -> bool:
+        self.calls += 1
+        return self.calls == self.crash_at
+
+    # -- ClusterPort ---------------------------------------------------------------------------
+
+    def describe_cluster(self) -> ClusterDescription:
+        brokers = {broker: Broker(broker, "sim", 0, None) for broker in self.live}
+        return ClusterDescription("sim", None, brokers, None)
+
+    def describe_topics(
+        self, names: Collection[str] | None = None, *, operations: bool = False
+    ) -> dict[str, TopicDescription]:
+        found: dict[str, dict[int, PartitionState]] = {name: {} for name in names or ()}
+        for partition, replicas in self.replicas.items():
+            if partition.topic in found:
+                found[partition.topic][partition.partition] = self._state(partition, replicas)
+        return {name: TopicDescription(name, name, False, rows) for name, rows in found.items()}
+
+    def _state(self, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> PartitionState:
+        target = self.targets.get(partition, replicas)
+        shown = (*target, *(broker for broker in replicas if broker not in target))
+        in_sync = [b for b in shown if b in self.live and self._has(partition, b)]
+        leader = next((broker for broker in replicas if broker in self.live), None)
+        return PartitionState(leader, shown, frozenset(in_sync))
+
+    def list_reassignments(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OngoingReassignment]:
+        return {
+            partition: OngoingReassignment(
+                replicas=self._state(partition, self.replicas[partition]).replicas,
+                adding=tuple(b for b in target if b not in self.replicas[partition]),
+                removing=tuple(b for b in self.replicas[partition] if b not in target),
+            )
+            for partition, target in self.targets.items()
+        }
+
+    def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> dict[TopicPartition, BrokerError | None]:
+        if self._crash_here():
+            raise Crash
+        answers = {p: self._alter(p, target) for p, target in targets.items()}
+        if self._crash_here():
+            raise Crash
+        return answers
+
+    def _alter(
+        self, partition: TopicPartition, target: Sequence[BrokerId] | None
+    ) -> BrokerError | None:
+        if target is None:
+            if partition not in self.targets:
+                return BrokerError(85, "NO_REASSIGNMENT_IN_PROGRESS")
+            kept = [b for b in self.targets.pop(partition) if b in self.replicas[partition]]
+            back = [b for b in self.replicas[partition] if b not in kept]
+            self.replicas[partition] = (*kept, *back)
+            return None
+        if set(target) == set(self.replicas[partition]):
+            self.targets.pop(partition, None)
+            self.replicas[partition] = tuple(target)
+        else:
+            self.started.append(partition)
+            self.targets[partition] = tuple(target)
+        return None
+
+    def describe_log_dirs(
+        self,
+        brokers: Collection[BrokerId] | None = None,
+        partitions: Collection[TopicPartition] | None = None,
+    ) -> Partial[list[LogDir]]:
+        dirs = []
+        for broker in brokers or ():
+            rows = {
+                partition: ReplicaOnDisk(self._size(partition, broker), 0, False)
+                for partition in partitions or ()
+                if self._size(partition, broker) is not None
+            }
+            dirs.append(LogDir(broker, "/d", None, None, None, None, rows))
+        return Partial(dirs)
+
+    def _size(self, partition: TopicPartition, broker: BrokerId) -> Any:
+        if broker in self.replicas[partition]:
+            return self.whole[partition]
+        return self.copied.get(ReplicaId(*partition, broker))
+
+    def log_end_offsets(
+        self, replicas: Collection[ReplicaId]
+    ) -> Partial[dict[ReplicaId, int | BrokerError]]:
+        return Partial(
+            {
+                replica: BrokerError(6, "NOT_LEADER_OR_FOLLOWER") if size is None else size
+                for replica in replicas
+                for size in [self._size(replica.topic_partition, replica.broker)]
+            }
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        raise ClusterError(f"the simulated cluster has no {name}")
