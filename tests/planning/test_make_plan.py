@@ -261,11 +261,26 @@ def test_partitions_in_flight_are_left_alone_and_named():
 
 
 def test_a_rebalance_repairs_the_racks_of_what_it_moves_and_only_of_that():
-    rows = [(0, 1)] * 8
-    made = plan(cluster(["/a", "/a", "/b", "/b"], rows), action="rebalance")
-    for move in made.moves:
-        assert len({broker // 2 for broker in move.target}) == 2
-    assert made.summary.rack_violations_after == 8 - len(made.moves)
+    racks = ["/a", "/a", "/a", "/b", "/c"]
+    rows = [(0, 1, 2), (0,), (0,), (1,), (2,), (3,), (3,), (4,)]
+    made = plan(cluster(racks, rows), action="rebalance")
+    assert {racks[broker] for broker in made.by_partition[T[0]].target} == {"/a", "/b", "/c"}
+    assert [load.size_bytes_after for load in made.summary.brokers] == [200] * 5
+    assert plan(cluster(racks[:4], [(0, 1, 2), (3,)]), action="rebalance").moves == ()
+
+
+def test_a_rebalance_keeps_replicas_apart_where_their_racks_are_free_to_change():
+    made = plan(cluster(THREE_RACKS, [(0, 2)] * 9), action="rebalance", tolerance=0.1)
+    assert [load.size_bytes_after for load in made.summary.brokers] == [300] * 6
+    assert made.summary.rack_violations_after == 0
+
+
+def test_a_rebalance_fills_a_disk_no_further_than_it_holds_and_names_it():
+    of = cluster([""] * 2, [(0,)] * 20, disks={0: (10_000, 8_000), 1: (10_000, 350)})
+    made = plan(of, action="rebalance")
+    assert [load.size_bytes_after for load in made.summary.brokers] == [1700, 300]
+    named = [item.constraint for item in infeasible(made) if item.subject == "broker 1"]
+    assert "the broker's disk does not hold its share" in named
 
 
 def test_some_brokers_with_a_rack_and_some_without_are_refused():
