@@ -1,4 +1,4 @@
-"""The arrows of docs/architecture.md: dags → plugins → include, spark_jobs → include, never back."""
+"""The arrows of docs/architecture.md: dags → plugins → include ← spark_jobs, and never back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ALLOWED = {
     "local": {"include", "local"},
 }
 # Deciding is kept apart from talking to a cluster: these get data or a ClusterPort.
-NO_  # No other client can ask a chosen broker for the ACLs it knows, and the product never does.
+NO_GATEWAY = ("include/planning", "include/execution", "include/reporting", "include/ledger")
+# The local cluster's ACLs: no other client can ask a chosen broker which ones it knows.
 WIRE = ("include/cluster/", "local/acls.py")
-GATEWAY = ("include/planning", "include/execution", "include/reporting", "include/ledger")
 GATEWAY = ("include.cluster.gateway", "include.cluster.wire", "kafka", "confluent_kafka")
 
 
