@@ -7,6 +7,7 @@ process group is ended instead.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import secrets
@@ -21,14 +22,14 @@ from types import TracebackType
 from typing import Any
 
 import httpx
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from local.airflow_settings import AirflowSettings
 from local.guard import Guard
 from local.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
-START_TIMEOUT_S = 180.0
+START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 20.0
 USER = "admin"
 COMPONENTS = ("scheduler", "dag-processor", "api-server", "triggerer")
@@ -165,6 +166,7 @@ class AirflowStandalone:
             "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__FERNET_KEY": self._key(),
             "AIRFLOW__CORE__PARALLELISM": "8",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
@@ -176,13 +178,22 @@ class AirflowStandalone:
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": worker_logs,
             "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": trigger_logs,
-            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
-            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",
+            # Parsing costs some CPU seconds a file: often enough for somebody who edits a DAG.
+            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
             # A deferral that ends before the worker was seen to end is taken for a failure.
             "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             **self._more_env,
         }
+
+    def _key(self) -> str:
+        """What encrypts connections in Airflow's database; made once per home."""
+        path = self.home / "fernet.key"
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(base64.urlsafe_b64encode(secrets.token_bytes(32)).decode())
+        return path.read_text()
 
     def _prepare(self) -> None:
         with ExitStack() as stack:
