@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, TypeVar, cast
 
 from confluent_kafka import KafkaException
@@ -12,12 +13,14 @@ from confluent_kafka import KafkaException
 from include.cluster.connection import Connection, check_connection
 from include.cluster.errors import ClusterError, MissingRightError, broker_error
 from include.cluster.librdkafka import CallTimedOutError, Librdkafka
+from include.cluster.model import BrokerError
 from include.cluster.rights import Call
 from include.cluster.wire import NoAnswerError, Wire
 
 T = TypeVar("T")
 C = TypeVar("C", Wire, Librdkafka)
 
+UNANSWERED = BrokerError(-1, "UNKNOWN_SERVER_ERROR", "the broker's answer leaves it out")
 UNCHANGED = "Nothing was changed."
 UNKNOWN_STATE = "It is not known whether the cluster acted on it; the next reading will tell."
 NOT_CONTROLLER = 41
@@ -154,3 +157,10 @@ def refuse(call: Call, code: int, message: str | None = None) -> None:
         # The broker's message prints its own internals here, and says no more than the name.
         raise MissingRightError(call.api, call.right, error=broker_error(code))
     raise ClusterError(f"{call.api} was refused", error=broker_error(code, message))
+
+
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of at most ``size`` items, in order."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch

@@ -6,17 +6,16 @@ of their own: with the controller away the latter stand still, and must not hold
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
 
-from include.cluster import messages
+from include.cluster import configs, messages
 from include.cluster.clients import (
     CLUSTER_AUTHORIZATION_FAILED,
+    UNANSWERED,
     UNKNOWN_STATE,
     Clients,
+    batches,
     refuse,
 )
 from include.cluster.connection import Connection
@@ -34,15 +33,11 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ConfigChange, ConfigResource, ResourceType
+from include.cluster.port import ConfigChange, ConfigResource
 from include.cluster.rights import Call, naming_right
-
-T = TypeVar("T")
 
 # The controller refuses a request that makes more than 10,000 records, as a whole.
 PARTITIONS_PER_REQUEST = 5_000
-RESOURCES_PER_REQUEST = 1_000
-UNANSWERED = BrokerError(-1, "UNKNOWN_SERVER_ERROR", "the broker's answer leaves it out")
 
 
 class ClusterGateway:
@@ -152,31 +147,7 @@ class ClusterGateway:
         self, resources: Collection[ConfigResource], keys: Collection[str] | None = None
     ) -> dict[ConfigResource, dict[str, ConfigValue] | BrokerError]:
         """Configs of each resource, or why there are none. A broker's own come from that broker."""
-        found: dict[ConfigResource, dict[str, ConfigValue] | BrokerError] = {}
-        own, others = _of_brokers(resources)
-        for batch in _batches(others, RESOURCES_PER_REQUEST):
-            request = messages.describe_configs_request(batch, keys)
-            answer = self._clients.ask(
-                Call.DESCRIBE_CONFIGS, partial(self._clients.reads.ask_any, request)
-            )
-            found |= messages.read_describe_configs(answer)
-        if own:
-            requests = {
-                broker: messages.describe_configs_request([resource], keys)
-                for broker, resource in own.items()
-            }
-            answers, missing = self._clients.ask(
-                Call.DESCRIBE_CONFIGS, lambda: self._clients.reads.ask_each(requests)
-            )
-            for answer in answers.values():
-                found |= messages.read_describe_configs(answer)
-            found |= {own[broker]: error for broker, error in missing.items()}
-        return {
-            resource: naming_right(
-                found.get(resource, UNANSWERED), Call.DESCRIBE_CONFIGS, _topic(resource)
-            )
-            for resource in resources
-        }
+        return configs.describe(self._clients, resources, keys)
 
     # -- calls that wait for the controller, and writes ---------------------------------------
 
@@ -207,7 +178,7 @@ class ClusterGateway:
         :raises MissingRightError: without Cluster Alter.
         """
         verdicts: dict[TopicPartition, BrokerError | None] = {}
-        for batch in _batches(targets, PARTITIONS_PER_REQUEST):
+        for batch in batches(targets, PARTITIONS_PER_REQUEST):
             request = messages.alter_reassignments_request(
                 {partition: targets[partition] for partition in batch},
                 allow_replication_factor_change=allow_replication_factor_change,
@@ -234,52 +205,7 @@ class ClusterGateway:
         A broker accepts its own configs only. Those of a broker that is not there go to the
         controllers' listener where the connection names it; else the verdict says it is missing.
         """
-        wanted: dict[ConfigResource, list[ConfigChange]] = {}
-        for change in changes:
-            wanted.setdefault(change.resource, []).append(change)
-        own, others = _of_brokers(wanted)
-        verdicts: dict[ConfigResource, BrokerError | None] = {}
-        for batch in _batches(others, RESOURCES_PER_REQUEST):
-            request = messages.alter_configs_request(
-                [change for resource in batch for change in wanted[resource]],
-                validate_only=validate_only,
-            )
-            verdicts |= messages.read_alter_configs(
-                self._clients.ask_controller(Call.ALTER_CONFIGS, request, state_left=UNKNOWN_STATE)
-            )
-        if own:
-            requests = {
-                broker: messages.alter_configs_request(
-                    wanted[resource], validate_only=validate_only
-                )
-                for broker, resource in own.items()
-            }
-            verdicts |= self._alter_broker_configs(own, requests)
-        return {
-            resource: naming_right(
-                verdicts.get(resource, UNANSWERED), Call.ALTER_CONFIGS, _topic(resource)
-            )
-            for resource in wanted
-        }
-
-    def _alter_broker_configs(
-        self, own: Mapping[BrokerId, ConfigResource], requests: Mapping[BrokerId, Any]
-    ) -> dict[ConfigResource, BrokerError | None]:
-        answers, missing = self._clients.ask(
-            Call.ALTER_CONFIGS,
-            lambda: self._clients.controller.ask_each(requests),
-            state_left=UNKNOWN_STATE,
-        )
-        verdicts: dict[ConfigResource, BrokerError | None] = {}
-        for answer in answers.values():
-            verdicts |= messages.read_alter_configs(answer)
-        for broker, reason in missing.items():
-            answer = self._clients.ask_quorum(requests[broker])
-            if answer is None:
-                verdicts[own[broker]] = reason
-            else:
-                verdicts |= messages.read_alter_configs(answer)
-        return verdicts
+        return configs.alter(self._clients, changes, validate_only=validate_only)
 
     def alter_replica_log_dirs(
         self, targets: Mapping[ReplicaId, str]
@@ -335,27 +261,3 @@ class ClusterGateway:
         return self._clients.ask_admin(
             Call.ELECT_LEADERS, lambda: self._clients.admin.elect_preferred_leaders(partitions)
         )
-
-
-def _topic(resource: ConfigResource) -> str | None:
-    return resource.name if resource.type is ResourceType.TOPIC else None
-
-
-def _of_brokers(
-    resources: Iterable[ConfigResource],
-) -> tuple[dict[BrokerId, ConfigResource], list[ConfigResource]]:
-    """Resources that only one broker answers for, and those that every broker does."""
-    own: dict[BrokerId, ConfigResource] = {}
-    others = []
-    for resource in resources:
-        if resource.type is ResourceType.BROKER and resource.name:
-            own[int(resource.name)] = resource
-        else:
-            others.append(resource)
-    return own, others
-
-
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch

@@ -44,6 +44,9 @@ MAX_RESPONSE_BYTES = 1 << 30
 
 NodeId = int | str
 
+# Every failed connection is returned to the caller; the library would also log each as an error.
+logging.getLogger("kafka.net").setLevel(logging.CRITICAL)
+
 
 class NoAnswerError(Exception):
     """A broker, or every broker asked, gave no answer; ``error`` says why."""

@@ -122,47 +122,38 @@ def test_a_hanging_broker_alone_is_told_as_no_answer(fragile: LocalCluster) -> N
     assert raised.value.cause == "no_answer"
 
 
-def test_a_dead_broker_is_named_and_leaves_the_live_ones(
-    fragile: LocalCluster, gateway: ClusterGateway, topic: str
+def test_a_dead_broker_is_named_and_told_through_the_controllers_listener(
+    fragile: LocalCluster, gateway: ClusterGateway
 ) -> None:
     assert gateway.describe_cluster().brokers.keys() == {1, 2, 3}
     own = ConfigResource.broker(3)
-    change = ConfigChange(own, RATE, ConfigOperation.SET, "1000000")
+    change = ConfigChange(own, RATE, ConfigOperation.SET, "1234567")
+    servers = {CONTROLLER_SERVERS: f"127.0.0.1:1,{fragile.controller_address}"}
     with killed(fragile, 3):
         with within(1):
             dirs = gateway.describe_log_dirs([1, 2, 3])
+        assert {directory.broker for directory in dirs.value} == {1, 2}
         assert dirs.missing.keys() == {3}
         assert "ECONNREFUSED" in str(dirs.missing[3]) or dirs.missing[3].code == 8
         with within(1):
-            verdict = gateway.alter_configs([change])[own]
-        assert isinstance(verdict, BrokerError)
+            assert isinstance(gateway.alter_configs([change])[own], BrokerError)
+        with open_gateway(fragile, **servers) as knowing_controllers, within(1):
+            assert knowing_controllers.alter_configs([change]) == {own: None}
         wait_until(
             lambda: gateway.describe_cluster().brokers.keys() == {1, 2}, "fresh metadata without 3"
         )
         with within(1):
             dirs = gateway.describe_log_dirs([1, 2, 3])
         assert dirs.missing[3].name == "BROKER_NOT_AVAILABLE"
-        assert {directory.broker for directory in dirs.value} == {1, 2}
-    wait_until(lambda: not gateway.describe_log_dirs([1, 2, 3]).missing, "broker 3 to answer")
 
+    def rate() -> str | None:
+        found = gateway.describe_configs([own], [RATE])[own]
+        return found[RATE].value if isinstance(found, dict) and RATE in found else None
 
-def test_a_dead_brokers_config_is_changed_through_the_controllers_listener(
-    fragile: LocalCluster,
-) -> None:
-    own = ConfigResource.broker(3)
-    change = ConfigChange(own, RATE, ConfigOperation.SET, "1234567")
-    servers = {CONTROLLER_SERVERS: f"127.0.0.1:1,{fragile.controller_address}"}
-    with open_gateway(fragile, **servers) as gateway:
-        with killed(fragile, 3), within(1):
-            assert gateway.alter_configs([change]) == {own: None}
-
-        def rate() -> str | None:
-            found = gateway.describe_configs([own], [RATE])[own]
-            return found[RATE].value if isinstance(found, dict) and RATE in found else None
-
-        wait_until(lambda: rate() == "1234567", "the rate at the broker that came back")
-        undo = ConfigChange(own, RATE, ConfigOperation.DELETE)
-        assert gateway.alter_configs([undo]) == {own: None}
+    wait_until(lambda: rate() == "1234567", "the rate at the broker that came back")
+    assert not gateway.describe_log_dirs([1, 2, 3]).missing
+    undo = ConfigChange(own, RATE, ConfigOperation.DELETE)
+    assert gateway.alter_configs([undo]) == {own: None}
 
 
 def test_without_a_controller_reads_go_on_beside_calls_that_wait_for_it(

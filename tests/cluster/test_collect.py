@@ -1,0 +1,249 @@
+"""A snapshot of real brokers says what they are like, and who did not say anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from include.cluster.collect import take_snapshot
+from include.cluster.connection import Connection
+from include.cluster.errors import MissingRightError
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import LogDir, Partial, ReplicaId, TopicPartition
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from include.cluster.snapshot_tables import FOLLOWER_THROTTLED, LEADER_THROTTLED, rack_path
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics
+
+RATES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+
+
+def snapshot_of(gateway: ClusterGateway) -> Snapshot:
+    return take_snapshot(gateway, datetime.now(UTC))
+
+
+def replicas_of(snapshot: Snapshot, topic: str) -> list[dict[str, Any]]:
+    return [row for row in snapshot.replicas.to_pylist() if row["topic"] == topic]
+
+
+def topic_row(snapshot: Snapshot, topic: str) -> dict[str, Any]:
+    return next(row for row in snapshot.topics.to_pylist() if row["topic"] == topic)
+
+
+def brokers_by_id(snapshot: Snapshot) -> dict[int, dict[str, Any]]:
+    return {row["broker"]: row for row in snapshot.brokers.to_pylist()}
+
+
+@pytest.fixture
+def slow_copies(gateway: ClusterGateway) -> Iterator[None]:
+    """Copies of listed replicas, and between log dirs, crawl while the test runs."""
+    resource = ConfigResource.cluster_default()
+    slow = [ConfigChange(resource, key, ConfigOperation.SET, "1000") for key in RATES]
+    assert set(gateway.alter_configs(slow).values()) == {None}
+    yield
+    gateway.alter_configs([ConfigChange(resource, key, ConfigOperation.DELETE) for key in RATES])
+
+
+def test_tables_follow_their_schemas(gateway: ClusterGateway, cluster: LocalCluster) -> None:
+    taken_at = datetime.now(UTC)
+    snapshot = take_snapshot(gateway, taken_at)
+    assert snapshot.cluster_id == cluster.cluster_id
+    assert snapshot.taken_at == taken_at
+    assert snapshot.brokers.schema == BROKERS
+    assert snapshot.log_dirs.schema == LOG_DIRS
+    assert snapshot.topics.schema == TOPICS
+    assert snapshot.replicas.schema == REPLICAS
+
+
+def test_brokers_come_with_their_rack_paths_and_log_dirs(
+    gateway: ClusterGateway, cluster: LocalCluster
+) -> None:
+    snapshot = snapshot_of(gateway)
+    brokers = brokers_by_id(snapshot)
+    assert {broker: row["rack"] for broker, row in brokers.items()} == cluster.racks
+    assert all(row["rack_path"] == rack_path(row["rack"]) for row in brokers.values())
+    assert all(row["live"] and row["answered"] and not row["error"] for row in brokers.values())
+    expected = [
+        (broker, str(path)) for broker in cluster.broker_ids for path in cluster.log_dirs(broker)
+    ]
+    rows = snapshot.log_dirs.to_pylist()
+    assert [(row["broker"], row["log_dir"]) for row in rows] == sorted(expected)
+    assert all(0 < row["usable_bytes"] < row["total_bytes"] for row in rows)
+    assert not any(row["offline"] or row["cordoned"] or row["stray_replicas"] for row in rows)
+
+
+def test_replicas_come_in_stored_order_with_size_and_offset(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    topic = topics.create([[2, 1, 3], [4, 3, 2]])
+    topics.fill(topic, messages=50)
+    rows = replicas_of(snapshot_of(gateway), topic)
+    assert [(row["partition"], row["broker"], row["position"]) for row in rows] == [
+        (0, 2, 0),
+        (0, 1, 1),
+        (0, 3, 2),
+        (1, 4, 0),
+        (1, 3, 1),
+        (1, 2, 2),
+    ]
+    assert [row["is_leader"] for row in rows] == [True, False, False, True, False, False]
+    assert all(row["in_isr"] and row["log_end_offset"] == 50 for row in rows)
+    assert all(row["size_bytes"] >= 50 * 1000 and row["log_dir"] for row in rows)
+    assert not any(row["adding"] or row["removing"] or row["future_log_dir"] for row in rows)
+
+
+def test_topics_come_with_the_configs_that_a_plan_needs(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    config = {"min.insync.replicas": "2", LEADER_THROTTLED: "0:1,0:2", FOLLOWER_THROTTLED: "*"}
+    topic = topics.create([[1, 2, 3], [2, 3, 1]], config=config)
+    row = topic_row(snapshot_of(gateway), topic)
+    assert row["partitions"] == 2
+    assert row["replication_factor"] == 3
+    assert row["min_insync_replicas"] == 2
+    assert row["leader_throttled_replicas"] == "0:1,0:2"
+    assert row["follower_throttled_replicas"] == "*"
+    assert row["visible"]
+    assert not row["internal"]
+    assert len(row["topic_id"]) > 20
+
+
+@pytest.mark.usefixtures("slow_copies")
+def test_a_reassignment_in_flight_shows_what_is_added_and_removed(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    topic = topics.create([[1, 2]], config={LEADER_THROTTLED: "*", FOLLOWER_THROTTLED: "*"})
+    topics.fill(topic, messages=2000)
+    partition = TopicPartition(topic, 0)
+    assert gateway.alter_reassignments({partition: [1, 3]}) == {partition: None}
+    try:
+        rows = {row["broker"]: row for row in replicas_of(snapshot_of(gateway), topic)}
+    finally:
+        gateway.alter_reassignments({partition: None})
+    assert rows.keys() == {1, 2, 3}
+    assert [broker for broker, row in rows.items() if row["adding"]] == [3]
+    assert [broker for broker, row in rows.items() if row["removing"]] == [2]
+    assert not rows[3]["in_isr"]
+    assert rows[3]["log_end_offset"] < rows[1]["log_end_offset"] == 2000
+
+
+@pytest.mark.usefixtures("slow_copies")
+def test_a_log_dir_move_shows_where_it_is_going(
+    gateway: ClusterGateway, topics: Topics, cluster: LocalCluster
+) -> None:
+    topic = topics.create([[1]])
+    topics.fill(topic, messages=2000)
+    (before,) = replicas_of(snapshot_of(gateway), topic)
+    other = next(str(path) for path in cluster.log_dirs(1) if str(path) != before["log_dir"])
+    gateway.alter_replica_log_dirs({ReplicaId(topic, 0, 1): other})
+
+    def moving() -> dict[str, Any] | None:
+        (row,) = replicas_of(snapshot_of(gateway), topic)
+        return row if row["future_log_dir"] else None
+
+    row = wait_until(moving, "the future log", interval_s=0.02)
+    assert row is not None
+    assert row["future_log_dir"] == other
+    assert row["log_dir"] == before["log_dir"]
+    assert row["future_size_bytes"] < row["size_bytes"]
+
+
+class TopicCreatedWhileReading(ClusterGateway):
+    """A topic appears between the reading of metadata and that of log dirs."""
+
+    create: Callable[[], str]
+
+    def describe_log_dirs(
+        self,
+        brokers: Collection[int] | None = None,
+        partitions: Collection[TopicPartition] | None = None,
+    ) -> Partial[list[LogDir]]:
+        self.created = self.create()
+        return super().describe_log_dirs(brokers, partitions)
+
+
+def test_a_topic_created_while_reading_is_not_taken_for_a_hidden_one(
+    cluster: LocalCluster, topics: Topics
+) -> None:
+    with TopicCreatedWhileReading(Connection.from_settings(cluster.client_settings())) as gateway:
+        gateway.create = lambda: topics.create([[1, 2]])
+        snapshot = snapshot_of(gateway)
+    assert snapshot.hidden_topics == ()
+    assert gateway.created not in snapshot.topics.column("topic").to_pylist()
+
+
+@pytest.fixture
+def planner_sees(secured_cluster: LocalCluster) -> Iterator[None]:
+    """The planner may see topics named seen-…, and nothing else."""
+    rights = [
+        ("describe", "cluster", "kafka-cluster", "literal"),
+        ("describe", "topic", "seen-", "prefixed"),
+        ("describe_configs", "topic", "seen-", "prefixed"),
+    ]
+    for right in rights:
+        secured_cluster.allow("planner", *right)
+    yield
+    for right in rights:
+        secured_cluster.revoke("planner", *right)
+
+
+@pytest.mark.usefixtures("planner_sees")
+def test_a_topic_hidden_from_the_principal_is_reported(
+    gateway_of: Callable[[str], ClusterGateway], secured_topics: Topics
+) -> None:
+    seen = secured_topics.create([[1, 2]], name="seen-payments")
+    hidden = secured_topics.create([[1, 2]], name="salaries")
+    snapshot = snapshot_of(gateway_of("planner"))
+    assert snapshot.hidden_topics == (hidden,)
+    assert topic_row(snapshot, seen)["visible"]
+    assert not topic_row(snapshot, hidden)["visible"]
+    assert replicas_of(snapshot, hidden) == []
+
+
+def test_a_missing_right_is_named_instead_of_an_empty_snapshot(
+    gateway_of: Callable[[str], ClusterGateway],
+) -> None:
+    with pytest.raises(MissingRightError, match="Cluster Describe"):
+        snapshot_of(gateway_of("nobody"))
+
+
+def test_a_broker_that_hangs_or_dies_is_a_row_with_the_reason(
+    private_cluster: Callable[..., LocalCluster],
+) -> None:
+    cluster = private_cluster(brokers=3)
+    topic = Topics(cluster).create([[1, 2], [2, 3], [3, 1]])
+    connection = Connection.from_settings(cluster.client_settings())
+    with ClusterGateway(connection, request_timeout_s=2, connect_timeout_s=2) as gateway:
+        cluster.pause(3)
+        hanging = snapshot_of(gateway)
+        cluster.kill(3)
+        dead = wait_until(
+            lambda: next(
+                (found for found in [snapshot_of(gateway)] if not brokers_by_id(found)[3]["live"]),
+                None,
+            ),
+            "broker 3 to leave the metadata",
+        )
+    assert dead is not None
+    assert brokers_by_id(hanging)[3]["live"]
+    assert "REQUEST_TIMED_OUT" in brokers_by_id(hanging)[3]["error"]
+    assert hanging.duration_s < 15
+    assert "BROKER_NOT_AVAILABLE" in brokers_by_id(dead)[3]["error"]
+    for snapshot in (hanging, dead):
+        answered = {broker: row["answered"] for broker, row in brokers_by_id(snapshot).items()}
+        assert answered == {1: True, 2: True, 3: False}
+        sized = {
+            row["broker"]
+            for row in replicas_of(snapshot, topic)
+            if row["size_bytes"] is not None and row["log_end_offset"] is not None
+        }
+        assert sized == {1, 2}
