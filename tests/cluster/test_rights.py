@@ -5,8 +5,10 @@ Each test of a silent failure takes a right away and shows that the gateway spea
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -264,3 +266,40 @@ def test_the_planners_rights_are_enough_to_read_and_for_nothing_else(
         assert not [found for found in configs.values() if isinstance(found, BrokerError)]
         part = TopicPartition(topic, 0)
         refused("Cluster Alter", lambda: gateway.alter_reassignments({part: [2, 1]}))
+
+
+@pytest.mark.parametrize(
+    ("principal", "role"), [("rehome", Role.REASSIGNER), ("rehome-planner", Role.PLANNER)]
+)
+def test_the_documented_commands_give_a_role_its_rights(
+    gateway_of: GatewayOf,
+    secured_cluster: LocalCluster,
+    secured_topics: Topics,
+    principal: str,
+    role: Role,
+) -> None:
+    topic = secured_topics.create([[1, 2]])
+    text = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    commands = [
+        shlex.split(line)[5:]
+        for line in text.splitlines()
+        if line.startswith("kafka-acls.sh") and f"User:{principal} " in line
+    ]
+    assert len(commands) == 2
+    gateway = gateway_of("nobody")
+    assert missing_rights(gateway, [topic], role)
+
+    def run(action: str, *further: str) -> None:
+        replaced = {"--add": action, f"User:{principal}": "User:nobody"}
+        for command in commands:
+            arguments = [replaced.get(word, word) for word in command]
+            done = secured_cluster.run_tool(
+                "org.apache.kafka.tools.AclCommand", *arguments, *further
+            )
+            assert done.returncode == 0, done.stderr
+
+    run("--add")
+    try:
+        wait_until(lambda: not missing_rights(gateway, [topic], role), "the documented rights")
+    finally:
+        run("--remove", "--force")
