@@ -1,0 +1,128 @@
+"""One look at a reassignment: the blocking side of the trigger, and of the sensor without one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from rehome import runtime
+
+if TYPE_CHECKING:
+    from include.cluster.gateway import ClusterGateway
+    from include.cluster.model import OngoingReassignment, TopicPartition
+
+STALLED = "nothing moves"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look found.
+
+    :param reason: why the worker is needed; "" = it is not.
+    :param text: for the log.
+    """
+
+    reason: str
+    text: str
+
+
+class PlanWatch:
+    """Looks at a plan that runs, and writes what it sees to the ledger."""
+
+    def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
+        from include.execution.policy import policy_for
+        from include.planning.request import parse_request
+        from include.warehouse import PlanDirectory
+
+        self._cluster = gateway
+        self._ledger = runtime.open_ledger()
+        record = self._ledger.plan(plan_id)
+        self._plan = PlanDirectory(record.plan_dir).load()
+        # A window that was open when the run began may be over by now.
+        request = parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
+        self._policy = policy_for(self._plan, request, runtime.settings())
+
+    def look(self) -> Look:
+        """Observe once. A cluster that is away is borne for as long as a stall is."""
+        from include.cluster.errors import ClusterError
+
+        try:
+            return self._look()
+        except ClusterError as error:
+            text = f"Nothing could be seen this time: {error}"
+            return Look("the cluster is away" if self._overdue() else "", text)
+
+    def _look(self) -> Look:
+        from include.execution.decide import needs_worker
+        from include.execution.model import PlanState
+        from include.execution.observe import observe
+        from include.execution.progress import admitted, moves_to_watch, record_progress
+        from include.execution.stall import STALL_ALERT, stall_alert_due
+
+        plan, ledger = self._plan, self._ledger
+        view = ledger.view(plan.plan_id)
+        if view.state is not PlanState.RUNNING:
+            return Look(f"the plan is {view.state}", "")
+        in_flight = {move.partition for move in admitted(plan, view)}
+        watched = moves_to_watch(plan, view)
+        seen = observe(self._cluster, watched, datetime.now(UTC), in_flight=in_flight)
+        text = record_progress(plan, view, ledger, seen).table()
+        view = ledger.view(plan.plan_id)
+        if needs_worker(plan, view, seen, self._policy):
+            return Look("there is something to do", text)
+        alerts = [event.at for event in ledger.events(plan.plan_id) if event.kind == STALL_ALERT]
+        if stall_alert_due(view, max(alerts, default=None), seen.taken_at, self._policy):
+            return Look(STALLED, text)
+        return Look("", text)
+
+    def _overdue(self) -> bool:
+        last = self._ledger.view(self._plan.plan_id).last_progress_at
+        limit = timedelta(seconds=self._policy.stall_timeout_s)
+        return last is not None and datetime.now(UTC) - last > limit
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._cluster.close()
+        self._ledger.close()
+
+
+class ReassignmentWatch:
+    """Looks at reassignments that anybody has started; knows no plan and keeps nothing.
+
+    :param partitions: (topic, partition) pairs; None = all that are in flight.
+    """
+
+    def __init__(
+        self, gateway: ClusterGateway, partitions: Collection[tuple[str, int]] | None
+    ) -> None:
+        self._cluster = gateway
+        self._partitions = partitions
+
+    def ongoing(self) -> dict[TopicPartition, OngoingReassignment]:
+        """What is in flight of what is watched."""
+        from include.cluster.model import TopicPartition
+
+        if self._partitions is None:
+            return self._cluster.list_reassignments()
+        return self._cluster.list_reassignments({TopicPartition(*p) for p in self._partitions})
+
+    def look(self) -> Look:
+        """Observe once."""
+        from include.cluster.errors import ClusterError
+        from include.execution.observe import moves_of, observe
+        from include.execution.progress import replica_statuses, status_table
+
+        try:
+            moves = moves_of(self.ongoing())
+            if not moves:
+                return Look("no reassignment is in flight", "")
+            seen = observe(self._cluster, moves, datetime.now(UTC))
+        except ClusterError as error:
+            return Look("", f"Nothing could be seen this time: {error}")
+        return Look("", status_table(replica_statuses(moves, seen)))
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._cluster.close()

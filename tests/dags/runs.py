@@ -1,0 +1,66 @@
+"""DAG runs in this process."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a run ended."""
+
+    run_id: str
+    state: str
+    tasks: Mapping[str, str | None]
+    log: str
+
+
+class _Lines(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+def run_dag(dag_id: str, conf: Mapping[str, Any]) -> Run:
+    """Run a DAG to its end."""
+    dag = importlib.import_module(f"dags.{dag_id}").dag
+    lines = _Lines()
+    logging.getLogger().addHandler(lines)
+    try:
+        run = dag.test(run_conf=dict(conf))
+    finally:
+        logging.getLogger().removeHandler(lines)
+    states = {ti.task_id: ti.state and str(ti.state) for ti in run.get_task_instances()}
+    return Run(run.run_id, str(run.state), states, "\n".join(lines.lines))
+
+
+def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
+    """Plan in this process, without Spark: its start takes longer than the rest of a run."""
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+    from airflow.sdk.exceptions import AirflowException
+
+    from include.quality.results import GateResult
+    from spark_jobs import plan
+
+    class NoSpark:
+        def stop(self) -> None:
+            pass
+
+    def submit(hook: SparkSubmitHook, application: str = "", **options: Any) -> None:
+        code = plan.main([str(item) for item in hook._application_args])
+        if code:
+            raise AirflowException(f"plan.py ended with {code}")
+
+    patched.setattr(plan, "_session", NoSpark)
+    patched.setattr(plan, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
+    patched.setattr(plan, "check_plan", lambda *a, **k: GateResult("plan", ()))
+    patched.setattr(SparkSubmitHook, "submit", submit)
