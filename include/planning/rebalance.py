@@ -54,7 +54,12 @@ def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
         lower_bound_bytes=rebalance_bound(layout, tree, targets, movable, before),
         reason=MoveReason.BALANCE,
         why=why,
-        infeasible=(*infeasible, *targets.infeasible, *_missed(layout, targets, named, movable)),
+        infeasible=(
+            *infeasible,
+            *targets.infeasible,
+            *_missed(layout, targets, named, movable),
+            *_shifted(layout, targets, named, request.tolerance),
+        ),
     )
 
 
@@ -71,6 +76,28 @@ def _missed(
             nearest=float(layout.load[b]),
         )
         for b in np.flatnonzero(brokers & (over | under)).tolist()
+    )
+
+
+def _shifted(
+    layout: Layout, targets: Targets, brokers: Mask, tolerance: float
+) -> tuple[Infeasible, ...]:
+    """Brokers inside their boxes and yet off their fair share by more than the tolerance.
+
+    Clips of shares that are each within the tolerance, and so not named, can add up to this.
+    """
+    inside = (layout.load <= targets.high) & (layout.load >= targets.low)
+    off = np.abs(layout.load - targets.fair) > tolerance * targets.fair + 1
+    if targets.infeasible:
+        return ()
+    return tuple(
+        Infeasible(
+            subject=f"broker {layout.arrays.brokers.ids[b]}",
+            constraint="racks, disks or replicas that may not move shift its share",
+            wanted=float(round(targets.fair[b])),
+            nearest=float(layout.load[b]),
+        )
+        for b in np.flatnonzero(brokers & inside & off).tolist()
     )
 
 

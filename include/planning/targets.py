@@ -27,13 +27,15 @@ class Targets:
     :param low, high: (B,) share less and plus the tolerance. Of a broker that does not take
         part, what it holds.
     :param domain: (B,) brokers with the same number share a total that no plan can change.
-    :param infeasible: fair shares that had to be clipped.
+    :param fair: (B,) what the share would be if everything could be moved anywhere.
+    :param infeasible: fair shares that had to be clipped by more than the tolerance.
     """
 
     share: Ints
     low: Ints
     high: Ints
     domain: Ints
+    fair: Floats
     infeasible: tuple[Infeasible, ...]
 
 
@@ -69,9 +71,9 @@ def byte_targets(
     low = np.where(brokers, np.floor(share * (1 - tolerance)), layout.load).astype(np.int64)
     high = np.where(brokers, np.ceil(share * (1 + tolerance)), layout.load).astype(np.int64)
     high = np.minimum(high, np.maximum(layout.load + layout.room, low))
-    return Targets(
-        np.clip(np.rint(share).astype(np.int64), low, high), low, high, domain, infeasible
-    )
+    aim = np.clip(np.rint(share).astype(np.int64), low, high)
+    fair = fixed + weight * _fraction(layout.load.sum() - fixed.sum(), weight.sum())
+    return Targets(aim, low, high, domain, fair, infeasible)
 
 
 def _reachable(
@@ -141,12 +143,8 @@ def _hand_down(
     weight: Floats,
     tolerance: float,
 ) -> tuple[Floats, tuple[Infeasible, ...]]:
-    """(B,) shares, and the nodes whose fair part of their parent's share is out of reach.
-
-    Of the clips within the tolerance, which may add up from level to level, the largest is
-    named where a broker's share ends further from its fair one than the tolerance.
-    """
-    clips: list[tuple[float, Infeasible]] = []
+    """(B,) shares, and the nodes whose fair part of their parent's share is out of reach."""
+    infeasible = []
     share = np.array([float(layout.load.sum())])
     for level in range(1, tree.height + 1):
         node = tree.node[level]
@@ -158,8 +156,8 @@ def _hand_down(
             part, base = weights[children], stays[children]
             below[children] = _pour(share[parent], base, part, low, high)
             fair = base + part * _fraction(share[parent] - base.sum(), part.sum())
-            off = np.abs(below[children] - fair) / (tolerance * fair + 1)
-            for i in np.flatnonzero((part > 0) & ((fair > high) | (fair < low))):
+            off = np.abs(below[children] - fair) > tolerance * fair + 1
+            for i in np.flatnonzero(off & (part > 0) & ((fair > high) | (fair < low))):
                 child = int(children[i])
                 clip = Infeasible(
                     subject=_subject(layout, tree, level, child),
@@ -167,13 +165,9 @@ def _hand_down(
                     wanted=float(round(fair[i])),
                     nearest=float(round(below[child])),
                 )
-                clips.append((float(off[i]), clip))
+                infeasible.append(clip)
         share = below
-    named = tuple(clip for off, clip in clips if off > 1)
-    fair = fixed + weight * _fraction(layout.load.sum() - fixed.sum(), weight.sum())
-    if clips and not named and (np.abs(share - fair) > tolerance * fair + 1).any():
-        named = (max(clips, key=lambda pair: pair[0])[1],)
-    return share, named
+    return share, tuple(infeasible)
 
 
 def _sum(node: Ints, values: Ints | Floats, nodes: int) -> Floats:

@@ -15,7 +15,7 @@ from tests.planning.clusters import Cluster
 from tests.planning.evenness import even_sets, is_even
 from tests.planning.strategies import clusters
 
-THOROUGH = settings(max_examples=50, deadline=None)
+THOROUGH = settings(max_examples=100, deadline=None)
 
 REQUESTS = st.one_of(
     st.just(ReassignmentRequest(Action.REBALANCE)),
