@@ -70,7 +70,8 @@ class Workload:
         message_bytes: int = 1000,
         messages_per_s: float = 500.0,
     ) -> None:
-        self._settings = dict(settings)
+        # Leaders move while this runs, and librdkafka would print each lost connection.
+        self._settings = dict(settings) | {"log_level": "0"}
         self._partitions = [TopicPartition(t, p) for t, n in partitions.items() for p in range(n)]
         self._padding = os.urandom(message_bytes - _SEQUENCE.size)
         self._messages_per_s = messages_per_s
