@@ -1,0 +1,96 @@
+"""KIP-179's table, and what counts as done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from include.cluster.model import (
+    BrokerError,
+    OngoingReassignment,
+    PartitionState,
+    ReplicaId,
+    TopicPartition,
+)
+from include.execution.model import (
+    LedgerView,
+    MoveState,
+    Observation,
+    PlanState,
+    ProgressSample,
+    ReplicaStanding,
+)
+from include.execution.progress import footer, measure, replica_statuses, status_table
+from tests.ledger.small_plans import make_plan, move
+
+T0 = datetime(2030, 1, 1, tzinfo=UTC)
+TP = TopicPartition("payments", 7)
+MOVE = move("payments", 7, (1, 2), (4, 2), 1000)
+NOT_HERE = BrokerError(6, "NOT_LEADER_OR_FOLLOWER")
+SEEN = Observation(
+    taken_at=T0,
+    partitions={TP: PartitionState(1, (4, 2, 1), frozenset({1, 2}))},
+    ongoing={TP: OngoingReassignment((4, 2, 1), (4,), (1,))},
+    live_brokers=frozenset({1, 2, 4}),
+    sizes={ReplicaId(*TP, 1): 2000, ReplicaId(*TP, 2): 2000, ReplicaId(*TP, 4): 500},
+    log_end_offsets={ReplicaId(*TP, 1): 100, ReplicaId(*TP, 2): 100, ReplicaId(*TP, 4): 25},
+)
+
+
+def test_the_table_reads_like_kip_179s() -> None:
+    sample = ProgressSample(T0, 500, 2000, 0, 1, 1, 75, 100.0, 15.0)
+    assert status_table(replica_statuses([MOVE], SEEN), sample) == (
+        "Topic     Partition  Broker  Status\n"
+        "payments  7          4       Behind: 75 messages behind, 1.5 kB\n"
+        "payments  7          2       In sync\n"
+        "500 B of 2.0 kB (25 %), 0 of 1 moves done, 1 in flight, 100 B/s, 15 s left"
+    )
+
+
+def test_what_cannot_be_known_is_told_by_name() -> None:
+    def standing(**changes: object) -> ReplicaStanding:
+        return replica_statuses([MOVE], replace(SEEN, **changes))[0].standing
+
+    assert standing(topics_missing=frozenset({"payments"})) is ReplicaStanding.UNKNOWN_TOPIC
+    assert standing(partitions={}) is ReplicaStanding.UNKNOWN_PARTITION
+    assert standing(live_brokers=frozenset({1, 2})) is ReplicaStanding.UNKNOWN_BROKER
+    offsets = {**SEEN.log_end_offsets, ReplicaId(*TP, 4): NOT_HERE}
+    assert standing(log_end_offsets=offsets) is ReplicaStanding.NOT_HOSTED
+    silent = replica_statuses([MOVE], replace(SEEN, log_end_offsets={}, sizes={}))
+    assert "Behind: ? messages behind" in status_table(silent)
+
+
+def test_a_status_remembers_the_largest_lag_the_last_time_in_sync_and_the_last_size() -> None:
+    (first, in_sync) = replica_statuses([MOVE], SEEN)
+    assert (first.last_in_isr_at, in_sync.last_in_isr_at) == (None, T0)
+    later = replace(
+        SEEN,
+        taken_at=T0 + timedelta(seconds=5),
+        partitions={TP: PartitionState(1, (4, 2, 1), frozenset({1}))},
+        log_end_offsets={**SEEN.log_end_offsets, ReplicaId(*TP, 4): 90},
+        sizes={ReplicaId(*TP, 1): 2000},
+    )
+    before = {status.replica: status for status in (first, in_sync)}
+    now, fallen = replica_statuses([MOVE], later, before)
+    assert (now.messages_behind, now.max_messages_behind, now.size_bytes) == (10, 75, 500)
+    assert fallen.last_in_isr_at == T0
+
+
+def test_bytes_rate_and_time_left_come_from_what_is_on_disk() -> None:
+    plan = make_plan("p", MOVE, move("a", 0, (1,), (2,), 300), move("b", 0, (1,), (2,), 700))
+    states = {
+        TP: MoveState.ADMITTED,
+        TopicPartition("a", 0): MoveState.DONE,
+        TopicPartition("b", 0): MoveState.PENDING,
+    }
+    view = LedgerView(PlanState.RUNNING, states)
+    ago = ProgressSample(T0 - timedelta(seconds=10), 300, 3000, 1, 3, 1)
+    old = replace(ago, sampled_at=T0 - timedelta(hours=1), bytes_done=0)
+    sample = measure(plan, view, SEEN, replica_statuses([MOVE], SEEN), [old, ago])
+    assert (sample.bytes_done, sample.bytes_total) == (300 + 500, 300 + 2000 + 700)
+    assert (sample.rate_bytes_per_s, sample.eta_s) == (50.0, 44.0)
+    assert (sample.moves_done, sample.moves_total, sample.in_flight) == (1, 3, 1)
+
+
+def test_a_plan_without_bytes_to_move_reads_as_complete() -> None:
+    assert footer(ProgressSample(T0, 0, 0, 2, 2, 0)).startswith("0 B of 0 B (100 %)")

@@ -1,0 +1,87 @@
+"""How a throttle is put back, step by step, by what stands there."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.throttle_items import (
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    Restored,
+    first_step,
+    list_items,
+    next_step,
+)
+from include.ledger.records import ThrottleEntry
+from tests.ledger.small_plans import move
+
+SUBTRACT, SET, DELETE = ConfigOperation.SUBTRACT, ConfigOperation.SET, ConfigOperation.DELETE
+TOPIC, DEFAULT = ConfigResource.topic("t"), ConfigResource.cluster_default()
+
+
+def entry(prior: str | None, *ours: str, key: str = LEADER_REPLICAS) -> ThrottleEntry:
+    resource = TOPIC if key == LEADER_REPLICAS else DEFAULT
+    return ThrottleEntry("p", "c", resource, key, ours, prior, "")
+
+
+@pytest.mark.parametrize(
+    ("prior", "now", "step"),
+    [
+        (None, "0:1,0:2", (SUBTRACT, "0:1,0:2")),
+        (None, "0:2,5:5", (SUBTRACT, "0:2")),
+        (None, "", (DELETE, None)),
+        ("", "", None),
+        ("5:5", "5:5,0:1", (SUBTRACT, "0:1")),
+        ("5:5", "5:5", None),
+        ("5:5, 6:6", "5:5,6:6", (SET, "5:5, 6:6")),
+        ("5:5", None, None),  # somebody has deleted it since
+        ("5:5", "5:5,7:7", None),  # somebody has added to it since
+        ("5:5", "*", None),
+    ],
+)
+def test_a_list_loses_what_is_ours_and_gets_its_old_bytes_back(
+    prior: str | None, now: str | None, step: tuple[ConfigOperation, str | None] | None
+) -> None:
+    found = next_step(entry(prior, "0:1", "0:2"), now)
+    if step is None:
+        assert isinstance(found, Restored)
+        assert bool(found.detail) == (now != prior)
+    else:
+        assert found == ConfigChange(TOPIC, LEADER_REPLICAS, *step)
+
+
+@pytest.mark.parametrize(
+    ("prior", "now", "step"),
+    [
+        (None, "100", (DELETE, None)),
+        (None, "200", (DELETE, None)),  # a rate of ours from before it was changed
+        ("900", "100", (SET, "900")),
+        ("900", "900", None),
+        ("900", "300", None),  # somebody has changed it since
+    ],
+)
+def test_a_rate_of_ours_gives_way_to_what_stood_there_before(
+    prior: str | None, now: str, step: tuple[ConfigOperation, str | None] | None
+) -> None:
+    found = next_step(entry(prior, "200", "100", key=LEADER_RATE), now)
+    expected = Restored() if step is None else ConfigChange(DEFAULT, LEADER_RATE, *step)
+    if now == "300":
+        assert isinstance(found, Restored)
+        assert "somebody has changed it" in found.detail
+    else:
+        assert found == expected
+
+
+def test_what_is_ours_is_taken_back_even_where_the_first_reading_shows_nothing_of_it() -> None:
+    assert first_step(entry("5:5", "0:1"), "5:5") == ConfigChange(
+        TOPIC, LEADER_REPLICAS, SUBTRACT, "0:1"
+    )
+    assert first_step(entry(None, "100", key=LEADER_RATE), None) == ConfigChange(
+        DEFAULT, LEADER_RATE, DELETE
+    )
+    assert isinstance(first_step(entry("5:5", "0:1"), "*"), Restored)
+
+
+def test_only_moves_that_copy_between_brokers_are_listed() -> None:
+    assert list_items([move("t", 0, (1, 2), (2, 1)), move("t", 1, (1, 2), (1,))]) == {}
