@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+
+from include.errors import PlanConflictError
+from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
+from include.reporting.data import ReportData
+from include.reporting.report import render
 from include.warehouse import PlanDirectory
 
 
 def write_plan_report(directory: PlanDirectory, ledger: Ledger) -> str:
-    """Write report.html for a plan as it stands now; returns its URI."""
-    return directory.write_text("report.html", "<p>soon</p>")
+    """Write ``report.html`` for a plan as it stands now; returns its URI.
+
+    :raises RehomeError: the directory holds no plan.
+    """
+    return directory.write_text("report.html", render(report_data(ledger, directory)))
+
+
+def report_data(
+    ledger: Ledger, directory: PlanDirectory, *, now: datetime | None = None
+) -> ReportData:
+    """Everything known about the plan in a directory.
+
+    :param now: the report's own time; the clock's when not given.
+    :raises RehomeError: the directory holds no plan.
+    """
+    plan = directory.load()
+    plan_id = plan.plan_id
+    return ReportData(
+        plan=plan,
+        written_at=now or datetime.now(UTC),
+        request=_read(directory, "request.json") or {},
+        record=_record(ledger, plan_id),
+        gates=tuple(_read(directory, "gates.json") or ()),
+        dry_run=_read(directory, "dry_run.json"),
+        verification=_read(directory, "verification.json"),
+        moves=ledger.moves(plan_id),
+        reassignments=tuple(ledger.reassignments(plan_id)),
+        throttles=tuple(ledger.throttles(plan_id)),
+        samples=tuple(ledger.samples(plan_id)),
+        events=tuple(ledger.events(plan_id)),
+    )
+
+
+def _record(ledger: Ledger, plan_id: str) -> PlanRecord | None:
+    try:
+        return ledger.plan(plan_id)
+    except PlanConflictError:
+        return None  # planned by hand: the ledger has never heard of it
+
+
+def _read(directory: PlanDirectory, name: str) -> Any:
+    return directory.read_json(name) if directory.exists(name) else None

@@ -1,0 +1,111 @@
+"""Pictures of a plan: each broker before and after, and the copy over time.
+
+Plain numbers for the template to draw with HTML and inline SVG: crisp at every size, legible in
+light and dark, a few hundred bytes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from include.execution.model import ProgressSample
+from include.planning.plan import BrokerLoad
+from include.reporting.data import ReportData
+
+BROKERS_SHOWN = 40
+POINTS_SHOWN = 300
+CURVE_WIDTH, CURVE_HEIGHT = 1000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One broker's bars, as percent of the fullest broker before or after."""
+
+    load: BrokerLoad
+    before_percent: float
+    after_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPicture:
+    """Brokers with what they hold before and after.
+
+    :param bars: ascending by id; of a large cluster, the brokers that change most.
+    :param left_out: brokers that are not shown.
+    """
+
+    bars: tuple[Bar, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Bytes copied over time, in the coordinates of a 1000 x 200 SVG; 0 bytes lie at the bottom.
+
+    :param line: points of the measured polyline.
+    :param area: the same, closed along the bottom.
+    :param predicted: end points of the predicted line; empty when nothing was predicted.
+    :param span_s: seconds from the left edge to the right.
+    :param bytes_total: bytes from the bottom to the top.
+    """
+
+    line: str
+    area: str
+    predicted: str
+    span_s: float
+    bytes_total: int
+
+
+def broker_picture(loads: Sequence[BrokerLoad]) -> BrokerPicture:
+    """Bars for the brokers of a plan's summary."""
+    most = max((max(b.size_bytes_before, b.size_bytes_after) for b in loads), default=0)
+    by_change = sorted(loads, key=lambda load: (-_change(load), load.broker))
+    shown = sorted(by_change[:BROKERS_SHOWN], key=lambda load: load.broker)
+    bars = tuple(
+        Bar(load, _percent(load.size_bytes_before, most), _percent(load.size_bytes_after, most))
+        for load in shown
+    )
+    return BrokerPicture(bars, len(loads) - len(bars))
+
+
+def _change(load: BrokerLoad) -> int:
+    return load.bytes_in + load.bytes_out + abs(load.size_bytes_after - load.size_bytes_before)
+
+
+def _percent(part: int, whole: int) -> float:
+    return round(100 * part / whole, 2) if whole else 0.0
+
+
+def progress_curve(data: ReportData) -> Curve | None:
+    """Bytes copied against the prediction; None where fewer than two samples tell."""
+    record, samples = data.record, _thinned(data.samples)
+    if record is None or record.started_at is None or len(samples) < 2:
+        return None
+    start, total = record.started_at, max(sample.bytes_total for sample in samples)
+    predicted_s = data.plan.summary.predicted_s or 0.0
+    seconds = [max(0.0, (sample.sampled_at - start).total_seconds()) for sample in samples]
+    span_s = max(seconds[-1], predicted_s)
+    if not span_s or not total:
+        return None
+    points = [(0.0, 0)]
+    points += [(at, sample.bytes_done) for at, sample in zip(seconds, samples, strict=True)]
+    line = " ".join(_point(at / span_s, done / total) for at, done in points)
+    last = CURVE_WIDTH * seconds[-1] / span_s
+    return Curve(
+        line=line,
+        area=f"0,{CURVE_HEIGHT} {line} {last:.1f},{CURVE_HEIGHT}",
+        predicted=f"{_point(0, 0)} {_point(predicted_s / span_s, 1)}" if predicted_s else "",
+        span_s=span_s,
+        bytes_total=total,
+    )
+
+
+def _thinned(samples: Sequence[ProgressSample]) -> Sequence[ProgressSample]:
+    """At most some hundred samples, evenly spaced, the last one among them."""
+    step = -(-len(samples) // POINTS_SHOWN) or 1
+    return samples[::-1][::step][::-1]
+
+
+def _point(x: float, y: float) -> str:
+    return f"{CURVE_WIDTH * x:.1f},{CURVE_HEIGHT * (1 - y):.1f}"

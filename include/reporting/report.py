@@ -1,0 +1,268 @@
+"""Renders a plan's report: one HTML file, no script, nothing from any other host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from include.execution.model import MoveState
+from include.execution.outcome import bytes_to_copy
+from include.execution.throttle_configs import named
+from include.ledger.records import Event, ThrottleEntry
+from include.planning.plan import Move
+from include.planning.request import ReassignmentRequest
+from include.reporting import words
+from include.reporting.data import ReportData
+from include.reporting.pictures import broker_picture, progress_curve
+from include.reporting.standing import standing_of
+
+MOVES_SHOWN = 300
+LINES_SHOWN = 200
+"""Rows of every other table."""
+
+_FILES = (
+    ("moves.parquet", "every move, one row each"),
+    ("reassignment.json", "for kafka-reassign-partitions --execute"),
+    ("rollback.json", "the way back, in the same format"),
+    ("summary.json", "the plan in numbers"),
+    ("gates.json", "what the gates found"),
+    ("dry_run.json", "what the dry run found"),
+    ("verification.json", "the proof of the end"),
+)
+
+
+def render(data: ReportData) -> str:
+    """The report as HTML. Names from the cluster are escaped, whatever they hold."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        bytes=words.bytes_text,
+        duration=words.duration_text,
+        rate=words.rate_text,
+        time=words.time_text,
+        brokers=words.brokers_list,
+    )
+    return environment.get_template("report.html.j2").render(**_view(data))
+
+
+def _view(data: ReportData) -> dict[str, Any]:
+    plan = data.plan
+    return {
+        "data": data,
+        "plan": plan,
+        "summary": plan.summary,
+        "standing": standing_of(data),
+        "facts": _facts(data),
+        "picture": broker_picture(plan.summary.brokers),
+        "curve": progress_curve(data),
+        "comparison": _comparison(data),
+        "moves": _move_rows(data),
+        "moves_left_out": max(0, len(plan.moves) - MOVES_SHOWN),
+        "checks": _checks(data),
+        "throttles": [_throttle_row(entry) for entry in data.throttles[:LINES_SHOWN]],
+        "throttles_left_out": max(0, len(data.throttles) - LINES_SHOWN),
+        "problems": _problems(data),
+        "events": data.events[-LINES_SHOWN:],
+        "events_left_out": max(0, len(data.events) - LINES_SHOWN),
+        "event_text": _event_text,
+        "request": _request(data.request),
+        "files": _files(data),
+        "count": words.count_text,
+    }
+
+
+def _facts(data: ReportData) -> list[tuple[str, str]]:
+    """Who, where and when, for the line below the head."""
+    record = data.record
+    facts = [("plan", data.plan.plan_id), ("cluster", data.plan.cluster_id)]
+    if record is not None:
+        facts.append(("asked for by", record.actor))
+        if record.approved_by:
+            facts.append(("approved by", record.approved_by))
+        if record.started_at:
+            facts.append(("started", words.time_text(record.started_at) + " UTC"))
+        if record.ended_at:
+            facts.append(("ended", words.time_text(record.ended_at) + " UTC"))
+    return facts
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A prediction beside what came of it; percentages of the larger one."""
+
+    what: str
+    predicted: str
+    actual: str
+    predicted_percent: float
+    actual_percent: float
+
+
+def _comparison(data: ReportData) -> list[Compared]:
+    """Predicted against actual, once the plan has started."""
+    elapsed_s = data.elapsed_s
+    if elapsed_s is None:
+        return []
+    summary = data.plan.summary
+    moved = _bytes_moved(data)
+    rows = [("Bytes copied", summary.bytes_to_move, moved, words.bytes_text)]
+    if summary.predicted_s is not None:
+        rows.insert(0, ("Time", summary.predicted_s, elapsed_s, words.duration_text))
+        if summary.predicted_s and elapsed_s:
+            speed = summary.bytes_to_move / summary.predicted_s
+            rows.append(("Copied per second", speed, moved / elapsed_s, words.rate_text))
+    compared = []
+    for what, predicted, actual, text in rows:
+        most = max(predicted, actual) or 1
+        percents = (100 * predicted / most, 100 * actual / most)
+        compared.append(Compared(what, text(predicted), text(actual), *percents))
+    return compared
+
+
+def _bytes_moved(data: ReportData) -> int:
+    if data.samples and not data.state.ended:
+        return data.samples[-1].bytes_done
+    done = (m for m in data.plan.moves if _state(data, m) is MoveState.DONE)
+    return sum(bytes_to_copy(move) for move in done)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRow:
+    """One move as the table shows it."""
+
+    move: Move
+    state: MoveState
+    detail: str
+    problem: str
+    took: str
+
+
+_BY_URGENCY = (
+    MoveState.FAILED,
+    MoveState.SUPERSEDED,
+    MoveState.CANCELLED,
+    MoveState.ADMITTED,
+    MoveState.PENDING,
+    MoveState.DONE,
+)
+
+
+def _move_rows(data: ReportData) -> list[MoveRow]:
+    """What went wrong first, then the largest."""
+    took = {r.partition: _took(r.started_at, r.ended_at) for r in data.reassignments}
+    problems = _problems(data)
+    rows = [
+        MoveRow(
+            move,
+            _state(data, move),
+            data.moves[move.partition].detail if move.partition in data.moves else "",
+            problems.get(str(move.partition), ""),
+            took.get(move.partition, ""),
+        )
+        for move in data.plan.moves
+    ]
+    rows.sort(
+        key=lambda row: (
+            not row.problem,
+            _BY_URGENCY.index(row.state),
+            -row.move.size_bytes,
+            row.move.partition,
+        )
+    )
+    return rows[:MOVES_SHOWN]
+
+
+def _took(start: Any, end: Any) -> str:
+    return words.duration_text((end - start).total_seconds()) if end else ""
+
+
+def _state(data: ReportData, move: Move) -> MoveState:
+    record = data.moves.get(move.partition)
+    return record.state if record else MoveState.PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of the dry run with what it found. ``outcome``: passed, warning or refused."""
+
+    name: str
+    outcome: str
+    findings: tuple[Mapping[str, Any], ...]
+
+
+def _checks(data: ReportData) -> list[Check]:
+    content = data.dry_run or {}
+    checks = []
+    for name in content.get("checks", ()):
+        found = tuple(item for item in content["findings"] if item["check"] == name)
+        severities = {item["severity"] for item in found}
+        worst = "refused" if "error" in severities else "warning" if severities else "passed"
+        checks.append(Check(name, worst, found))
+    return checks
+
+
+def _problems(data: ReportData) -> dict[str, str]:
+    return dict((data.verification or {}).get("problems", {}))
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleRow:
+    """A throttle setting as the table shows it."""
+
+    where: str
+    key: str
+    ours: str
+    before: str
+    state: str
+    detail: str
+
+
+def _throttle_row(entry: ThrottleEntry) -> ThrottleRow:
+    return ThrottleRow(
+        named(entry.resource),
+        entry.key,
+        ",".join(entry.ours),
+        "not set" if entry.prior_value is None else entry.prior_value or "empty",
+        entry.state.value,
+        entry.detail,
+    )
+
+
+def _event_text(event: Event) -> str:
+    return event.detail or event.kind
+
+
+def _request(request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was asked for; only parameters Rehome knows, so that nothing else ever shows."""
+    known = {item.name for item in fields(ReassignmentRequest)} | {"throttle"}
+    shown = []
+    for name, value in request.items():
+        if name not in known or value in (None, "", [], {}, False):
+            continue
+        if name == "reassignment":
+            text = words.count_text(len(value.get("partitions", ())), "partition") + " listed"
+        elif name == "throttle" and isinstance(value, int):
+            text = words.rate_text(value) + " per broker"
+        elif isinstance(value, list):
+            text = ", ".join(str(item) for item in value)
+        else:
+            text = "yes" if value is True else str(value)
+        shown.append((name.replace("_", " "), text))
+    return shown
+
+
+def _files(data: ReportData) -> list[tuple[str, str]]:
+    absent = {
+        "gates.json": not data.gates,
+        "dry_run.json": data.dry_run is None,
+        "verification.json": data.verification is None,
+    }
+    return [(name, what) for name, what in _FILES if not absent.get(name, False)]

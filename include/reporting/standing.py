@@ -1,0 +1,254 @@
+"""How a plan stands and what to do next: the first lines of its report."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from include.execution.model import MoveState, PlanState
+from include.reporting.data import ReportData
+from include.reporting.words import count_text, duration_text
+
+
+class Tone(enum.StrEnum):
+    """What the reader should feel."""
+
+    GOOD = "good"
+    BAD = "bad"
+    BUSY = "busy"
+    CALM = "calm"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The report's head.
+
+    :param label: the state in one or two words.
+    :param headline: what happened, in one sentence.
+    :param state_left: what is true of the cluster now.
+    :param next_step: what the reader should do.
+    """
+
+    tone: Tone
+    label: str
+    headline: str
+    state_left: str
+    next_step: str
+
+
+UNCHANGED = "Nothing was changed on the cluster."
+SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
+
+
+def standing_of(data: ReportData) -> Standing:
+    """The plan's standing. What was not verified is never called good."""
+    return _STANDINGS[data.state](data)
+
+
+def _planned(data: ReportData) -> Standing:
+    if data.dry_run is None:
+        return Standing(
+            Tone.CALM,
+            "Planned",
+            "The plan is made; its dry run is still to come.",
+            UNCHANGED,
+            "Wait for the dry run.",
+        )
+    if not data.dry_run.get("ok"):
+        return _refused(data)
+    if data.request.get("dry_run"):
+        return Standing(
+            Tone.GOOD,
+            "Ready",
+            "The dry run found nothing that speaks against this plan.",
+            UNCHANGED,
+            "Trigger again without dry_run to carry it out.",
+        )
+    step = (
+        f"Approve it in Airflow, task approve. The approval holds for hash "
+        f"{data.plan.plan_hash[:12]} only."
+        if data.request.get("approval")
+        else "Nothing: the run goes on by itself."
+    )
+    return Standing(
+        Tone.CALM, "Ready", "The dry run found nothing that speaks against it.", UNCHANGED, step
+    )
+
+
+def _refused(data: ReportData) -> Standing:
+    findings = (data.dry_run or {}).get("findings", ())
+    errors = [item for item in findings if item["severity"] == "error"]
+    return Standing(
+        Tone.BAD,
+        "Refused",
+        f"The dry run refuses this plan: {count_text(len(errors), 'error')}.",
+        UNCHANGED,
+        "Each finding below names its remedy. Then trigger again.",
+    )
+
+
+def _approved(data: ReportData) -> Standing:
+    return Standing(
+        Tone.CALM,
+        "Approved",
+        "The plan is approved and about to start.",
+        UNCHANGED,
+        "Nothing: the run goes on by itself.",
+    )
+
+
+def _running(data: ReportData) -> Standing:
+    return Standing(
+        Tone.BUSY,
+        "Running",
+        f"{_done_of_all(data)} so far.",
+        _throttle_left(data),
+        "Watch task progress in Airflow.",
+    )
+
+
+def _paused(data: ReportData) -> Standing:
+    return Standing(
+        Tone.CALM,
+        "Paused",
+        f"The plan is paused: {data.cause}. {_done_of_all(data)}.",
+        f"Nothing of it is in flight. {_throttle_left(data)}",
+        f"Trigger again with plan_id {data.plan.plan_id} to go on.",
+    )
+
+
+def _done(data: ReportData) -> Standing:
+    verified = data.verification is not None and data.verification.get("ok")
+    if not verified:
+        what = "did not verify" if data.verification else "was not verified"
+        return Standing(
+            Tone.BAD,
+            "Not verified",
+            f"Every move ended, but the plan {what}.",
+            _throttle_left(data),
+            "See below which partitions differ, or compare with kafka-reassign-partitions --verify.",
+        )
+    if data.owed:
+        return Standing(
+            Tone.BAD,
+            "Throttles owed",
+            f"Every partition is where the plan says, but {_owed(data)}.",
+            _throttle_left(data),
+            SWEEP,
+        )
+    if not data.plan.moves:
+        return Standing(
+            Tone.GOOD,
+            "Done",
+            "The cluster was already as asked: nothing had to move.",
+            UNCHANGED,
+            "Nothing.",
+        )
+    took = f", after {duration_text(data.elapsed_s)}" if data.elapsed_s is not None else ""
+    moved = count_text(len(data.plan.moves), "partition is", "partitions are")
+    return Standing(
+        Tone.GOOD,
+        "Done",
+        f"{moved} where the plan says{took}. A fresh read proves it.",
+        _throttle_left(data),
+        f"Nothing. To take it back: action rollback with plan_id {data.plan.plan_id}.",
+    )
+
+
+def _failed(data: ReportData) -> Standing:
+    if not data.started:
+        if data.dry_run is not None and not data.dry_run.get("ok"):
+            return _refused(data)
+        return Standing(
+            Tone.BAD,
+            "Failed",
+            f"The plan failed before it started: {data.cause}.",
+            UNCHANGED,
+            "Remove the cause and trigger again: a new plan is made from what is there then.",
+        )
+    return Standing(
+        Tone.BAD, "Failed", f"The plan failed: {data.cause}.", _left_by(data), _after_failure(data)
+    )
+
+
+def _cancelled(data: ReportData) -> Standing:
+    if not data.started:
+        who = [event.actor for event in data.events if event.kind == PlanState.CANCELLED]
+        by = f" by {who[-1]}" if who else ""
+        what = f"rejected{by}" if data.cause == "rejected" else f"cancelled: {data.cause}"
+        return Standing(
+            Tone.CALM, "Cancelled", f"The plan was {what}.", UNCHANGED, "Nothing is left to do."
+        )
+    return Standing(
+        Tone.BAD,
+        "Cancelled",
+        f"The plan was cancelled: {data.cause}.",
+        _left_by(data),
+        _after_failure(data),
+    )
+
+
+def _rolled_back(data: ReportData) -> Standing:
+    return Standing(
+        Tone.CALM,
+        "Rolled back",
+        f"The plan was taken back: {data.cause}.",
+        _throttle_left(data),
+        "Nothing is left to do.",
+    )
+
+
+_STANDINGS = {
+    PlanState.PLANNED: _planned,
+    PlanState.APPROVED: _approved,
+    PlanState.RUNNING: _running,
+    PlanState.PAUSED: _paused,
+    PlanState.DONE: _done,
+    PlanState.FAILED: _failed,
+    PlanState.CANCELLED: _cancelled,
+    PlanState.ROLLED_BACK: _rolled_back,
+}
+
+
+def _done_of_all(data: ReportData) -> str:
+    total = len(data.plan.moves)
+    return f"{data.moves_in(MoveState.DONE):,} of {count_text(total, 'move is', 'moves are')} done"
+
+
+def _left_by(data: ReportData) -> str:
+    untouched = data.moves_in(MoveState.PENDING, MoveState.CANCELLED)
+    flying = data.moves_in(MoveState.ADMITTED)
+    parts = [f"{_done_of_all(data)} and stay where they are now."]
+    if untouched:
+        parts.append(f"{count_text(untouched, 'partition is', 'partitions are')} as before.")
+    if flying:
+        parts.append(f"{count_text(flying, 'move')} may still be in flight.")
+    return " ".join([*parts, _throttle_left(data)])
+
+
+def _after_failure(data: ReportData) -> str:
+    steps = [SWEEP] if data.owed else []
+    if data.moves_in(MoveState.ADMITTED):
+        steps.append("See with kafka-reassign-partitions --list what is still in flight.")
+    if data.moves_in(MoveState.DONE):
+        steps.append(
+            "Trigger again to move the rest, or take back what moved: action rollback with "
+            f"plan_id {data.plan.plan_id}."
+        )
+    else:
+        steps.append("Remove the cause and trigger again.")
+    return " ".join(steps)
+
+
+def _owed(data: ReportData) -> str:
+    return count_text(len(data.owed), "throttle setting is owed", "throttle settings are owed")
+
+
+def _throttle_left(data: ReportData) -> str:
+    if not data.throttles:
+        return "No throttle was set."
+    if not data.owed:
+        return "No throttle of it is left."
+    if data.state.active:
+        return f"{count_text(len(data.owed), 'throttle setting')} in force."
+    return f"{_owed(data)[:1].upper()}{_owed(data)[1:]}."
