@@ -43,6 +43,7 @@ with DAG(
     "reassign_partitions",
     doc_md=DOC,
     schedule=None,
+    is_paused_upon_creation=False,  # it only runs when somebody triggers it
     params=reassignment_params(),
     max_active_runs=16,  # across clusters; on one cluster the ledger lets one plan run
     default_args={
@@ -73,9 +74,8 @@ with DAG(
     progress >> verify
     clear_throttle >> verify >> restore_leaders >> report >> verdict
 
-    # Also `approve` is a setup: where `throttle` dies halfway, its teardown runs all the same.
-    approve.as_setup()
-    throttle.as_setup()
-    clear_throttle.as_teardown(setups=[approve, throttle])
-    report.as_teardown(setups=[approve, throttle])
-    verdict.as_teardown(setups=[approve, throttle], on_failure_fail_dagrun=True)
+    # Teardowns, so that they run after a failure without hiding it. `snapshot` counts as a setup
+    # too, for a throttle that dies halfway must be cleared; `verdict` runs whatever happened.
+    clear_throttle.as_teardown(setups=[snapshot, throttle])
+    report.as_teardown()
+    verdict.as_teardown(on_failure_fail_dagrun=True)

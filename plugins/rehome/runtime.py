@@ -18,6 +18,7 @@ from include.settings import Settings
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
     from include.planning.plan import Plan
     from include.planning.request import ReassignmentRequest
@@ -28,6 +29,10 @@ LEDGER_CONNECTION = "rehome_ledger"
 
 # What another attempt cannot mend.
 _FINAL = (InvalidRequestError, PlanConflictError, MissingRightError)
+# Causes of a ClusterUnreachableError that stay until somebody changes the connection.
+_MISCONFIGURED = frozenset(
+    {"wrong_password", "wrong_mechanism", "wrong_protocol", "wrong_ca", "wrong_host"}
+)
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +85,14 @@ def plan_directory(context: Context | Mapping[str, Any]) -> PlanDirectory:
     return warehouse().plan(plan_id_of(context))
 
 
+def recorded_plan(ledger: Ledger, plan_id: str) -> PlanRecord | None:
+    """What the ledger knows of a plan; None where the run ended before there was one."""
+    try:
+        return ledger.plan(plan_id)
+    except PlanConflictError:
+        return None
+
+
 def load_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, ReassignmentRequest]:
     """The run's plan with the request it was made for."""
     directory = plan_directory(context)
@@ -110,13 +123,13 @@ def actor_of(context: Context | Mapping[str, Any]) -> str:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn Rehome's errors into Airflow's, without a traceback that nobody needs.
+    """Turn Rehome's errors into Airflow's: one sentence in the log, told before any traceback.
 
     What another attempt cannot mend fails the task at once.
     """
     try:
         yield
-    except _FINAL as error:
-        raise AirflowFailException(str(error)) from None
     except RehomeError as error:
-        raise AirflowException(str(error)) from None
+        log.error("%s", error)
+        final = isinstance(error, _FINAL) or getattr(error, "cause", None) in _MISCONFIGURED
+        raise (AirflowFailException if final else AirflowException)(str(error)) from None

@@ -14,6 +14,8 @@ from tests import airflow_home
 # isort: split
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.throttle_items import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from tests.dags.runs import Run, plan_without_gates, run_dag
@@ -73,3 +75,21 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def gateway(cluster: LocalCluster) -> Iterator[ClusterGateway]:
     with ClusterGateway(Connection.from_settings(cluster.client_settings())) as opened:
         yield opened
+
+
+@pytest.fixture
+def foreign_throttle(gateway: ClusterGateway) -> Iterator[Callable[[str], None]]:
+    """Sets what somebody else might have set: a topic's lists and a broker's rate."""
+    rate = ConfigChange(ConfigResource.broker(2), LEADER_RATE, ConfigOperation.SET, "7654321")
+
+    def put(topic: str) -> None:
+        resource = ConfigResource.topic(topic)
+        lists = [
+            ConfigChange(resource, key, ConfigOperation.SET, value)
+            for key, value in ((LEADER_REPLICAS, "1:2, 0:1"), (FOLLOWER_REPLICAS, "1:3"))
+        ]
+        assert not any(gateway.alter_configs([rate, *lists]).values())
+
+    yield put
+    gone = ConfigChange(rate.resource, rate.key, ConfigOperation.DELETE)
+    assert not any(gateway.alter_configs([gone]).values())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import logging
+import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +33,12 @@ class _Lines(logging.Handler):
 
 
 def run_dag(dag_id: str, conf: Mapping[str, Any]) -> Run:
-    """Run a DAG to its end."""
+    """Run a DAG to its end, each task once."""
+    # A run leaves its params in the DAG: each gets a fresh one.
+    sys.modules.pop(f"dags.{dag_id}", None)
     dag = importlib.import_module(f"dags.{dag_id}").dag
+    for task in dag.tasks:
+        task.retries = 0
     lines = _Lines()
     logging.getLogger().addHandler(lines)
     try:
@@ -51,16 +57,12 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     from include.quality.results import GateResult
     from spark_jobs import plan
 
-    class NoSpark:
-        def stop(self) -> None:
-            pass
-
     def submit(hook: SparkSubmitHook, application: str = "", **options: Any) -> None:
         code = plan.main([str(item) for item in hook._application_args])
         if code:
             raise AirflowException(f"plan.py ended with {code}")
 
-    patched.setattr(plan, "_session", NoSpark)
+    patched.setattr(plan, "_session", nullcontext)
     patched.setattr(plan, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
     patched.setattr(plan, "check_plan", lambda *a, **k: GateResult("plan", ()))
     patched.setattr(SparkSubmitHook, "submit", submit)

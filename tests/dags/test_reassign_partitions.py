@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import time
 from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
 from include.cluster.gateway import ClusterGateway
 from include.execution.model import PlanState
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics
+from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
+from tests.ledger.small_plans import make_plan
 
 
 def test_a_requested_reassignment_is_carried_out_from_end_to_end(
@@ -21,13 +29,187 @@ def test_a_requested_reassignment_is_carried_out_from_end_to_end(
 ) -> None:
     topic = topics.create([[1, 2], [2, 3]])
     topics.fill(topic, 200)
-    wanted = {
-        "version": 1,
-        "partitions": [{"topic": topic, "partition": 0, "replicas": [3, 2]}],
-    }
-    run = rehome(cluster, action="reassign", reassignment=wanted, throttle=10_000_000)
+    run = rehome(
+        cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=10_000_000
+    )
     assert run.state == "success", run.log
     assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
     (plan,) = ledger.plans()
     assert plan.state is PlanState.DONE
     assert not ledger.throttles(open_only=True)
+
+
+def test_a_dry_run_leaves_the_cluster_as_it_was(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    rehome: Callable[..., Run],
+) -> None:
+    topic = topics.create([[1, 2], [2, 3]])
+    topics.fill(topic, 20)
+    before = state_of(gateway, [topic])
+    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}), dry_run=True)
+    assert run.state == "success", run.log
+    assert run.tasks["throttle"] == run.tasks["execute"] == run.tasks["verdict"] == "skipped"
+    assert state_of(gateway, [topic]) == before
+    (plan,) = ledger.plans()
+    assert plan.state is PlanState.PLANNED
+    assert "report.html" in run.log
+
+
+def test_nothing_to_move_ends_well_at_once(
+    cluster: LocalCluster, topics: Topics, ledger: Ledger, rehome: Callable[..., Run]
+) -> None:
+    topic = topics.create([[1, 2]])
+    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [1, 2]}))
+    assert run.state == "success", run.log
+    assert ledger.plans()[0].state is PlanState.DONE
+
+
+@pytest.mark.parametrize(
+    ("conf", "told"),
+    [
+        ({"action": "drain"}, "needs brokers"),
+        ({"action": "drain", "brokers": [9]}, "9"),
+        ({"action": "drain", "brokers": [4], "broker": [3]}, "Unknown parameter 'broker'"),
+        ({"action": "rebalance", "window_end": "tonight"}, "window_end='tonight'"),
+        ({"action": "set_replication_factor", "replication_factor": 9}, "9"),
+        ({"action": "reassign", "reassignment": {"version": 2, "partitions": []}}, "version"),
+        ({"action": "reassign", "reassignment": to("nothing-here", {0: [1]})}, "nothing-here"),
+        ({"action": "rollback", "plan_id": "no-such-plan"}, "no-such-plan"),
+        ({"kafka_config_id": "nowhere", "action": "rebalance"}, "nowhere"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_input_is_told_in_words_and_changes_nothing(
+    conf: dict[str, Any],
+    told: str,
+    cluster: LocalCluster,
+    ledger: Ledger,
+    rehome: Callable[..., Run],
+) -> None:
+    run = rehome(cluster, **conf)
+    assert run.state == "failed"
+    assert told in run.log
+    assert "Nothing was changed" in run.log
+    assert run.tasks["throttle"] in ("upstream_failed", "skipped")
+    assert not ledger.plans()
+
+
+def test_the_form_refuses_a_throttle_of_nothing(
+    cluster: LocalCluster, ledger: Ledger, rehome: Callable[..., Run]
+) -> None:
+    with pytest.raises(ParamValidationError, match="throttle"):
+        rehome(cluster, action="rebalance", throttle=0)
+    assert not ledger.plans()
+
+
+def test_a_wrong_reassignment_is_refused_by_the_dry_run_with_the_controllers_own_code(
+    cluster: LocalCluster, topics: Topics, ledger: Ledger, rehome: Callable[..., Run]
+) -> None:
+    topic = topics.create([[1, 2]])
+    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [1, 9]}))
+    assert run.state == "failed"
+    assert "9" in run.log
+    assert run.tasks["throttle"] in ("upstream_failed", "skipped")
+
+
+def test_an_unreachable_cluster_is_named_with_its_cause_within_seconds(
+    rehome: Callable[..., Run],
+) -> None:
+    started = time.monotonic()
+    run = rehome({"bootstrap.servers": "127.0.0.1:1"}, action="rebalance")
+    assert run.state == "failed"
+    assert "refused the connection" in run.log
+    assert time.monotonic() - started < 20
+
+
+def test_a_second_run_on_a_busy_cluster_is_refused_before_anything_changes(
+    cluster: LocalCluster, topics: Topics, ledger: Ledger, rehome: Callable[..., Run]
+) -> None:
+    topic = topics.create([[1, 2]])
+    first = make_plan("first", cluster_id=cluster.cluster_id)
+    ledger.create_plan(first, {}, "file:///nowhere", "the-first-run", "test")
+    ledger.approve("first", first.plan_hash, "test")
+    ledger.claim("first")
+    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    assert run.state == "failed"
+    assert "the-first-run" in run.log
+    assert [plan.plan_id for plan in ledger.plans()] == ["first"]
+
+
+def test_foreign_throttles_are_the_same_byte_for_byte_after_a_whole_run(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    foreign_throttle: Callable[[str], None],
+    rehome: Callable[..., Run],
+) -> None:
+    topic = topics.create([[1, 2], [2, 3]])
+    topics.fill(topic, 50)
+    foreign_throttle(topic)
+    before = throttles_of(gateway, [topic])
+    assert any("1:2" in value for values in before.values() for value in values.values())
+    run = rehome(
+        cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=20_000_000
+    )
+    assert run.state == "success", run.log
+    assert throttles_of(gateway, [topic]) == before
+
+
+@pytest.mark.parametrize("step", ["throttle", "execute", "progress", "verify"])
+def test_a_step_that_raises_leaves_no_throttle_and_a_failed_run(
+    step: str,
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    foreign_throttle: Callable[[str], None],
+    rehome: Callable[..., Run],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 300, size_bytes=10_000)
+    foreign_throttle(topic)
+    before = throttles_of(gateway, [topic])
+    operator = getattr(importlib.import_module("dags.reassign_partitions"), step)
+    real = type(operator).step
+
+    def break_down(self: Any, context: Any) -> None:
+        """Progress breaks before its own work, while the copy is in flight; others after it."""
+        if step != "progress":
+            real(self, context)
+        assert throttles_of(gateway, [topic]) != before or step == "verify"
+        raise AirflowFailException("broken on purpose")
+
+    monkeypatch.setattr(type(operator), "step", break_down)
+    run = rehome(
+        cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=1_000_000
+    )
+    assert run.state == "failed", run.tasks
+    assert run.tasks["clear_throttle"] == run.tasks["report"] == "success", run.log
+    assert run.tasks["verdict"] == "failed"
+    assert throttles_of(gateway, [topic]) == before
+    assert not gateway.list_reassignments()
+    assert not ledger.throttles(open_only=True)
+    (plan,) = ledger.plans()
+    assert plan.state is (PlanState.DONE if step == "verify" else PlanState.FAILED)
+    assert f"Plan {plan.plan_id} is {plan.state}" in run.log
+
+
+def test_a_finished_plan_is_taken_back(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    rehome: Callable[..., Run],
+) -> None:
+    topic = topics.create([[1, 2], [2, 3]])
+    topics.fill(topic, 20)
+    there = rehome(cluster, action="reassign", reassignment=to(topic, {0: [3, 2], 1: [3, 2]}))
+    assert there.state == "success", there.log
+    back = rehome(cluster, action="rollback", plan_id=ledger.plans()[0].plan_id)
+    assert back.state == "success", back.log
+    partitions = gateway.describe_topics([topic])[topic].partitions
+    assert [partitions[n].replicas for n in (0, 1)] == [(1, 2), (2, 3)]

@@ -6,6 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from include.errors import InvalidRequestError, RehomeError
 
 if TYPE_CHECKING:
     from include.cluster.connection import Connection
@@ -25,12 +28,17 @@ class KafkaClusterHook(KafkaBaseHook):
     def connection(self) -> Connection:
         """The connection's settings, checked.
 
-        :raises InvalidRequestError: settings that are missing, unknown or contradictory.
+        :raises InvalidRequestError: there is no such connection, or its settings are missing,
+            unknown or contradictory.
         """
         from include.cluster.connection import Connection
 
-        extra = self.get_connection(self.kafka_config_id).extra_dejson
-        return Connection.from_settings(extra)
+        try:
+            found = self.get_connection(self.kafka_config_id)
+        except AirflowNotFoundException:
+            problem = f"There is no Airflow connection {self.kafka_config_id!r}."
+            raise InvalidRequestError([problem]) from None
+        return Connection.from_settings(found.extra_dejson)
 
     def gateway(self, settings: Settings) -> ClusterGateway:
         """A gateway with the settings' time limits; close it, or use it as a context manager."""
@@ -45,7 +53,6 @@ class KafkaClusterHook(KafkaBaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """What Airflow's UI shows: connected as whom, or the cause of the failure."""
         from include.cluster.connection import check_connection
-        from include.errors import RehomeError
 
         try:
             return True, check_connection(self.connection)

@@ -11,13 +11,19 @@ from rehome import runtime
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-BODY = """
-Plan **{{ ti.xcom_pull(task_ids='plan') }}** is ready.
-Report: {{ ti.xcom_pull(task_ids='dry_run') }}
+    from include.planning.plan import PlanSummary
 
-The log of `dry_run` shows the same numbers and findings. The approval holds for this very plan
-(hash {{ ti.xcom_pull(task_ids='approve', key='plan_hash') or 'in the log of plan' }}); it lapses
-when the partitions change before the plan starts.
+BODY = """
+Plan **{summary.plan_id}** ({summary.action}) is ready.
+
+- {summary.partitions} partitions, {summary.replica_moves} replicas to copy, \
+{summary.leader_changes} changes of leader
+- {bytes_to_move} to move; no plan that ends the same moves less than {lower_bound}
+- {duration} at {rate} per broker and direction
+- report: {report}
+
+The approval holds for this very plan, hash `{summary.plan_hash}`. It lapses when one of its
+partitions changes before the plan starts.
 """
 
 
@@ -30,13 +36,14 @@ class ApprovePlanOperator(ApprovalOperator):
     ui_color = "#f3e2e9"
 
     def __init__(self, **kwargs: Any):
-        super().__init__(subject="Approve the reassignment?", body=BODY, **kwargs)
+        super().__init__(subject="Approve the reassignment?", **kwargs)
 
     def execute(self, context: Context) -> Any:
         """Wait, or approve in the name of the run's parameters."""
         plan, request = runtime.load_plan(context)
-        if request.approval:
+        if request.approval and plan.moves:
             context["ti"].xcom_push(key="plan_hash", value=plan.plan_hash)
+            self.body = _body(plan.summary, runtime.plan_directory(context).uri)
             return super().execute(context)
         return self._approve(plan.plan_id, plan.plan_hash, runtime.actor_of(context))
 
@@ -60,3 +67,17 @@ class ApprovePlanOperator(ApprovalOperator):
         with runtime.plain_errors(), runtime.open_ledger() as ledger:
             ledger.approve(plan_id, plan_hash, actor)
         self.log.info("Plan %s approved by %s (hash %s)", plan_id, actor, plan_hash)
+
+
+def _body(summary: PlanSummary, directory_uri: str) -> str:
+    from include.planning.explanation import bytes_text
+
+    rate, duration_s = summary.rate_bytes_per_s, summary.predicted_s
+    return BODY.format(
+        summary=summary,
+        bytes_to_move=bytes_text(summary.bytes_to_move),
+        lower_bound=bytes_text(summary.lower_bound_bytes),
+        duration="unknown time" if duration_s is None else f"about {duration_s:.0f} s",
+        rate="an unknown rate" if rate is None else f"{bytes_text(rate)}/s",
+        report=f"{directory_uri}/report.html",
+    )

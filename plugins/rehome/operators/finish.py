@@ -56,6 +56,8 @@ class WriteReportOperator(ClusterOperator):
 
         directory = runtime.plan_directory(context)
         with runtime.open_ledger() as ledger:
+            if runtime.recorded_plan(ledger, runtime.plan_id_of(context)) is None:
+                raise AirflowSkipException("There is no plan to report on.")
             uri = write_plan_report(directory, ledger)
         self.log.info("Report: %s", uri)
         return uri
@@ -75,7 +77,13 @@ class VerdictOperator(ClusterOperator):
         plan_id = runtime.plan_id_of(context)
         directory = runtime.plan_directory(context)
         with runtime.open_ledger() as ledger:
-            record = ledger.plan(plan_id)
+            record = runtime.recorded_plan(ledger, plan_id)
+            owed = ledger.throttles(plan_id, open_only=True)
+        if record is None:
+            raise AirflowFailException(
+                "The run ended before there was a plan; nothing was changed. The task that "
+                "failed first says why."
+            )
         if record.state is PlanState.PAUSED or self._rejected(record):
             self.log.info("Plan %s is %s: %s", plan_id, record.state, record.cause)
             return
@@ -88,6 +96,12 @@ class VerdictOperator(ClusterOperator):
             "verification.json"
         ).get("ok"):
             raise AirflowFailException(f"Plan {plan_id} is done, but was not verified.")
+        if owed:
+            raise AirflowFailException(
+                f"Plan {plan_id} is done and verified, but throttles are owed: "
+                + "; ".join(f"{entry.resource} {entry.key}: {entry.detail}" for entry in owed)
+                + ". sweep_throttles takes them back when the cause is gone."
+            )
         self.log.info("Plan %s is done and verified.", plan_id)
 
     @staticmethod

@@ -1,0 +1,62 @@
+"""What a cluster looks like, to compare before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.port import ConfigResource
+from include.execution.throttle_items import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    own_value,
+)
+
+KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS, LOG_DIR_RATE)
+
+
+def to(topic: str, replicas: Mapping[int, Sequence[int]]) -> dict[str, Any]:
+    """Kafka's reassignment JSON for some partitions of a topic."""
+    return {
+        "version": 1,
+        "partitions": [
+            {"topic": topic, "partition": number, "replicas": list(brokers)}
+            for number, brokers in replicas.items()
+        ],
+    }
+
+
+def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> dict[str, dict[str, str]]:
+    """Every throttle set on the cluster, its brokers and these topics: resource -> key -> value."""
+    brokers = gateway.describe_cluster().brokers
+    resources = [
+        ConfigResource.cluster_default(),
+        *map(ConfigResource.broker, sorted(brokers)),
+        *map(ConfigResource.topic, sorted(topics)),
+    ]
+    found: dict[str, dict[str, str]] = {}
+    for resource, configs in gateway.describe_configs(resources, KEYS).items():
+        assert isinstance(configs, dict), configs
+        set_here = {key: own_value(resource, configs.get(key)) for key in KEYS}
+        found[f"{resource.type_value} {resource.name}"] = {
+            key: value for key, value in set_here.items() if value is not None
+        }
+    return found
+
+
+def state_of(gateway: ClusterGateway, topics: Collection[str]) -> dict[str, Any]:
+    """Replicas in their order, reassignments in flight, and every throttle."""
+    described = gateway.describe_topics(topics)
+    return {
+        "replicas": {
+            (name, number): partition.replicas
+            for name, topic in described.items()
+            for number, partition in topic.partitions.items()
+        },
+        "ongoing": gateway.list_reassignments(),
+        "throttles": throttles_of(gateway, topics),
+    }
