@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -51,6 +52,7 @@ RUN_TIMEOUT_S = 900.0
 
 def main() -> int:
     """Run the demo; returns the exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # end what was started, too
     options = _options()
     screen = Screen()
     state = options.state.resolve()

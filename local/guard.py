@@ -2,7 +2,9 @@
 
 The guard holds the reading end of a pipe. Its owner writes ``+PID`` for each process it starts
 and ``-PID`` for each it has reaped. When the pipe closes or the owner dies (also by SIGKILL),
-the guard kills what is left. PR_SET_PDEATHSIG will not do: it follows the starting *thread*.
+the guard kills what is left, with all descendants: Airflow runs tasks in sessions of their own.
+A mark in their environment finds those whose parent has died already. PR_SET_PDEATHSIG will
+not do: it follows the starting *thread*.
 """
 
 from __future__ import annotations
@@ -12,16 +14,23 @@ import selectors
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+
+MARK = "REHOME_GUARD"
+ROUNDS = 50
 
 
 class Guard:
     """The owner's side: starts processes that cannot outlive this one."""
 
     def __init__(self) -> None:
+        self._mark = uuid.uuid4().hex
         self._process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, self._mark],
             stdin=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
@@ -37,7 +46,7 @@ class Guard:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=None if env is None else dict(env),
+                env=dict(os.environ if env is None else env) | {MARK: self._mark},
                 start_new_session=True,
             )
         self._tell(f"+{process.pid}")
@@ -53,7 +62,7 @@ class Guard:
         return True
 
     def close(self) -> None:
-        """Kill every process group still there and end the guard. Idempotent."""
+        """Kill every process still there and end the guard. Idempotent."""
         assert self._process.stdin is not None
         if not self._process.stdin.closed:
             self._process.stdin.close()
@@ -80,11 +89,29 @@ def main() -> None:
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             (pids.add if line[:1] == b"+" else pids.discard)(int(line[1:]))
-    for pid in pids:
+    for _ in range(ROUNDS):  # what starts while others are killed is met in the next round
+        left = _family(pids, sys.argv[1])
+        for process in left:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        if not left:
+            return
+        psutil.wait_procs(left, timeout=1.0)
+
+
+def _family(pids: set[int], mark: str) -> list[psutil.Process]:
+    """The processes of these ids, their descendants, and whatever carries the mark."""
+    found: set[psutil.Process] = set()
+    for process in psutil.process_iter():
         try:
-            os.killpg(pid, signal.SIGKILL)
-        except ProcessLookupError:
+            marked = process.environ().get(MARK) == mark
+            if process.pid in pids or marked:
+                found |= {process, *process.children(recursive=True)}
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
+    return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
 if __name__ == "__main__":
