@@ -102,7 +102,7 @@ class Demo:
             "throttle": self.options.throttle,
         }
         self.screen.title(
-            f"Drain broker {self.options.drain}, at most {size_text(self.options.throttle)}/s a broker"
+            f"Drain broker {self.options.drain}, at most {size_text(self.options.throttle)}/s"
         )
         return self.stack.airflow.trigger("reassign_partitions", conf)
 
