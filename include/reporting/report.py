@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from include.execution.model import MoveState
 from include.execution.outcome import bytes_to_copy
 from include.execution.throttle_configs import named
-from include.ledger.records import Event, ThrottleEntry
+from include.ledger.records import ThrottleEntry
 from include.planning.plan import Move
 from include.planning.request import ReassignmentRequest
 from include.reporting import words
@@ -73,7 +73,6 @@ def _view(data: ReportData) -> dict[str, Any]:
         "problems": _problems(data),
         "events": data.events[-LINES_SHOWN:],
         "events_left_out": max(0, len(data.events) - LINES_SHOWN),
-        "event_text": _event_text,
         "request": _request(data.request),
         "files": _files(data),
         "count": words.count_text,
@@ -113,7 +112,9 @@ def _comparison(data: ReportData) -> list[Compared]:
         return []
     summary = data.plan.summary
     moved = _bytes_moved(data)
-    rows = [("Bytes copied", summary.bytes_to_move, moved, words.bytes_text)]
+    rows: list[tuple[str, float, float, Callable[[float], str]]] = [
+        ("Bytes copied", summary.bytes_to_move, moved, words.bytes_text)
+    ]
     if summary.predicted_s is not None:
         rows.insert(0, ("Time", summary.predicted_s, elapsed_s, words.duration_text))
         if summary.predicted_s and elapsed_s:
@@ -234,10 +235,6 @@ def _throttle_row(entry: ThrottleEntry) -> ThrottleRow:
         entry.state.value,
         entry.detail,
     )
-
-
-def _event_text(event: Event) -> str:
-    return event.detail or event.kind
 
 
 def _request(request: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -126,7 +126,7 @@ def _done(data: ReportData) -> Standing:
             "Not verified",
             f"Every move ended, but the plan {what}.",
             _throttle_left(data),
-            "See below which partitions differ, or compare with kafka-reassign-partitions --verify.",
+            "See below what differs, or compare with kafka-reassign-partitions --verify.",
         )
     if data.owed:
         return Standing(
@@ -217,10 +217,13 @@ def _done_of_all(data: ReportData) -> str:
 
 def _left_by(data: ReportData) -> str:
     untouched = data.moves_in(MoveState.PENDING, MoveState.CANCELLED)
+    failed = data.moves_in(MoveState.FAILED, MoveState.SUPERSEDED)
     flying = data.moves_in(MoveState.ADMITTED)
     parts = [f"{_done_of_all(data)} and stay where they are now."]
     if untouched:
         parts.append(f"{count_text(untouched, 'partition is', 'partitions are')} as before.")
+    if failed:
+        parts.append(f"{count_text(failed, 'move')} failed: see why below.")
     if flying:
         parts.append(f"{count_text(flying, 'move')} may still be in flight.")
     return " ".join([*parts, _throttle_left(data)])

@@ -1,0 +1,197 @@
+"""Plans in every state, as a report gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from include.cluster.model import TopicPartition
+from include.cluster.port import ConfigResource
+from include.execution.findings import DryRunResult, Finding, Severity
+from include.execution.model import MoveState, PlanState, ProgressSample
+from include.ledger.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
+from include.planning.plan import BrokerLoad, Move, MoveReason, Plan
+from include.reporting.data import ReportData
+from tests.ledger.small_plans import make_plan, move
+
+START = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
+MB = 1_000_000
+
+
+def moves(count: int = 3, topic: str = "orders") -> list[Move]:
+    return [
+        replace(
+            move(topic, number, (4, 1), (2, 1), size_bytes=50 * MB),
+            reason=MoveReason.DRAIN,
+            why="Broker 4 is drained; broker 2 takes its place.",
+        )
+        for number in range(count)
+    ]
+
+
+def plan_of(*chosen: Move) -> Plan:
+    plan = make_plan("plan-1", *chosen)
+    loads = (
+        BrokerLoad(1, 150 * MB, 150 * MB, 3, 3, 0, 0, 0, 0),
+        BrokerLoad(2, 40 * MB, 190 * MB, 1, 4, 1, 4, 150 * MB, 0),
+        BrokerLoad(4, 150 * MB, 0, 3, 0, 3, 0, 0, 150 * MB),
+    )
+    summary = replace(
+        plan.summary,
+        action="drain",
+        brokers=loads,
+        predicted_s=88.0,
+        rate_bytes_per_s=2 * MB,
+        lower_bound_bytes=150 * MB,
+    )
+    return replace(plan, action="drain", summary=summary)
+
+
+def record(plan: Plan, state: PlanState, cause: str = "", **values: Any) -> PlanRecord:
+    return replace(
+        PlanRecord(
+            plan_id=plan.plan_id,
+            cluster_id=plan.cluster_id,
+            state=state,
+            cause=cause,
+            action=plan.action,
+            plan_hash=plan.plan_hash,
+            request={},
+            plan_dir="file:///warehouse/plans/plan-1",
+            run_id="run-1",
+            actor="asker",
+            approved_by=None,
+            bytes_total=plan.summary.bytes_to_move,
+            rate_bytes_per_s=None,
+            requested_rate_bytes_per_s=None,
+            cancel_requested=False,
+            pause_requested=False,
+            created_at=START,
+            approved_at=None,
+            started_at=None,
+            last_progress_at=None,
+            ended_at=None,
+        ),
+        **values,
+    )
+
+
+def dry_run_json(*findings: Finding) -> Mapping[str, Any]:
+    checks = ("rights", "verdict", "disk")
+    return DryRunResult("plan-1", "abc", checks, findings).to_json()
+
+
+NO_ROOM = Finding(Severity.ERROR, "disk", "broker 2", "too little room", "Free disk.")
+
+
+def gates_json(*, failed: bool = False) -> tuple[Mapping[str, Any], ...]:
+    outcome = {
+        "name": "every live broker answered",
+        "table": "brokers",
+        "status": "failed" if failed else "passed",
+        "remedy": "Find out why.",
+        "offending_count": 3 if failed else 0,
+        "offending_rows": ["broker=3"] if failed else [],
+        "exception": "",
+    }
+    return ({"gate": "snapshot", "passed": not failed, "outcomes": [outcome]},)
+
+
+def dry_run_only(*findings: Finding) -> ReportData:
+    """What stands after the dry run of a run that asked for nothing more."""
+    plan = plan_of(*moves())
+    state = PlanState.FAILED if findings else PlanState.PLANNED
+    return ReportData(
+        plan=plan,
+        written_at=START,
+        request={"action": "drain", "brokers": [4], "dry_run": True, "throttle": 2 * MB},
+        record=record(plan, state),
+        gates=gates_json(),
+        dry_run=dry_run_json(*findings),
+        moves=move_records(plan, *[MoveState.PENDING] * 3),
+    )
+
+
+def move_records(plan: Plan, *states: MoveState) -> dict[TopicPartition, MoveRecord]:
+    return {
+        item.partition: MoveRecord(
+            item.partition,
+            state,
+            "refused by the controller" if state is MoveState.FAILED else "",
+            item.bytes_to_move,
+            START,
+        )
+        for item, state in zip(plan.moves, states, strict=True)
+    }
+
+
+def throttle(state: ThrottleState, detail: str = "") -> ThrottleEntry:
+    return ThrottleEntry(
+        plan_id="plan-1",
+        cluster_id="c1",
+        resource=ConfigResource.cluster_default(),
+        key="follower.replication.throttled.rate",
+        ours=(str(2 * MB),),
+        prior_value="7000000",
+        prior_source="DYNAMIC_DEFAULT_BROKER_CONFIG",
+        state=state,
+        detail=detail,
+    )
+
+
+def carried_out(
+    state: PlanState, cause: str, *states: MoveState, problems: Mapping[str, str] | None = None
+) -> ReportData:
+    """A plan that started, and is in this state 100 s later."""
+    dry = dry_run_only()
+    plan = dry.plan
+    end = START + timedelta(seconds=100)
+    samples = tuple(
+        ProgressSample(
+            START + timedelta(seconds=10 * tick), 15 * MB * tick, 150 * MB, tick // 4, 3, 1
+        )
+        for tick in range(1, 11)
+    )
+    verification = {
+        "plan_id": plan.plan_id,
+        "ok": not problems,
+        "partitions": 3,
+        "problems": dict(problems or {}),
+    }
+    return replace(
+        dry,
+        written_at=end,
+        request=dict(dry.request) | {"dry_run": False},
+        record=record(
+            plan,
+            state,
+            cause,
+            started_at=START,
+            ended_at=end if state.ended else None,
+            approved_by="approver",
+        ),
+        moves=move_records(plan, *states),
+        throttles=(throttle(ThrottleState.CLEARED),),
+        samples=samples,
+        events=(
+            Event(START, "asker", "planned", "3 moves", "plan-1", "c1"),
+            Event(end, "rehome", state.value, cause, "plan-1", "c1"),
+        ),
+        verification=verification if state is PlanState.DONE else None,
+    )
+
+
+def good_end() -> ReportData:
+    return carried_out(PlanState.DONE, "every move is done", *[MoveState.DONE] * 3)
+
+
+def failed_end() -> ReportData:
+    return carried_out(
+        PlanState.FAILED,
+        "nothing moved for 600 s",
+        MoveState.DONE,
+        MoveState.FAILED,
+        MoveState.CANCELLED,
+    )

@@ -1,0 +1,289 @@
+"""The report: true in every state, safe whatever names the cluster holds, whole in itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from include.execution.model import MoveState, PlanState
+from include.ledger.records import ThrottleState
+from include.ledger.store import Ledger
+from include.planning.request import parse_request
+from include.reporting.collect import report_data, write_plan_report
+from include.reporting.data import ReportData
+from include.reporting.pictures import BROKERS_SHOWN, broker_picture, progress_curve
+from include.reporting.report import MOVES_SHOWN, render
+from include.reporting.standing import Tone, standing_of
+from include.warehouse import Warehouse
+from tests.reporting.plans_told import (
+    MB,
+    NO_ROOM,
+    START,
+    carried_out,
+    dry_run_only,
+    failed_end,
+    gates_json,
+    good_end,
+    moves,
+    plan_of,
+    throttle,
+)
+
+SECTIONS = ("brokers", "prediction", "moves", "dry-run", "gates", "throttles", "verification")
+VOID = {"meta", "br", "line", "polyline", "polygon"}
+
+
+class Page(HTMLParser):
+    """A parsed page: text, ids, links; fails on tags that do not match."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        assert not self._open, f"left open: {self._open}"
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), f"script in {name}"
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("href", "src", "srcset", "action"):
+                self.links.append(value or "")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.words.append(data)
+
+
+def page(data: ReportData) -> Page:
+    return Page(render(data))
+
+
+STATES = {
+    "dry run": dry_run_only(),
+    "refused": dry_run_only(NO_ROOM),
+    "good end": good_end(),
+    "failed end": failed_end(),
+    "running": carried_out(PlanState.RUNNING, "", *[MoveState.ADMITTED] * 3),
+    "paused": carried_out(PlanState.PAUSED, "window ended", *[MoveState.PENDING] * 3),
+    "cancelled": carried_out(PlanState.CANCELLED, "asked to", *[MoveState.CANCELLED] * 3),
+    "rolled back": carried_out(PlanState.ROLLED_BACK, "by plan-2", *[MoveState.DONE] * 3),
+    "by hand": ReportData(plan=plan_of(*moves()), written_at=START),
+    "nothing to do": replace(good_end(), plan=replace(plan_of(*moves()), moves=()), moves={}),
+}
+
+
+@pytest.mark.parametrize("data", STATES.values(), ids=STATES.keys())
+def test_every_state_has_every_section_and_says_what_is_left_and_what_to_do(
+    data: ReportData,
+) -> None:
+    told = page(data)
+    assert {*SECTIONS, "events", "files"} <= set(told.ids)
+    standing = standing_of(data)
+    assert standing.headline in told.text
+    assert standing.state_left in told.text
+    assert standing.next_step in told.text
+
+
+@pytest.mark.parametrize("data", STATES.values(), ids=STATES.keys())
+def test_the_file_needs_nothing_but_itself(data: ReportData) -> None:
+    html = render(data)
+    told = Page(html)
+    assert not re.search(r"https?://|//[a-z]|url\(|@import", html)
+    assert not {"script", "link", "img", "iframe", "object", "base"} & set(told.tags)
+    assert all(re.fullmatch(r"#[\w-]+|[\w.]+", link) for link in told.links)
+    assert all(link[1:] in told.ids for link in told.links if link.startswith("#"))
+
+
+def test_names_from_the_cluster_cannot_become_markup() -> None:
+    # Kafka's topic names cannot hold these, error messages, racks and user names can.
+    evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
+    data = failed_end()
+    plan = plan_of(*[replace(item, why=evil) for item in moves(topic=evil)])
+    states = [MoveState.FAILED] * 3
+    told = replace(
+        carried_out(PlanState.FAILED, evil, *states),
+        plan=plan,
+        record=replace(data.record, actor=evil, approved_by=evil, cause=evil),  # type: ignore[type-var]
+        moves={
+            item.partition: replace(known, detail=evil)
+            for item, known in zip(plan.moves, data.moves.values(), strict=True)
+        },
+        request={"action": evil, "topics": [evil], "brokers": [evil]},
+        dry_run=dry_run_only(replace(NO_ROOM, subject=evil, message=evil, remedy=evil)).dry_run,
+        throttles=(throttle(ThrottleState.OWED, evil),),
+        events=tuple(replace(e, kind=evil, detail=evil, actor=evil) for e in data.events),
+        verification={"ok": False, "partitions": 3, "problems": {evil: evil}},
+    )
+    told_page = page(told)
+    assert "script" not in told_page.tags
+    assert "img" not in told_page.tags
+    assert told_page.text.count(evil) > 12
+    assert "{{ 7 * 7 }}" in told_page.text
+
+
+def test_only_known_parameters_are_shown() -> None:
+    data = dry_run_only()
+    request = dict(data.request) | {"sasl.password": "hunter2", "topics": ["orders", "pay*"]}
+    told = page(replace(data, request=request)).text
+    assert "hunter2" not in told
+    assert "orders, pay*" in told
+    assert "2 MB/s per broker" in told
+
+
+def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
+    standing = standing_of(dry_run_only())
+    assert standing.tone is Tone.GOOD
+    assert standing.state_left == "Nothing was changed on the cluster."
+    assert standing.next_step == "Trigger again without dry_run to carry it out."
+
+
+def test_a_refused_plan_shows_each_finding_with_its_remedy() -> None:
+    data = dry_run_only(NO_ROOM)
+    told = page(data).text
+    assert standing_of(data).tone is Tone.BAD
+    assert "The dry run refuses this plan: 1 error." in told
+    assert "too little room" in told
+    assert "Free disk." in told
+
+
+def test_a_plan_is_called_good_only_when_it_was_verified() -> None:
+    good = good_end()
+    assert standing_of(good).tone is Tone.GOOD
+    for verification in (None, {"ok": False, "partitions": 3, "problems": {"orders-0": "late"}}):
+        standing = standing_of(replace(good, verification=verification))
+        assert standing.tone is Tone.BAD
+        assert standing.label == "Not verified"
+
+
+def test_a_plan_without_moves_is_done_at_once() -> None:
+    standing = standing_of(STATES["nothing to do"])
+    assert standing.tone is Tone.GOOD
+    assert standing.headline == "The cluster was already as asked: nothing had to move."
+
+
+def test_an_owed_throttle_spoils_a_good_end_and_names_the_sweep() -> None:
+    owed = (throttle(ThrottleState.OWED, "broker 3 is dead"),)
+    data = replace(good_end(), throttles=owed)
+    standing = standing_of(data)
+    assert standing.tone is Tone.BAD
+    assert "1 throttle setting is owed" in standing.headline
+    assert "sweep_throttles" in standing.next_step
+    assert "broker 3 is dead" in page(data).text
+
+
+def test_a_failed_end_says_what_moved_and_what_did_not() -> None:
+    standing = standing_of(failed_end())
+    assert "nothing moved for 600 s" in standing.headline
+    assert "1 of 3 moves are done" in standing.state_left
+    assert "1 partition is as before" in standing.state_left
+    assert "1 move failed" in standing.state_left
+    assert "action rollback with plan_id plan-1" in standing.next_step
+
+
+def test_what_went_wrong_is_listed_first() -> None:
+    told = page(failed_end()).text
+    first, second, third = (told.index(f"orders-{number} ") for number in (1, 2, 0))
+    assert first < second < third
+    assert "refused by the controller" in told
+
+
+def test_prediction_and_truth_stand_side_by_side_once_the_plan_has_started() -> None:
+    told = page(good_end()).text
+    assert "1 min 28 s predicted" in told
+    assert "1 min 40 s actual" in told
+    assert "150 MB actual" in told
+    assert "Nothing has moved yet" in page(dry_run_only()).text
+
+
+def test_bytes_that_did_not_move_are_not_counted_as_moved() -> None:
+    assert "50 MB actual" in page(failed_end()).text
+
+
+def test_a_failed_gate_shows_rows_and_remedy() -> None:
+    told = page(replace(dry_run_only(), gates=gates_json(failed=True))).text
+    assert "broker=3" in told
+    assert "3 rows in all" in told
+    assert "Find out why." in told
+
+
+def test_a_large_plan_stays_readable_and_names_the_file_with_the_rest() -> None:
+    plan = plan_of(*moves(count=20_000))
+    html = render(replace(dry_run_only(), plan=plan, moves={}))
+    assert len(html) < 400_000
+    assert f"{20_000 - MOVES_SHOWN:,} moves more" in Page(html).text
+
+
+def test_of_many_brokers_those_that_change_are_drawn() -> None:
+    load = plan_of(*moves()).summary.brokers[0]
+    idle = [replace(load, broker=number) for number in range(100, 300)]
+    busy = replace(load, broker=299, bytes_in=MB, size_bytes_after=151 * MB)
+    picture = broker_picture([*idle[:-1], busy])
+    assert len(picture.bars) == BROKERS_SHOWN
+    assert picture.left_out == 200 - BROKERS_SHOWN
+    assert picture.bars[-1].load == busy
+    assert picture.bars[-1].after_percent == 100
+
+
+def test_the_curve_runs_from_start_to_the_last_sample_beside_the_prediction() -> None:
+    curve = progress_curve(good_end())
+    assert curve is not None
+    assert curve.line.startswith("0.0,200.0 ")
+    assert curve.line.endswith(" 1000.0,0.0")
+    assert curve.predicted == "0.0,200.0 880.0,0.0"
+    assert progress_curve(dry_run_only()) is None
+
+
+def test_a_curve_of_many_samples_is_thinned_and_keeps_its_end() -> None:
+    data = good_end()
+    last = data.samples[-1]
+    many = tuple(
+        replace(last, sampled_at=START + timedelta(seconds=n), bytes_done=n * 1000)
+        for n in range(1, 5001)
+    )
+    curve = progress_curve(replace(data, samples=many))
+    assert curve is not None
+    assert 200 < len(curve.line.split()) < 400
+    assert curve.line.split()[-1] == f"1000.0,{200 * (1 - 5_000_000 / (150 * MB)):.1f}"
+
+
+def test_a_report_is_collected_from_the_plans_files_and_the_ledger(tmp_path: Path) -> None:
+    plan = plan_of(*moves())
+    request = parse_request({"action": "drain", "brokers": [4], "throttle": 2 * MB})
+    directory = Warehouse(tmp_path.as_uri()).plan(plan.plan_id)
+    directory.save(plan, request)
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        assert report_data(ledger, directory).record is None
+        ledger.create_plan(plan, {}, directory.uri, "run-1", "asker")
+        ledger.approve(plan.plan_id, plan.plan_hash, "approver")
+        directory.write_json("gates.json", list(gates_json()))
+        directory.write_json("dry_run.json", dry_run_only().dry_run)
+        uri = write_plan_report(directory, ledger)
+        data = report_data(ledger, directory)
+    assert data.state is PlanState.APPROVED
+    assert data.record is not None
+    assert data.record.approved_by == "approver"
+    assert len(data.moves) == 3
+    told = Page(Path(uri.removeprefix("file://")).read_text()).text
+    assert "The plan is approved" in told
+    assert "every live broker answered" in told
