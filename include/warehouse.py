@@ -31,13 +31,18 @@ from include.planning.plan import (
 from include.planning.request import ReassignmentRequest, request_to_params
 
 TABLES = ("brokers", "log_dirs", "topics", "replicas")
+OF_ONE_PLAN = (
+    *("summary.json", "moves.parquet", "reassignment.json", "rollback.json", "gates.json"),
+    *("failure.json", "dry_run.json", "verification.json", "report.html"),
+)
+"""What a plan's directory holds, but for the request: the plan and what was found about it."""
 
 
 class _Directory:
     """Files below one URI."""
 
     def __init__(self, uri: str) -> None:
-        self.uri = uri.rstrip("/")
+        self.uri = uri if uri.endswith("://") else uri.rstrip("/")
         self._fs, self._path = fsspec.core.url_to_fs(self.uri)
 
     def exists(self, name: str) -> bool:
@@ -62,10 +67,7 @@ class _Directory:
             with self._fs.open(f"{self._path}/{name}", "r", encoding="utf-8") as file:
                 return str(file.read())
         except FileNotFoundError:
-            raise RehomeError(
-                f"{self.uri}/{name} does not exist",
-                next_step="Check the id, and that this is the warehouse it was written to.",
-            ) from None
+            raise self._missing(name) from None
 
     def write_json(self, name: str, content: Any) -> str:
         """Write a JSON file and return its URI."""
@@ -87,16 +89,40 @@ class _Directory:
             pq.write_table(table, file)
 
     def read_table(self, name: str) -> pa.Table:
-        """Read a Parquet file."""
-        with self._fs.open(f"{self._path}/{name}", "rb") as file:
-            return pq.read_table(file)
+        """Read a Parquet file.
+
+        :raises RehomeError: when it is not there, or is no Parquet.
+        """
+        try:
+            with self._fs.open(f"{self._path}/{name}", "rb") as file:
+                return pq.read_table(file)
+        except FileNotFoundError:
+            raise self._missing(name) from None
+        except pa.ArrowInvalid as error:
+            raise RehomeError(
+                f"{self.uri}/{name} cannot be read: {error}",
+                next_step="It was damaged after it was written: take a new one.",
+            ) from None
+
+    def _missing(self, name: str) -> RehomeError:
+        return RehomeError(
+            f"{self.uri}/{name} does not exist",
+            next_step="Check the id, and that this is the warehouse it was written to.",
+        )
 
 
 class PlanDirectory(_Directory):
     """The files of one plan: ``plans/<plan_id>/``."""
 
+    def discard(self) -> None:
+        """Remove the plan and what was found about it; only the request stays."""
+        for name in OF_ONE_PLAN:
+            self.remove(name)
+
     def save(self, plan: Plan, request: ReassignmentRequest) -> None:
-        """Write moves, summary, request, Kafka's reassignment file and the way back."""
+        """Write moves, request, Kafka's reassignment file, the way back, and last the summary:
+        a plan without it was never finished.
+        """
         self.write_json("request.json", request_to_params(request))
         self.write_table("moves.parquet", moves_table(plan.moves))
         self.write_json("rollback.json", rollback_json(plan.moves))

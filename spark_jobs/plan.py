@@ -13,7 +13,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +27,7 @@ from include.errors import InvalidRequestError, RehomeError
 from include.planning.kafka_json import reassignment_json, rollback_json
 from include.planning.plan import Plan
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest, parse_request
+from include.planning.request import Action, ReassignmentRequest, parse_request, request_to_params
 from include.planning.rollback import rollback_plan
 from include.quality.gates import check_plan, check_snapshot
 from include.quality.results import GateResult, describe, refusal
@@ -41,66 +42,87 @@ EXIT_CODES = {"invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}
 
 
 class _RefusedError(Exception):
-    """The job ends without a plan; ``kind`` is a key of EXIT_CODES."""
+    """The job ends without a plan; ``kind`` is a key of EXIT_CODES.
 
-    def __init__(self, kind: str, message: str) -> None:
+    :param details: what the message tells, as a list: problems, or names of expectations.
+    """
+
+    def __init__(self, kind: str, message: str, details: Sequence[str]) -> None:
         self.kind = kind
+        self.details = list(details)
         super().__init__(message)
+
+    @classmethod
+    def invalid(cls, error: RehomeError) -> _RefusedError:
+        problems = error.problems if isinstance(error, InvalidRequestError) else (error.what,)
+        return cls("invalid_request", str(error), problems)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code."""
     options = _options(arguments)
     out = PlanDirectory(options.out)
-    for stale in ("failure.json", "reassignment.json", "gates.json"):
-        out.remove(stale)
+    out.discard()
     try:
         plan = _run(options, out)
     except _RefusedError as error:
-        out.write_json("failure.json", {"kind": error.kind, "message": str(error)})
+        out.write_json("failure.json", _failure(error))
         print(error, file=sys.stderr)
         return EXIT_CODES[error.kind]
     print(f"{len(plan.moves)} moves, hash {plan.plan_hash}: {out.uri}")
     return 0
 
 
+def _failure(error: _RefusedError) -> dict[str, Any]:
+    return {"kind": error.kind, "message": str(error), "details": error.details}
+
+
 def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     try:
         request = _read_request(options.request)
+        out.write_json("request.json", request_to_params(request))
         snapshot = read_snapshot(options.snapshot)
     except RehomeError as error:
-        raise _RefusedError("invalid_request", str(error)) from None
-    spark = _session()
-    gates: list[GateResult] = []
-    try:
-        seen = check_snapshot(
-            spark,
-            options.snapshot,
-            snapshot,
-            datetime.now(UTC),
-            max_age_s=options.max_snapshot_age_s,
-            additional=request.additional,
-        )
-        _record(out, gates, seen)
-        plan = _plan(options, request, snapshot)
-        checked = check_plan(
-            spark,
-            snapshot,
-            plan,
-            request,
-            reassignment=reassignment_json(plan.moves),
-            rollback=rollback_json(plan.moves),
-        )
-        _record(out, gates, checked)
-    finally:
-        spark.stop()
+        raise _RefusedError.invalid(error) from None
+    with _session() as spark:
+        plan = _gated(spark, options, out, request, snapshot)
     out.save(plan, request)
     return plan
 
 
-def _plan(
-    options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot
+def _gated(
+    spark: SparkSession,
+    options: argparse.Namespace,
+    out: PlanDirectory,
+    request: ReassignmentRequest,
+    snapshot: Snapshot,
 ) -> Plan:
+    gates: list[GateResult] = []
+    now = datetime.now(UTC)
+    seen = check_snapshot(
+        spark,
+        options.snapshot,
+        snapshot,
+        now,
+        max_age_s=options.max_snapshot_age_s,
+        additional=request.additional,
+    )
+    _record(out, gates, seen)
+    plan = _plan(options, request, snapshot)
+    checked = check_plan(
+        spark,
+        snapshot,
+        plan,
+        request,
+        reassignment=reassignment_json(plan.moves),
+        rollback=rollback_json(plan.moves),
+        min_free_disk_fraction=options.min_free_disk_fraction,
+    )
+    _record(out, gates, checked)
+    return plan
+
+
+def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot) -> Plan:
     common: dict[str, Any] = {
         "plan_id": options.plan_id or Path(options.out.rstrip("/")).name,
         "rate_bytes_per_s": options.rate_bytes_per_s or request.throttle_bytes_per_s,
@@ -114,7 +136,7 @@ def _plan(
             return rollback_plan(PlanDirectory(options.rollback_of).moves(), snapshot, **common)
         plan = make_plan(snapshot, request, **common)
     except RehomeError as error:
-        raise _RefusedError("invalid_request", str(error)) from None
+        raise _RefusedError.invalid(error) from None
     if request.action is not Action.SET_REPLICATION_FACTOR:
         # Whatever came out: the controller is told to refuse a changed replication factor.
         return replace(plan, allow_replication_factor_change=False)
@@ -128,7 +150,9 @@ def _record(out: PlanDirectory, gates: list[GateResult], result: GateResult) -> 
     if not result.passed:
         kind = "expectation_crashed" if result.crashed else "gate_refused"
         raise _RefusedError(
-            kind, f"The gate on the {result.gate} did not pass:\n{refusal(result)}"
+            kind,
+            f"The gate on the {result.gate} did not pass:\n{refusal(result)}",
+            [outcome.name for outcome in (*result.crashed, *result.failed)],
         )
 
 
@@ -147,9 +171,15 @@ def _read_request(path: str) -> ReassignmentRequest:
     return parse_request(content)
 
 
-def _session() -> SparkSession:
+@contextmanager
+def _session() -> Iterator[SparkSession]:
+    """The session that is there already, or one of our own, which ends with the job."""
     from pyspark.sql import SparkSession
 
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.appName("rehome-plan")
@@ -162,7 +192,10 @@ def _session() -> SparkSession:
         builder = builder.config("spark.driver.host", "127.0.0.1")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -52,11 +53,13 @@ def check_plan(
     *,
     reassignment: Mapping[str, Any],
     rollback: Mapping[str, Any],
+    min_free_disk_fraction: float = 0.0,
 ) -> GateResult:
     """Does the plan keep every hard rule?
 
     :param reassignment: content of reassignment.json as it will be written.
     :param rollback: content of rollback.json as it will be written.
+    :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
     """
     drained = request.brokers if request.action is Action.DRAIN else ()
     explicit = request.action in (Action.REASSIGN, Action.ROLLBACK)
@@ -72,7 +75,7 @@ def check_plan(
         rules = (*rules, drained_empty_rule(drained))
     tables = {
         "moves": _moves_frame(spark, snapshot, plan, drained, reassignment, rollback),
-        "brokers_after": _brokers_after(spark, snapshot, plan.moves),
+        "brokers_after": _brokers_after(spark, snapshot, plan.moves, min_free_disk_fraction),
         "plan": _plan_frame(spark, plan),
     }
     return run_gate("plan", tables, rules)
@@ -128,7 +131,10 @@ def _replicas_in(content: Mapping[str, Any], moves: Iterable[Move]) -> pa.Array:
     listed = {
         (entry["topic"], entry["partition"]): entry["replicas"] for entry in content["partitions"]
     }
-    return pa.array([listed.get(tuple(move.partition)) for move in moves], pa.list_(pa.int32()))
+    return pa.array(
+        [listed.get((move.partition.topic, move.partition.partition)) for move in moves],
+        pa.list_(pa.int32()),
+    )
 
 
 def _replicas_at(snapshot: Snapshot, moves: Iterable[Move]) -> pa.Array:
@@ -169,32 +175,46 @@ def _rack_violations(
     return found
 
 
-def _brokers_after(spark: SparkSession, snapshot: Snapshot, moves: tuple[Move, ...]) -> DataFrame:
-    """Per broker: bytes the plan brings, disk it has, replicas it hosts in the end."""
-    usable: dict[int, int | None] = {}
-    for row in snapshot.log_dirs.to_pylist():
-        known, more = usable.get(row["broker"], 0), row["usable_bytes"]
-        usable[row["broker"]] = None if known is None or more is None else known + more
-    replicas: dict[int, int] = {}
-    for item in snapshot.replicas.column("broker").value_counts().to_pylist():
-        replicas[item["values"]] = item["counts"]
-    bytes_in: dict[int, int] = {}
+def _brokers_after(
+    spark: SparkSession, snapshot: Snapshot, moves: tuple[Move, ...], min_free: float
+) -> DataFrame:
+    """Per broker: bytes the plan brings, room on its disks, replicas it hosts in the end."""
+    bytes_in: Counter[int] = Counter()
+    replicas = Counter(snapshot.replicas.column("broker").to_pylist())
     for move in moves:
-        for broker in move.adding:
-            bytes_in[broker] = bytes_in.get(broker, 0) + move.size_bytes
-            replicas[broker] = replicas.get(broker, 0) + 1
-        for broker in move.removing:
-            replicas[broker] = replicas.get(broker, 0) - 1
+        bytes_in.update(dict.fromkeys(move.adding, move.size_bytes))
+        replicas.update(move.adding)
+        replicas.subtract(move.removing)
     brokers = snapshot.brokers.column("broker").to_pylist()
+    room = _room(snapshot, min_free)
     table = pa.table(
         {
             "broker": pa.array(brokers, pa.int32()),
-            "usable_bytes": pa.array([usable.get(broker) for broker in brokers], pa.int64()),
-            "bytes_in": pa.array([bytes_in.get(broker, 0) for broker in brokers], pa.int64()),
-            "replicas_after": pa.array([replicas.get(broker, 0) for broker in brokers], pa.int64()),
+            "room_bytes": pa.array([room.get(broker) for broker in brokers], pa.int64()),
+            "bytes_in": pa.array([bytes_in[broker] for broker in brokers], pa.int64()),
+            "replicas_after": pa.array([replicas[broker] for broker in brokers], pa.int64()),
         }
     )
     return spark.createDataFrame(table)
+
+
+def _room(snapshot: Snapshot, min_free: float) -> dict[int, int | None]:
+    """Bytes that may still be written to each broker's log dirs; None where one does not say.
+
+    Offline and cordoned log dirs take nothing.
+    """
+    room: dict[int, int | None] = {}
+    for row in snapshot.log_dirs.to_pylist():
+        broker, total, usable = row["broker"], row["total_bytes"], row["usable_bytes"]
+        if row["offline"] or row["cordoned"]:
+            room.setdefault(broker, 0)
+            continue
+        known = room.get(broker, 0)
+        if known is None or total is None or usable is None:
+            room[broker] = None
+        else:
+            room[broker] = known + max(0, usable - int(total * min_free))
+    return room
 
 
 def _plan_frame(spark: SparkSession, plan: Plan) -> DataFrame:

@@ -72,7 +72,10 @@ class GateResult:
         outcomes = (
             ExpectationOutcome(
                 **item
-                | {"status": Status(item["status"]), "offending_rows": tuple(item["offending_rows"])}
+                | {
+                    "status": Status(item["status"]),
+                    "offending_rows": tuple(item["offending_rows"]),
+                }
             )
             for item in content["outcomes"]
         )
@@ -93,9 +96,7 @@ def describe(results: Iterable[GateResult]) -> str:
 def refusal(result: GateResult) -> str:
     """One paragraph on why a gate did not pass: each expectation, its rows and the remedy."""
     return "\n".join(
-        line
-        for outcome in (*result.crashed, *result.failed)
-        for line in _lines(outcome)
+        line for outcome in (*result.crashed, *result.failed) for line in _lines(outcome)
     )
 
 

@@ -129,8 +129,7 @@ def snapshot_rules(*, max_age_s: float, additional: bool) -> tuple[Rule, ...]:
         Rule(
             "the replicas of a partition are listed in order",
             "partitions",
-            "first_position = 0 AND last_position = replicas - 1 AND "
-            "distinct_positions = replicas",
+            "first_position = 0 AND last_position = replicas - 1 AND distinct_positions = replicas",
             _PARTITION,
             "The snapshot contradicts itself: take a new one.",
         ),
@@ -216,10 +215,10 @@ def plan_rules(
         Rule(
             "a broker's disk holds old and new copies at once",
             "brokers_after",
-            "usable_bytes IS NULL OR bytes_in <= usable_bytes",
+            "room_bytes IS NULL OR bytes_in <= room_bytes",
             ("broker",),
             "Free disk on the broker, or move less at a time.",
-            ("bytes_in", "usable_bytes"),
+            ("bytes_in", "room_bytes"),
         ),
         Rule(
             "the hash is that of the moves",

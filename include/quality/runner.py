@@ -39,34 +39,46 @@ def run_gate(gate: str, tables: Mapping[str, DataFrame], rules: Iterable[Rule]) 
 
 
 def _check_table(frame: DataFrame, rules: list[Rule]) -> list[ExpectationOutcome]:
+    outcomes = _check_together(frame, rules)
+    if len(rules) == 1:
+        return outcomes
+    # One crash takes down every check of the same query: those are asked again, one by one.
+    return [
+        _check_together(frame, [rule])[0] if outcome.status is Status.CRASHED else outcome
+        for rule, outcome in zip(rules, outcomes, strict=True)
+    ]
+
+
+def _check_together(frame: DataFrame, rules: list[Rule]) -> list[ExpectationOutcome]:
+    """Outcomes in the order of ``rules``."""
     from pyspark.errors import PySparkException
 
-    checked, columns, outcomes = frame, {}, []
+    checked, columns = frame, {}
+    outcomes: dict[str, ExpectationOutcome] = {}
     for number, rule in enumerate(rules):
         column = f"holds_{number}"
         try:
             checked = checked.selectExpr("*", f"coalesce({rule.holds}, false) AS {column}")
         except PySparkException as error:
-            outcomes.append(_crashed(rule, str(error)))
+            outcomes[rule.name] = _crashed(rule, str(error))
         else:
             columns[column] = rule
     checked = checked.cache()
     try:
-        results = _validate(checked, list(columns))
+        results = _validate(checked, columns) if columns else {}
         for column, rule in columns.items():
-            outcomes.append(_outcome(checked, column, rule, results[column]))
+            outcomes[rule.name] = _outcome(checked, column, rule, results[column])
     finally:
         checked.unpersist()
-    order = {rule.name: number for number, rule in enumerate(rules)}
-    return sorted(outcomes, key=lambda outcome: order[outcome.name])
+    return [outcomes[rule.name] for rule in rules]
 
 
-def _validate(frame: DataFrame, columns: list[str]) -> dict[str, Any]:
+def _validate(frame: DataFrame, columns: Mapping[str, Rule]) -> dict[str, Any]:
     """Great Expectations' result per column."""
     import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False}  # type: ignore[assignment]
+    context.variables.progress_bars = {"globally": False}
     batch = (
         context.data_sources.add_spark("spark")
         .add_dataframe_asset("table")
@@ -76,8 +88,10 @@ def _validate(frame: DataFrame, columns: list[str]) -> dict[str, Any]:
     suite = gx.ExpectationSuite(
         name="gate",
         expectations=[
-            gx.expectations.ExpectColumnValuesToBeInSet(column=column, value_set=[True])
-            for column in columns
+            gx.expectations.ExpectColumnValuesToBeInSet(
+                column=column, value_set=[True], meta={"name": rule.name, "remedy": rule.remedy}
+            )
+            for column, rule in columns.items()
         ],
     )
     result = batch.validate(suite, result_format="BASIC")
@@ -110,7 +124,9 @@ def _exception(info: Mapping[str, Any]) -> str:
     """The exception's message; "" when nothing was raised. Its shape differs by kind of crash."""
     if "raised_exception" in info:
         return str(info["exception_message"]) if info["raised_exception"] else ""
-    messages = [str(item["exception_message"]) for item in info.values() if item["raised_exception"]]
+    messages = [
+        str(item["exception_message"]) for item in info.values() if item["raised_exception"]
+    ]
     return "; ".join(messages)
 
 

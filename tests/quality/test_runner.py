@@ -1,0 +1,92 @@
+"""What Great Expectations reports as one failure is told apart: bad data, or a crashed check."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from include.quality.results import ROWS_SHOWN, GateResult, Status, describe, refusal
+from include.quality.rules import Rule
+from include.quality.runner import run_gate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 30
+
+
+def rule(name: str, holds: str) -> Rule:
+    return Rule(name, "numbers", holds, ("number",), remedy="Do something about it.")
+
+
+@pytest.fixture(scope="module")
+def result(spark: SparkSession) -> GateResult:
+    numbers = spark.createDataFrame(
+        [(n, None if n == 7 else n) for n in range(ROWS)], "number int, size int"
+    )
+    rules = [
+        rule("holds", "number >= 0"),
+        rule("is broken by all", "number < 0"),
+        rule("is broken by a null alone", "size >= 0"),
+        rule("names a column that is not there", "weight > 0"),
+        rule("crashes on a row", "number < 5 OR raise_error('no such thing') IS NULL"),
+    ]
+    return run_gate("snapshot", {"numbers": numbers}, rules)
+
+
+def status_of(result: GateResult, name: str) -> Status:
+    return next(item.status for item in result.outcomes if item.name == name)
+
+
+def test_outcomes_keep_the_order_of_the_rules(result: GateResult) -> None:
+    assert [item.name for item in result.outcomes] == [
+        "holds",
+        "is broken by all",
+        "is broken by a null alone",
+        "names a column that is not there",
+        "crashes on a row",
+    ]
+
+
+def test_a_null_breaks_an_expectation(result: GateResult) -> None:
+    outcome = result.outcomes[2]
+    assert outcome.status is Status.FAILED
+    assert outcome.offending_rows == ("number 7",)
+
+
+def test_a_crash_is_neither_a_pass_nor_a_failure_of_the_data(result: GateResult) -> None:
+    assert status_of(result, "names a column that is not there") is Status.CRASHED
+    assert status_of(result, "crashes on a row") is Status.CRASHED
+    assert "weight" in result.outcomes[3].exception
+    assert "no such thing" in result.outcomes[4].exception
+    assert not result.passed
+
+
+def test_a_crash_does_not_take_its_neighbours_along(result: GateResult) -> None:
+    assert status_of(result, "holds") is Status.PASSED
+    assert status_of(result, "is broken by all") is Status.FAILED
+
+
+def test_rows_shown_are_bounded_and_counted(result: GateResult) -> None:
+    outcome = result.outcomes[1]
+    assert outcome.offending_count == ROWS
+    assert len(outcome.offending_rows) == ROWS_SHOWN
+    assert f"and {ROWS - ROWS_SHOWN} more" in describe([result])
+
+
+def test_results_come_back_from_json(result: GateResult) -> None:
+    assert GateResult.from_json(json.loads(json.dumps(result.to_json()))) == result
+
+
+def test_a_refusal_names_expectations_rows_and_remedies_but_not_what_passed(
+    result: GateResult,
+) -> None:
+    text = refusal(result)
+    assert "is broken by a null alone" in text
+    assert "number 7" in text
+    assert "Do something about it." in text
+    assert "the check itself crashed" in text
+    assert "numbers: holds" not in text
+    assert "numbers: holds" in describe([result])

@@ -1,0 +1,226 @@
+"""The plan job: files of a proven plan, or one readable refusal and nothing to carry out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.packaging import build_include_zip
+from include.planning.kafka_json import reassignment_json, rollback_json
+from include.planning.request import Action, parse_request
+from include.quality.rules import Rule
+from include.warehouse import PlanDirectory, Warehouse
+from spark_jobs import plan as job
+from tests.quality.snapshots import Rows
+from tests.spark_session import QUICK
+
+DRAIN = {"action": "drain", "brokers": [4], "throttle": 1_000_000}
+TO_CARRY_OUT = ("summary.json", "moves.parquet", "reassignment.json", "rollback.json")
+
+
+class Job:
+    """One run's input and output."""
+
+    def __init__(self, directory: Path) -> None:
+        self.warehouse = Warehouse(directory.as_uri())
+        self.request_file = directory / "request.json"
+        self.out = PlanDirectory(f"{directory.as_uri()}/plans/p1")
+
+    def arguments(self, rows: Rows, request: Any) -> list[str]:
+        snapshot = replace(rows.snapshot(), taken_at=datetime.now(UTC))
+        text = request if isinstance(request, str) else json.dumps(request)
+        self.request_file.write_text(text)
+        return [
+            *("--snapshot", self.warehouse.write_snapshot(snapshot)),
+            *("--request", str(self.request_file)),
+            *("--out", self.out.uri),
+        ]
+
+    def run(self, rows: Rows, request: Any, extra: Sequence[str] = ()) -> int:
+        return job.main([*self.arguments(rows, request), *extra])
+
+    def failure(self) -> dict[str, Any]:
+        assert not [name for name in TO_CARRY_OUT if self.out.exists(name)]
+        content: dict[str, Any] = self.out.read_json("failure.json")
+        return content
+
+
+@pytest.fixture
+def plan_job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_proven_plan_leaves_all_its_files_and_then_its_rollback_does(
+    plan_job: Job, tmp_path: Path
+) -> None:
+    assert plan_job.run(Rows(), DRAIN) == 0
+    plan = plan_job.out.load()
+    assert plan.plan_id == "p1"
+    assert plan.summary.rate_bytes_per_s == 1_000_000
+    assert {broker for move in plan.moves for broker in move.removing} == {4}
+    assert plan_job.out.read_json("reassignment.json") == reassignment_json(plan.moves)
+    assert plan_job.out.read_json("rollback.json") == rollback_json(plan.moves)
+    assert parse_request(plan_job.out.read_json("request.json")).action is Action.DRAIN
+    gates = plan_job.out.read_json("gates.json")
+    assert [(gate["gate"], gate["passed"]) for gate in gates] == [
+        ("snapshot", True),
+        ("plan", True),
+    ]
+
+    carried_out = Rows()
+    targets = {move.partition.partition: move.target for move in plan.moves}
+    for row in carried_out.replicas:
+        target = targets.get(row["partition"])
+        if target:
+            row["broker"] = target[row["position"]]
+    (tmp_path / "back").mkdir()
+    back = Job(tmp_path / "back")
+    request = {"action": "rollback", "plan_id": "p1"}
+    assert back.run(carried_out, request, ["--rollback-of", plan_job.out.uri]) == 0
+    assert [(move.current, move.target) for move in back.out.load().moves] == [
+        (move.target, move.current) for move in plan.moves
+    ]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_poor_snapshot_is_refused_and_an_earlier_plan_is_gone(
+    plan_job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in (*TO_CARRY_OUT, "dry_run.json"):
+        plan_job.out.write_text(name, "of an earlier run")
+    rows = Rows()
+    rows.broker(3).update(answered=False, error="REQUEST_TIMED_OUT (7)")
+    rows.replica(1, 1).update(size_bytes=None)
+    assert plan_job.run(rows, DRAIN) == 3
+    failure = plan_job.failure()
+    assert failure["kind"] == "gate_refused"
+    assert failure["details"] == ["every live broker answered", "every replica has a size"]
+    assert "broker 3, error REQUEST_TIMED_OUT (7)" in failure["message"]
+    assert "remedy: Find out why the broker does not answer" in failure["message"]
+    assert not plan_job.out.exists("dry_run.json")
+    assert [gate["passed"] for gate in plan_job.out.read_json("gates.json")] == [False]
+    assert failure["message"] in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_crashed_expectation_is_told_apart_from_poor_data(
+    plan_job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashing = Rule("weighs something", "brokers", "weight > 0", ("broker",), "Weigh it.")
+    monkeypatch.setattr("include.quality.gates.snapshot_rules", lambda **_: (crashing,))
+    assert plan_job.run(Rows(), DRAIN) == 4
+    failure = plan_job.failure()
+    assert failure["kind"] == "expectation_crashed"
+    assert failure["details"] == ["weighs something"]
+    assert "the check itself crashed" in failure["message"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_plan_that_breaks_a_rule_leaves_nothing_to_carry_out(
+    plan_job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan_of = job.make_plan
+
+    def careless(*args: Any, **options: Any) -> Any:
+        plan = plan_of(*args, **options)
+        moves = (replace(plan.moves[0], target=(4, 4)), *plan.moves[1:])
+        return replace(plan, moves=moves)
+
+    monkeypatch.setattr(job, "make_plan", careless)
+    assert plan_job.run(Rows(), DRAIN) == 3
+    failure = plan_job.failure()
+    assert {
+        "a target names no broker twice",
+        "no target names a drained broker",
+        "the hash is that of the moves",
+    } <= set(failure["details"])
+    assert [gate["passed"] for gate in plan_job.out.read_json("gates.json")] == [True, False]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_request_that_contradicts_the_cluster_is_refused(plan_job: Job) -> None:
+    assert plan_job.run(Rows(), {"action": "drain", "brokers": [77]}) == 2
+    failure = plan_job.failure()
+    assert failure["kind"] == "invalid_request"
+    assert "77" in failure["details"][0]
+
+
+@pytest.mark.parametrize(
+    ("request_text", "told"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "is not a JSON object"),
+        ('{"action": "explode"}', "explode"),
+        ('{"action": "drain"}', "brokers"),
+    ],
+)
+def test_a_malformed_request_is_refused_before_spark_starts(
+    plan_job: Job, monkeypatch: pytest.MonkeyPatch, request_text: str, told: str
+) -> None:
+    monkeypatch.setattr(job, "_session", _must_not_start)
+    assert plan_job.run(Rows(), request_text) == 2
+    assert told in plan_job.failure()["message"]
+
+
+def test_an_unfinished_snapshot_is_refused_before_spark_starts(
+    plan_job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "_session", _must_not_start)
+    arguments = plan_job.arguments(Rows(), DRAIN)
+    Warehouse(arguments[1]).remove("snapshot.json")
+    assert job.main(arguments) == 2
+    assert "snapshot.json does not exist" in plan_job.failure()["message"]
+
+
+def _must_not_start() -> Callable[[], None]:
+    raise AssertionError("Spark was started")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_spark_submit_runs_the_job_from_its_zip_alone(plan_job: Job, tmp_path: Path) -> None:
+    """Away from the checkout: whatever is missing in the zip shows here, and so does the session
+    that the job starts by itself.
+    """
+    alone = tmp_path / "elsewhere"
+    alone.mkdir()
+    script = shutil.copy(job.__file__, alone)
+    archive = build_include_zip(alone / "include.zip")
+    conf = [part for item in QUICK.items() for part in ("--conf", "=".join(item))]
+    spark_submit = Path(sys.executable).parent / "spark-submit"
+    run = subprocess.run(
+        [
+            *(str(spark_submit), "--master", "local[2]", *conf, "--py-files", str(archive), script),
+            *plan_job.arguments(Rows(), {"action": "drain", "brokers": [77]}),
+        ],
+        cwd=alone,
+        env={
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "PYSPARK_PYTHON": sys.executable,
+        },
+        capture_output=True,
+        text=True,
+        timeout=550,
+        check=False,
+    )
+    assert run.returncode == 2, run.stderr
+    assert plan_job.failure()["kind"] == "invalid_request"
+    assert "Gate on the snapshot: passed" in run.stdout
+    assert "77" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_the_zip_of_the_same_sources_is_the_same(tmp_path: Path) -> None:
+    first, second = (build_include_zip(tmp_path / name) for name in ("a.zip", "b.zip"))
+    assert first.read_bytes() == second.read_bytes()

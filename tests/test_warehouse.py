@@ -1,0 +1,121 @@
+"""What is written to the warehouse comes back, and what was never finished is never read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.cluster.snapshot import Snapshot
+from include.errors import RehomeError
+from include.planning.plan import Plan
+from include.planning.planner import make_plan
+from include.planning.request import Action, ReassignmentRequest, parse_request
+from include.warehouse import OF_ONE_PLAN, TABLES, Warehouse, read_snapshot
+from tests.quality.snapshots import TAKEN_AT, Rows
+
+DRAIN = ReassignmentRequest(Action.DRAIN, brokers=(4,))
+
+
+@pytest.fixture(params=["file", "memory"])
+def warehouse(request: Any, tmp_path: Path) -> Warehouse:
+    """On a disk, and on a store that has no directories and no renaming."""
+    uri = tmp_path.as_uri() if request.param == "file" else f"memory://{tmp_path.name}"
+    return Warehouse(uri + "/")
+
+
+def snapshot(hours: int = 0) -> Snapshot:
+    return replace(Rows().snapshot(), taken_at=TAKEN_AT + timedelta(hours=hours))
+
+
+def a_plan() -> Plan:
+    return make_plan(snapshot(), DRAIN, plan_id="p", rate_bytes_per_s=1_000_000)
+
+
+def test_a_snapshot_comes_back_as_it_was(warehouse: Warehouse) -> None:
+    written = replace(snapshot(), hidden_topics=("salaries",))
+    uri = warehouse.write_snapshot(written)
+    assert uri.endswith("/snapshots/cluster=test/taken_at=20260102T030405.000000Z")
+    read = read_snapshot(uri)
+    assert read == written
+    assert all(getattr(read, name).equals(getattr(written, name)) for name in TABLES)
+
+
+def test_the_newest_snapshot_of_a_cluster_is_found(warehouse: Warehouse) -> None:
+    assert warehouse.latest_snapshot("test") is None
+    newest = [warehouse.write_snapshot(snapshot(hours)) for hours in (1, 3, 2)][1]
+    warehouse.write_snapshot(replace(snapshot(9), cluster_id="another"))
+    assert warehouse.latest_snapshot("test") == newest
+    assert read_snapshot(newest).taken_at == TAKEN_AT + timedelta(hours=3)
+
+
+def test_a_snapshot_that_was_never_finished_is_not_read(warehouse: Warehouse) -> None:
+    finished = warehouse.write_snapshot(snapshot())
+    half = warehouse.write_snapshot(snapshot(1))
+    Warehouse(half).remove("snapshot.json")
+    assert warehouse.latest_snapshot("test") == finished
+    with pytest.raises(RehomeError, match=r"snapshot\.json does not exist"):
+        read_snapshot(half)
+
+
+def test_the_tables_are_written_before_what_finishes_a_snapshot(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("include.warehouse.pq.write_table", fail)
+    with pytest.raises(OSError, match="disk full"):
+        warehouse.write_snapshot(snapshot())
+    assert warehouse.latest_snapshot("test") is None
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda there: there.remove("replicas.parquet"), r"replicas\.parquet does not exist"),
+        (lambda there: there.write_text("replicas.parquet", "?"), "cannot be read"),
+    ],
+    ids=["gone", "damaged"],
+)
+def test_a_damaged_snapshot_is_an_error_that_names_the_file(
+    warehouse: Warehouse, spoil: Callable[[Warehouse], object], message: str
+) -> None:
+    uri = warehouse.write_snapshot(snapshot())
+    spoil(Warehouse(uri))
+    with pytest.raises(RehomeError, match=message):
+        read_snapshot(uri)
+
+
+def test_a_plan_comes_back_as_it_was(warehouse: Warehouse) -> None:
+    plan, directory = a_plan(), warehouse.plan("p")
+    assert plan.moves
+    directory.save(plan, DRAIN)
+    assert warehouse.plan("p").load() == plan
+    assert parse_request(directory.read_json("request.json")) == DRAIN
+
+
+def test_a_plan_that_is_not_there_is_an_error_that_says_so(warehouse: Warehouse) -> None:
+    with pytest.raises(RehomeError, match="does not exist"):
+        warehouse.plan("other").load()
+
+
+def test_discarding_a_plan_leaves_the_request_alone(warehouse: Warehouse) -> None:
+    directory = warehouse.plan("p")
+    directory.save(a_plan(), DRAIN)
+    for name in OF_ONE_PLAN:
+        if not directory.exists(name):
+            directory.write_text(name, "of an earlier run")
+    directory.discard()
+    assert not [name for name in OF_ONE_PLAN if directory.exists(name)]
+    assert directory.exists("request.json")
+
+
+def test_writing_again_replaces_the_file(warehouse: Warehouse) -> None:
+    warehouse.write_json("note.json", [1])
+    warehouse.write_json("note.json", [2])
+    assert warehouse.read_json("note.json") == [2]
