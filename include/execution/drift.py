@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from include.cluster.model import TopicDescription
+from collections.abc import Mapping
+
+from include.cluster.model import TopicDescription, TopicPartition
 from include.cluster.port import ClusterPort
 from include.errors import PlanConflictError
 from include.planning.plan import Move, Plan
@@ -10,10 +12,10 @@ from include.planning.plan import Move, Plan
 _SHOWN = 10
 
 
-def drift(plan: Plan, cluster: ClusterPort) -> list[str]:
-    """One sentence per partition whose replicas are not what the plan started from."""
-    topics = cluster.describe_topics({move.partition.topic for move in plan.moves})
-    return [found for move in plan.moves if (found := _drifted(move, topics))]
+def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicPartition, str]:
+    """The plan's partitions that are not what it started from, each with what it is now. Pure."""
+    found = {move.partition: _drifted(move, topics) for move in plan.moves}
+    return {partition: what for partition, what in found.items() if what}
 
 
 def refuse_drift(plan: Plan, cluster: ClusterPort) -> None:
@@ -21,7 +23,8 @@ def refuse_drift(plan: Plan, cluster: ClusterPort) -> None:
 
     :raises PlanConflictError: naming the partitions that changed since the snapshot.
     """
-    changed = drift(plan, cluster)
+    topics = cluster.describe_topics({move.partition.topic for move in plan.moves})
+    changed = [f"{partition} {what}" for partition, what in drift(plan, topics).items()]
     if changed:
         more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
         raise PlanConflictError(
@@ -33,13 +36,13 @@ def refuse_drift(plan: Plan, cluster: ClusterPort) -> None:
         )
 
 
-def _drifted(move: Move, topics: dict[str, TopicDescription]) -> str:
+def _drifted(move: Move, topics: Mapping[str, TopicDescription]) -> str:
     topic = topics.get(move.partition.topic)
     if topic is None or topic.error is not None:
-        return f"topic {move.partition.topic} is gone"
+        return "cannot be read: its topic is gone or hidden"
     state = topic.partitions.get(move.partition.partition)
     if state is None:
-        return f"{move.partition} is gone"
+        return "is gone"
     if state.replicas != move.current:
-        return f"{move.partition} has replicas {list(state.replicas)}, not {list(move.current)}"
+        return f"has replicas {list(state.replicas)}, not {list(move.current)}"
     return ""

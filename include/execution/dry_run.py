@@ -8,9 +8,11 @@ from include.cluster.port import ClusterPort
 from include.cluster.snapshot import Snapshot
 from include.execution.drift import drift
 from include.execution.findings import DryRunResult, Finding, Severity, describe
-from include.execution.headroom import disk_findings, inflow_findings
+from include.execution.growth import inflow_findings, predicted_s, size_findings
+from include.execution.headroom import disk_findings
 from include.execution.policy import rate_for
 from include.execution.reading import Reading, read_cluster
+from include.execution.replica_checks import broker_findings, isr_findings
 from include.execution.throttle_trial import throttle_findings
 from include.execution.verdicts import predict
 from include.planning.plan import Plan
@@ -20,7 +22,7 @@ from include.settings import Settings
 __all__ = ["DryRunResult", "Finding", "Severity", "describe", "dry_run"]
 
 _SHOWN = 50
-"""Findings of one check that are spelled out."""
+"""Findings of one check and severity that are spelled out."""
 
 
 def dry_run(
@@ -40,27 +42,46 @@ def dry_run(
     :raises ClusterError: the cluster could not be read at all.
     """
     rate = rate_for(request, settings) if rate_bytes_per_s is None else rate_bytes_per_s
+    delivered = rate * settings.throttle_efficiency
     now = read_cluster(plan, cluster)
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "active plan": lambda: _active(plan, active_plan),
         "rights": lambda: _rights(now),
-        "brokers": lambda: _brokers(plan, now),
-        "drift": lambda: _drift(plan, cluster),
+        "brokers": lambda: broker_findings(plan, now),
+        "in-sync replicas": lambda: isr_findings(plan, now),
+        "drift": lambda: _drift(plan, now),
         "foreign reassignments": lambda: _foreign(plan, request, now),
         "verdict": lambda: _verdicts(plan, now),
-        "throttle": lambda: throttle_findings(plan, cluster, rate),
-        "inflow": lambda: inflow_findings(plan, request, snapshot, now, rate),
+        "throttle": lambda: throttle_findings(plan, cluster, now, rate),
+        "inflow": lambda: inflow_findings(
+            plan,
+            snapshot,
+            now,
+            rate_bytes_per_s=delivered,
+            max_moves_per_broker=request.max_moves_per_broker,
+        ),
         "disk": lambda: disk_findings(plan, now, settings.min_free_disk_fraction),
     }
-    findings: list[Finding] = []
-    for check in checks.values():
-        found = list(check())
-        findings += found[:_SHOWN]
-        if len(found) > _SHOWN:
-            more = f"{len(found) - _SHOWN} more of the same kind"
-            last = found[-1]
-            findings.append(Finding(last.severity, last.check, "and", more))
-    return DryRunResult(plan.plan_id, plan.plan_hash, tuple(checks), tuple(findings))
+    findings = [item for check in checks.values() for item in _shortened(list(check()))]
+    return DryRunResult(
+        plan.plan_id,
+        plan.plan_hash,
+        tuple(checks),
+        tuple(findings),
+        partitions=len(plan.moves),
+        bytes_to_move=sum(now.size_bytes(move) * len(move.adding) for move in plan.moves),
+        rate_bytes_per_s=rate,
+        predicted_s=predicted_s(plan, now, delivered) if rate > 0 else None,
+    )
+
+
+def _shortened(found: list[Finding]) -> Iterator[Finding]:
+    """The first of each severity, worst first, and how many there are beyond them."""
+    for severity in Severity:
+        same = [item for item in found if item.severity is severity]
+        yield from same[:_SHOWN]
+        if len(same) > _SHOWN:
+            yield Finding(severity, same[0].check, "and", f"{len(same) - _SHOWN} more of this kind")
 
 
 def _active(plan: Plan, active_plan: str | None) -> Iterator[Finding]:
@@ -86,38 +107,16 @@ def _rights(now: Reading) -> Iterator[Finding]:
         )
 
 
-def _brokers(plan: Plan, now: Reading) -> Iterator[Finding]:
-    """The controller accepts a dead target, and the copy would wait for it for ever."""
-    for move in plan.moves:
-        dead = sorted(set(move.target) - now.cluster.brokers.keys())
-        if dead:
-            yield Finding(
-                Severity.ERROR,
-                "brokers",
-                str(move.partition),
-                f"its target names brokers that are not alive: {dead}",
-                "Bring them back, or plan without them.",
-            )
-    for broker, error in now.log_dirs.missing.items():
-        yield Finding(
-            Severity.ERROR,
-            "brokers",
-            f"broker {broker}",
-            f"did not answer: {error}",
-            "Find out why, then run again.",
-            code=error.code,
-        )
-
-
-def _drift(plan: Plan, cluster: ClusterPort) -> Iterator[Finding]:
-    for changed in drift(plan, cluster):
+def _drift(plan: Plan, now: Reading) -> Iterator[Finding]:
+    for partition, what in drift(plan, now.topics).items():
         yield Finding(
             Severity.ERROR,
             "drift",
-            changed.split(" ", 1)[0],
-            f"changed since the snapshot: {changed}",
+            str(partition),
+            f"changed since the snapshot: it {what}",
             "Trigger again: a new plan is made from what is there now.",
         )
+    yield from size_findings(plan, now)
 
 
 def _foreign(plan: Plan, request: ReassignmentRequest, now: Reading) -> Iterator[Finding]:
@@ -131,9 +130,9 @@ def _foreign(plan: Plan, request: ReassignmentRequest, now: Reading) -> Iterator
                 "Wait for it to end; it will not be superseded.",
                 code=60,
             )
-        elif not request.additional:
+        else:
             yield Finding(
-                Severity.ERROR,
+                Severity.INFO if request.additional else Severity.ERROR,
                 "foreign reassignments",
                 str(partition),
                 f"a reassignment to {list(entry.target)} is in flight",

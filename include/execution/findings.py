@@ -6,9 +6,11 @@ import enum
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from include.planning.explanation import bytes_text
+
 
 class Severity(enum.StrEnum):
-    """Whether a finding stops the run."""
+    """Whether a finding stops the run; the worst first."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -34,20 +36,26 @@ class Finding:
     def __str__(self) -> str:
         code = f" ({self.code})" if self.code is not None else ""
         remedy = f" {self.remedy}" if self.remedy else ""
-        return f"{self.severity}: {self.check}: {self.subject}: {self.message}{code}{remedy}"
+        return f"{self.severity}: {self.check}: {self.subject}: {self.message}{code}.{remedy}"
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunResult:
-    """Everything a dry run found.
+    """Everything a dry run found. Bytes and seconds, by sizes and leaders as they are now.
 
     :param checks: the checks that were made, in order; those without findings passed.
+    :param rate_bytes_per_s: the throttle that was tried, per broker and direction.
+    :param predicted_s: time the plan takes at what that throttle delivers; None = for ever.
     """
 
     plan_id: str
     plan_hash: str
     checks: tuple[str, ...]
     findings: tuple[Finding, ...]
+    partitions: int = 0
+    bytes_to_move: int = 0
+    rate_bytes_per_s: int = 0
+    predicted_s: float | None = None
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -59,18 +67,37 @@ class DryRunResult:
         """Whether nothing stops the run."""
         return not self.errors
 
+    def of(self, check: str) -> tuple[Finding, ...]:
+        """What one check found."""
+        return tuple(item for item in self.findings if item.check == check)
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types, for dry_run.json."""
         return {"ok": self.ok, **asdict(self)}
 
 
 def describe(result: DryRunResult) -> str:
-    """The checks with their outcome, each finding below its check."""
+    """A table of the checks with their outcome, each finding below its check."""
     verdict = "may run" if result.ok else "is refused"
-    lines = [f"Dry run: plan {result.plan_id} {verdict}; nothing was changed."]
+    lines = [
+        f"Dry run: plan {result.plan_id} {verdict}; nothing was changed.",
+        f"  {result.partitions} partitions, {bytes_text(result.bytes_to_move)} at "
+        f"{bytes_text(result.rate_bytes_per_s)}/s per broker: {_time(result.predicted_s)}",
+    ]
+    width = max(map(len, result.checks), default=0)
     for check in result.checks:
-        found = [item for item in result.findings if item.check == check]
-        worst = "refused" if any(f.severity is Severity.ERROR for f in found) else "passed"
-        lines.append(f"  {worst:8} {check}")
-        lines += [f"           {item}" for item in found]
+        found = result.of(check)
+        lines.append(f"  {check.ljust(width)}  {_outcome(found)}".rstrip())
+        lines += [f"    {item}" for item in found]
     return "\n".join(lines)
+
+
+def _time(seconds: float | None) -> str:
+    return "it would never end" if seconds is None else f"about {seconds:.0f} s"
+
+
+def _outcome(found: tuple[Finding, ...]) -> str:
+    severities = {item.severity for item in found}
+    if Severity.ERROR in severities:
+        return "refused"
+    return "warning" if Severity.WARNING in severities else "passed"

@@ -1,105 +1,101 @@
-"""Room for the copies: on disks at every moment of a move, and above the inflow in the throttle."""
+"""Room on disks for the copies, at every moment of a plan."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
-import pyarrow.compute as pc
-
-from include.cluster.model import BrokerId, TopicPartition
-from include.cluster.snapshot import Snapshot
+from include.cluster.model import BrokerId, LogDir
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
+from include.planning.explanation import bytes_text
 from include.planning.plan import ANY_LOG_DIR, Plan
-from include.planning.request import ReassignmentRequest
-
-_MINIMUM_SPAN_S = 1.0
 
 
 def disk_findings(plan: Plan, now: Reading, min_free_fraction: float) -> Iterator[Finding]:
-    """Brokers (and named log dirs) that cannot hold what comes before anything has left.
+    """Brokers, and log dirs that the plan names, that cannot hold what comes.
 
-    The worst moment is assumed: every incoming copy complete, no outgoing one deleted yet.
+    The worst moment is assumed, whatever the order of moves and the number of slots: every
+    incoming copy is complete and no outgoing one is deleted yet. Log dirs that look like one
+    volume (same size, same free bytes) each report all of it; counting it once is a warning,
+    for two disks may be alike.
     """
-    incoming: dict[BrokerId, int] = {}
-    into: dict[tuple[BrokerId, str], int] = {}
-    for move in plan.moves:
-        dirs = move.target_log_dirs or (ANY_LOG_DIR,) * len(move.target)
-        for broker, path in zip(move.target, dirs, strict=True):
-            if broker in move.adding:
-                incoming[broker] = incoming.get(broker, 0) + move.size_bytes
-            if path != ANY_LOG_DIR:
-                into[broker, path] = into.get((broker, path), 0) + move.size_bytes
-    room: dict[BrokerId, int] = {}
+    incoming, named = _incoming(plan, now)
+    by_broker: dict[BrokerId, list[LogDir]] = {}
     for log_dir in now.log_dirs.value:
-        if log_dir.usable_bytes is None or log_dir.total_bytes is None or log_dir.error:
-            continue
-        free = int(log_dir.usable_bytes - min_free_fraction * log_dir.total_bytes)
-        room[log_dir.broker] = room.get(log_dir.broker, 0) + max(free, 0)
-        needed = into.get((log_dir.broker, log_dir.path), 0)
-        if needed > free:
-            yield _too_little(f"broker {log_dir.broker}, {log_dir.path}", needed, free)
-    for broker, needed in sorted(incoming.items()):
-        if broker in room and needed > room[broker]:
-            yield _too_little(f"broker {broker}", needed, room[broker])
+        if log_dir.total_bytes is not None and log_dir.usable_bytes is not None:
+            by_broker.setdefault(log_dir.broker, []).append(log_dir)
+    for broker, needed in sorted(named.items()):
+        yield from _named_dirs(needed, by_broker.get(broker, []), min_free_fraction)
+    for broker, sizes in sorted(incoming.items()):
+        if broker in by_broker:
+            yield from _whole_broker(broker, sizes, by_broker[broker], min_free_fraction)
 
 
-def _too_little(subject: str, needed: int, free: int) -> Finding:
+def _incoming(
+    plan: Plan, now: Reading
+) -> tuple[dict[BrokerId, list[int]], dict[BrokerId, dict[str, int]]]:
+    """Sizes of the copies each broker receives; and bytes into each log dir named for one."""
+    incoming: dict[BrokerId, list[int]] = {}
+    named: dict[BrokerId, dict[str, int]] = {}
+    for move in plan.moves:
+        wanted = move.target_log_dirs or (ANY_LOG_DIR,) * len(move.target)
+        before = dict(zip(move.current, move.current_log_dirs, strict=False))
+        for broker, path in zip(move.target, wanted, strict=True):
+            moves_dir = path not in (ANY_LOG_DIR, before.get(broker))
+            if broker in move.adding or moves_dir:
+                incoming.setdefault(broker, []).append(now.size_bytes(move))
+            if path != ANY_LOG_DIR and (broker in move.adding or moves_dir):
+                dirs = named.setdefault(broker, {})
+                dirs[path] = dirs.get(path, 0) + now.size_bytes(move)
+    return incoming, named
+
+
+def _named_dirs(
+    needed: dict[str, int], log_dirs: Sequence[LogDir], min_free: float
+) -> Iterator[Finding]:
+    for log_dir in log_dirs:
+        room = _room(log_dir, min_free)
+        bytes_needed = needed.get(log_dir.path, 0)
+        if bytes_needed > room:
+            subject = f"broker {log_dir.broker}, {log_dir.path}"
+            yield _too_little(Severity.ERROR, subject, bytes_needed, room)
+
+
+def _whole_broker(
+    broker: BrokerId, sizes: Sequence[int], log_dirs: Sequence[LogDir], min_free: float
+) -> Iterator[Finding]:
+    open_dirs = [item for item in log_dirs if item.error is None and not item.cordoned]
+    rooms = [_room(item, min_free) for item in open_dirs]
+    volumes = {(d.total_bytes, d.usable_bytes): r for d, r in zip(open_dirs, rooms, strict=True)}
+    needed, subject = sum(sizes), f"broker {broker}"
+    if needed > sum(rooms):
+        yield _too_little(Severity.ERROR, subject, needed, sum(rooms))
+    elif needed > sum(volumes.values()):
+        room = sum(volumes.values())
+        yield _too_little(Severity.WARNING, subject, needed, room, "if its log dirs share a volume")
+    elif max(sizes) > min(rooms):
+        yield _too_little(
+            Severity.WARNING,
+            subject,
+            max(sizes),
+            min(rooms),
+            "in the fullest log dir, which the broker may choose",
+        )
+
+
+def _room(log_dir: LogDir, min_free: float) -> int:
+    return max(0, int((log_dir.usable_bytes or 0) - min_free * (log_dir.total_bytes or 0)))
+
+
+def _too_little(
+    severity: Severity, subject: str, needed: int, room: int, where: str = ""
+) -> Finding:
+    there = f" {where}" if where else ""
     return Finding(
-        Severity.ERROR,
+        severity,
         "disk",
         subject,
-        f"{needed} bytes would come, {max(free, 0)} may be used",
+        f"{bytes_text(needed)} would come before anything leaves, {bytes_text(room)} may be "
+        f"used{there}",
         "Free disk, or move less at a time.",
     )
-
-
-def inflow_findings(
-    plan: Plan,
-    request: ReassignmentRequest,
-    snapshot: Snapshot,
-    now: Reading,
-    rate_bytes_per_s: int,
-) -> Iterator[Finding]:
-    """A copy that its partition outgrows never ends: the rate must exceed the inflow.
-
-    Inflow is how much each leader's log has grown between the snapshot and now. Per destination
-    the busiest partitions that may be in flight at once (``max_moves_per_broker``) are added up.
-    """
-    inflow = _inflow(plan, snapshot, now)
-    by_broker: dict[BrokerId, list[float]] = {}
-    for move in plan.moves:
-        for broker in move.adding:
-            by_broker.setdefault(broker, []).append(inflow.get(move.partition, 0.0))
-    for broker, rates in sorted(by_broker.items()):
-        together = sum(heapq.nlargest(request.max_moves_per_broker, rates))
-        if together >= rate_bytes_per_s:
-            yield Finding(
-                Severity.ERROR,
-                "inflow",
-                f"broker {broker}",
-                f"the partitions it is to receive at once grow by {together:.0f} bytes per "
-                f"second, the throttle allows {rate_bytes_per_s}: the copies would never end",
-                "Raise the throttle or lower max_moves_per_broker.",
-            )
-
-
-def _inflow(plan: Plan, snapshot: Snapshot, now: Reading) -> Mapping[TopicPartition, float]:
-    """Bytes per second that each partition of the plan grew by since the snapshot."""
-    span_s = (now.taken_at - snapshot.taken_at).total_seconds()
-    if span_s < _MINIMUM_SPAN_S:
-        return {}
-    leaders = snapshot.replicas.filter(pc.field("is_leader"))
-    before = {
-        (TopicPartition(row["topic"], row["partition"]), row["broker"]): row["size_bytes"]
-        for row in leaders.select(["topic", "partition", "broker", "size_bytes"]).to_pylist()
-        if TopicPartition(row["topic"], row["partition"]) in plan.by_partition
-    }
-    grown: dict[TopicPartition, float] = {}
-    for log_dir in now.log_dirs.value:
-        for partition, replica in log_dir.replicas.items():
-            size = before.get((partition, log_dir.broker))
-            if size is not None and not replica.is_future:
-                grown[partition] = max(replica.size_bytes - size, 0) / span_s
-    return grown

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from include.cluster.model import (
+    BrokerError,
+    BrokerId,
     ClusterDescription,
+    ConfigValue,
     LogDir,
     OngoingReassignment,
     Partial,
+    PartitionState,
+    ReplicaId,
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ClusterPort
+from include.cluster.port import ClusterPort, ConfigResource
 from include.cluster.rights import Role, missing_rights
 from include.execution.verdicts import ControllerFacts, facts_of
-from include.planning.plan import Plan
+from include.planning.plan import Move, Plan
+
+MIN_ISR = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The cluster as it is now, as far as a plan is concerned."""
+    """The cluster as it is now, as far as a plan is concerned.
+
+    :param topics: every topic that may be seen, and each topic of the plan, seen or not.
+    :param min_isr: ``min.insync.replicas`` in force, for topics of the plan that tell it.
+    :param sizes: bytes on disk per replica of the plan's partitions.
+    """
 
     taken_at: datetime
     cluster: ClusterDescription
@@ -30,16 +42,31 @@ class Reading:
     ongoing: Mapping[TopicPartition, OngoingReassignment]
     log_dirs: Partial[list[LogDir]]
     missing_rights: tuple[str, ...]
+    min_isr: Mapping[str, int]
+    sizes: Mapping[ReplicaId, int]
 
     def controller_facts(self, *, allow: bool) -> ControllerFacts:
         """What the controller would decide by."""
         return facts_of(
-            self.cluster,
-            self.topics,
-            self.ongoing,
-            self.log_dirs.value,
-            allow_replication_factor_change=allow,
+            self.cluster, self.topics, self.ongoing, allow_replication_factor_change=allow
         )
+
+    def state(self, partition: TopicPartition) -> PartitionState | None:
+        """The partition as metadata shows it; None where it does not."""
+        topic = self.topics.get(partition.topic)
+        return topic.partitions.get(partition.partition) if topic and not topic.error else None
+
+    def leader(self, move: Move) -> BrokerId | None:
+        """Who serves the copies of a move: the partition's leader; None = nobody now."""
+        state = self.state(move.partition)
+        return state.leader if state else None
+
+    def size_bytes(self, move: Move) -> int:
+        """Size of one replica as the leader has it now; as planned where it does not say."""
+        leader = self.leader(move)
+        if leader is None:
+            return move.size_bytes
+        return self.sizes.get(ReplicaId(*move.partition, leader), move.size_bytes)
 
 
 def read_cluster(plan: Plan, cluster: ClusterPort) -> Reading:
@@ -48,11 +75,34 @@ def read_cluster(plan: Plan, cluster: ClusterPort) -> Reading:
     :raises ClusterError: it could not be read at all.
     """
     names = {move.partition.topic for move in plan.moves}
+    topics = cluster.describe_topics()
+    topics |= cluster.describe_topics(names - topics.keys())
+    log_dirs = cluster.describe_log_dirs()
     return Reading(
         taken_at=datetime.now(UTC),
         cluster=cluster.describe_cluster(),
-        topics=cluster.describe_topics(),
+        topics=topics,
         ongoing=cluster.list_reassignments(),
-        log_dirs=cluster.describe_log_dirs(),
+        log_dirs=log_dirs,
         missing_rights=tuple(missing_rights(cluster, names, Role.REASSIGNER)),
+        min_isr=_min_isr(cluster, names),
+        sizes={
+            ReplicaId(*partition, log_dir.broker): replica.size_bytes
+            for log_dir in log_dirs.value
+            for partition, replica in log_dir.replicas.items()
+            if partition in plan.by_partition and not replica.is_future
+        },
     )
+
+
+def _min_isr(cluster: ClusterPort, names: Collection[str]) -> dict[str, int]:
+    resources = [ConfigResource.topic(name) for name in sorted(names)]
+    found = cluster.describe_configs(resources, [MIN_ISR]) if resources else {}
+    told: dict[str, int] = {}
+    for resource, configs in found.items():
+        if isinstance(configs, BrokerError):
+            continue  # the checks of rights and verdicts tell why
+        value: ConfigValue | None = configs.get(MIN_ISR)
+        if value is not None and value.value is not None:
+            told[resource.name] = int(value.value)
+    return told

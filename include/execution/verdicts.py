@@ -2,24 +2,27 @@
 validate-only, and what it finds good it commits.
 
 Codes, messages and their order follow org.apache.kafka.controller.ReplicationControlManager
-(4.3); tests/execution/test_verdicts_on_brokers.py holds them against a real controller.
+(4.3); tests/execution/test_verdicts_on_brokers.py holds them against a real controller. It does
+not look at racks, at min.insync.replicas, at whether a broker is alive, or at cordoned log dirs
+(KIP-1066 keeps only new topics and partitions off those): the dry run judges these by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.cluster.model import (
     BrokerError,
     BrokerId,
     ClusterDescription,
-    LogDir,
     OngoingReassignment,
     PartitionState,
     TopicDescription,
     TopicPartition,
 )
+
+_UNKNOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +30,13 @@ class ControllerFacts:
     """What the controller decides by.
 
     :param registered: brokers it knows, alive or not: a dead one is accepted as a target.
-    :param cordoned: brokers all of whose log dirs are cordoned (KIP-1066).
+    :param unclean_election_topics: topics with ``unclean.leader.election.enable``.
     """
 
     topics: Mapping[str, TopicDescription]
     registered: frozenset[BrokerId]
     ongoing: Mapping[TopicPartition, OngoingReassignment] = field(default_factory=dict)
-    cordoned: frozenset[BrokerId] = frozenset()
+    unclean_election_topics: frozenset[str] = frozenset()
     allow_replication_factor_change: bool = False
 
 
@@ -41,14 +44,13 @@ def facts_of(
     cluster: ClusterDescription,
     topics: Mapping[str, TopicDescription],
     ongoing: Mapping[TopicPartition, OngoingReassignment],
-    log_dirs: Collection[LogDir],
     *,
     allow_replication_factor_change: bool,
 ) -> ControllerFacts:
     """The facts, as far as clients can see them.
 
     Metadata lists live brokers only; a dead one is known to be registered where it still holds
-    replicas.
+    replicas. One that is dead and holds none is taken for unregistered.
     """
     hosting = {
         broker
@@ -56,14 +58,10 @@ def facts_of(
         for state in topic.partitions.values()
         for broker in state.replicas
     }
-    by_broker: dict[BrokerId, list[bool]] = {}
-    for log_dir in log_dirs:
-        by_broker.setdefault(log_dir.broker, []).append(bool(log_dir.cordoned))
     return ControllerFacts(
         topics=topics,
         registered=frozenset(cluster.brokers) | hosting,
         ongoing=ongoing,
-        cordoned=frozenset(broker for broker, flags in by_broker.items() if all(flags)),
         allow_replication_factor_change=allow_replication_factor_change,
     )
 
@@ -82,22 +80,42 @@ def _verdict(
     partition: TopicPartition, target: Sequence[BrokerId] | None, facts: ControllerFacts
 ) -> BrokerError | None:
     topic = facts.topics.get(partition.topic)
-    if topic is None or topic.error is not None:
+    if topic is None or (topic.error is not None and topic.error.code == _UNKNOWN):
         return _unknown(f"Unable to find a topic named {partition.topic}.")
+    if topic.error is not None:
+        return topic.error  # it hides itself from us: what the controller sees is not known
     state = topic.partitions.get(partition.partition)
     if state is None:
         return _unknown(f"Unable to find partition {partition.topic}:{partition.partition}.")
     entry = facts.ongoing.get(partition)
     if target is None:
-        if entry is None:
-            message = "No partition reassignment is in progress."
-            return BrokerError(85, "NO_REASSIGNMENT_IN_PROGRESS", message)
-        return None
+        return _cancel_verdict(partition, state, entry, facts)
     return _assignment_verdict(target, facts) or _factor_verdict(state, entry, target, facts)
 
 
 def _unknown(message: str) -> BrokerError:
-    return BrokerError(3, "UNKNOWN_TOPIC_OR_PARTITION", message)
+    return BrokerError(_UNKNOWN, "UNKNOWN_TOPIC_OR_PARTITION", message)
+
+
+def _cancel_verdict(
+    partition: TopicPartition,
+    state: PartitionState,
+    entry: OngoingReassignment | None,
+    facts: ControllerFacts,
+) -> BrokerError | None:
+    if entry is None:
+        message = "No partition reassignment is in progress."
+        return BrokerError(85, "NO_REASSIGNMENT_IN_PROGRESS", message)
+    in_sync_afterwards = state.isr - set(entry.adding)
+    if in_sync_afterwards or partition.topic in facts.unclean_election_topics:
+        return None
+    where = f"{partition.topic}:{partition.partition}"
+    return BrokerError(
+        39,
+        "INVALID_REPLICA_ASSIGNMENT",
+        f"Unable to revert partition assignment for {where} because it would require an "
+        "unclean leader election.",
+    )
 
 
 def _assignment_verdict(target: Sequence[BrokerId], facts: ControllerFacts) -> BrokerError | None:
@@ -107,10 +125,6 @@ def _assignment_verdict(target: Sequence[BrokerId], facts: ControllerFacts) -> B
     for broker in sorted(target):  # the controller goes through them in this order
         if broker not in facts.registered:
             return _invalid(f"includes broker {broker}, but no such broker is registered.")
-        if broker in facts.cordoned:
-            return _invalid(
-                f"includes broker {broker}, but all of its log directories are cordoned."
-            )
         if broker == previous:
             return _invalid(f"includes the broker {broker} more than once.")
         previous = broker
@@ -130,8 +144,8 @@ def _factor_verdict(
 ) -> BrokerError | None:
     if facts.allow_replication_factor_change:
         return None
-    adding = entry.adding if entry else ()
-    current = len([broker for broker in state.replicas if broker not in adding])
+    # Of a partition in flight, what its reassignment is going to leave counts.
+    current = len(entry.target if entry else state.replicas)
     if len(target) == current:
         return None
     return BrokerError(

@@ -7,16 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.cluster.model import (
+    BrokerError,
     BrokerId,
     OngoingReassignment,
     ReplicaId,
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ClusterPort
+from include.cluster.port import ClusterPort, ConfigResource
 from include.execution.outcome import wanted_log_dirs
+from include.execution.throttle_configs import named
+from include.execution.throttle_items import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    LISTS,
+    LOG_DIR_RATE,
+    own_value,
+)
 from include.planning.plan import Move, Plan
 
+THROTTLE_KEYS = (*LISTS, LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 _SHOWN = 20
 
 
@@ -25,11 +35,14 @@ class Verification:
     """What a fresh read shows of each partition of a plan.
 
     :param problems: partition → why it is not where the plan says; those not named are.
+    :param throttles: replication throttles that stand on the plan's topics and brokers, whoever
+        set them: "topic orders leader.replication.throttled.replicas=0:1".
     """
 
     plan_id: str
     partitions: int
     problems: Mapping[TopicPartition, str]
+    throttles: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -37,10 +50,13 @@ class Verification:
         return not self.problems
 
     def text(self) -> str:
-        """One line, and one for each problem."""
+        """One line, one for each problem, and one for each throttle that stands."""
         good = self.partitions - len(self.problems)
         lines = [f"{good} of {self.partitions} partitions are where the plan says."]
         lines += [f"  {tp}: {problem}" for tp, problem in sorted(self.problems.items())[:_SHOWN]]
+        if len(self.problems) > _SHOWN:
+            lines.append(f"  and {len(self.problems) - _SHOWN} more")
+        lines += [f"Throttle that stands: {throttle}" for throttle in self.throttles[:_SHOWN]]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -50,6 +66,7 @@ class Verification:
             "ok": self.ok,
             "partitions": self.partitions,
             "problems": {str(tp): problem for tp, problem in sorted(self.problems.items())},
+            "throttles": list(self.throttles),
         }
 
 
@@ -71,7 +88,7 @@ def verify(plan: Plan, cluster: ClusterPort) -> Verification:
         problem = _placement_problem(move, topics, ongoing) or _log_dir_problem(move, dirs)
         if problem:
             problems[move.partition] = problem
-    return Verification(plan.plan_id, len(plan.moves), problems)
+    return Verification(plan.plan_id, len(plan.moves), problems, _throttles(plan, cluster))
 
 
 def _placement_problem(
@@ -100,6 +117,28 @@ def _log_dir_problem(move: Move, dirs: Mapping[ReplicaId, str]) -> str:
         if found != wanted:
             return f"broker {replica.broker} holds it in {found}, not in {wanted}"
     return ""
+
+
+def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[str, ...]:
+    """What is set on the plan's topics, its live brokers, and the brokers' default."""
+    live = cluster.describe_cluster().brokers
+    brokers = {broker for move in plan.moves for broker in (*move.current, *move.target)}
+    topics = {move.partition.topic for move in plan.moves}
+    asked = [
+        *map(ConfigResource.topic, sorted(topics)),
+        ConfigResource.cluster_default(),
+        *map(ConfigResource.broker, sorted(brokers & live.keys())),
+    ]
+    standing = []
+    for resource, configs in cluster.describe_configs(asked, THROTTLE_KEYS).items():
+        if isinstance(configs, BrokerError):
+            standing.append(f"{named(resource)} cannot be read: {configs}")
+            continue
+        for key in THROTTLE_KEYS:
+            value = own_value(resource, configs.get(key))
+            if value:
+                standing.append(f"{named(resource)} {key}={value}")
+    return tuple(standing)
 
 
 def _log_dirs(cluster: ClusterPort, wanted: Mapping[ReplicaId, str]) -> dict[ReplicaId, str]:

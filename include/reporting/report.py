@@ -205,7 +205,8 @@ def _checks(data: ReportData) -> list[Check]:
     for name in content.get("checks", ()):
         found = tuple(item for item in content["findings"] if item["check"] == name)
         severities = {item["severity"] for item in found}
-        worst = "refused" if "error" in severities else "warning" if severities else "passed"
+        worst = "warning" if "warning" in severities else "passed"
+        worst = "refused" if "error" in severities else worst
         checks.append(Check(name, worst, found))
     return checks
 
