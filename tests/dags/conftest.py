@@ -32,7 +32,10 @@ def airflow_database() -> None:
 
 @pytest.fixture
 def rehome(
-    airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    airflow_database: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> Callable[..., Run]:
     """Runs `reassign_partitions` on a cluster with a ledger and a warehouse of its own.
 
@@ -59,7 +62,7 @@ def rehome(
         with monkeypatch.context() as patched:
             if not with_spark:
                 plan_without_gates(patched)
-            return run_dag(dag, conf)
+            return run_dag(dag, conf, capfd)
 
     return run
 

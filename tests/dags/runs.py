@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -23,30 +22,18 @@ class Run:
     log: str
 
 
-class _Lines(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
-
-
-def run_dag(dag_id: str, conf: Mapping[str, Any]) -> Run:
-    """Run a DAG to its end, each task once."""
+def run_dag(dag_id: str, conf: Mapping[str, Any], output: pytest.CaptureFixture[str]) -> Run:
+    """Run a DAG to its end, each task once. Its log goes to the process's output."""
     # A run leaves its params in the DAG: each gets a fresh one.
     sys.modules.pop(f"dags.{dag_id}", None)
     dag = importlib.import_module(f"dags.{dag_id}").dag
     for task in dag.tasks:
         task.retries = 0
-    lines = _Lines()
-    logging.getLogger().addHandler(lines)
-    try:
-        run = dag.test(run_conf=dict(conf))
-    finally:
-        logging.getLogger().removeHandler(lines)
+    output.readouterr()
+    run = dag.test(run_conf=dict(conf))
     states = {ti.task_id: ti.state and str(ti.state) for ti in run.get_task_instances()}
-    return Run(run.run_id, str(run.state), states, "\n".join(lines.lines))
+    said = output.readouterr()
+    return Run(run.run_id, str(run.state), states, said.out + said.err)
 
 
 def plan_without_gates(patched: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_nothing_to_move_ends_well_at_once(
         ({"action": "drain", "brokers": [9]}, "9"),
         ({"action": "drain", "brokers": [4], "broker": [3]}, "Unknown parameter 'broker'"),
         ({"action": "rebalance", "window_end": "tonight"}, "window_end='tonight'"),
-        ({"action": "set_replication_factor", "replication_factor": 9}, "9"),
+        ({"action": "set_replication_factor", "replication_factor": 9}, "replication_factor"),
         ({"action": "reassign", "reassignment": {"version": 2, "partitions": []}}, "version"),
         ({"action": "reassign", "reassignment": to("nothing-here", {0: [1]})}, "nothing-here"),
         ({"action": "rollback", "plan_id": "no-such-plan"}, "no-such-plan"),
@@ -86,14 +86,19 @@ def test_bad_input_is_told_in_words_and_changes_nothing(
     conf: dict[str, Any],
     told: str,
     cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
     ledger: Ledger,
     rehome: Callable[..., Run],
 ) -> None:
+    topic = topics.create([[1, 2]])
+    before = state_of(gateway, [topic])
     run = rehome(cluster, **conf)
     assert run.state == "failed"
     assert told in run.log
     assert "Nothing was changed" in run.log
     assert run.tasks["throttle"] in ("upstream_failed", "skipped")
+    assert state_of(gateway, [topic]) == before
     assert not ledger.plans()
 
 
@@ -177,8 +182,8 @@ def test_a_step_that_raises_leaves_no_throttle_and_a_failed_run(
     real = type(operator).step
 
     def break_down(self: Any, context: Any) -> None:
-        """Progress breaks before its own work, while the copy is in flight; others after it."""
-        if step != "progress":
+        """Progress breaks while the copy is in flight, verify before it has proven anything."""
+        if step not in ("progress", "verify"):
             real(self, context)
         assert throttles_of(gateway, [topic]) != before or step == "verify"
         raise AirflowFailException("broken on purpose")
@@ -195,7 +200,7 @@ def test_a_step_that_raises_leaves_no_throttle_and_a_failed_run(
     assert not ledger.throttles(open_only=True)
     (plan,) = ledger.plans()
     assert plan.state is (PlanState.DONE if step == "verify" else PlanState.FAILED)
-    assert f"Plan {plan.plan_id} is {plan.state}" in run.log
+    assert f"reassign_partitions failed. Plan {plan.plan_id} is {plan.state}" in run.log
 
 
 def test_a_finished_plan_is_taken_back(

@@ -59,9 +59,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         self.log.info("Report: %s", uri)
         if not result.ok:
             problems = "\n".join(str(finding) for finding in result.errors)
-            raise AirflowFailException(
-                f"The dry run refuses plan {plan.plan_id}:\n{problems}\nNothing was changed."
-            )
+            told = f"The dry run refuses plan {plan.plan_id}:\n{problems}\nNothing was changed."
+            self.log.error("%s", told)
+            raise AirflowFailException(told)
         if request.dry_run:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
         return uri

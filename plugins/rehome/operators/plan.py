@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -48,15 +48,11 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
                 self._ship_include(Path(scratch))
                 super().execute(context)
-        except AirflowException:
+        except (AirflowException, RuntimeError):  # the hook raises either
             self._show_gates(directory)
-            if directory.exists("failure.json"):
-                failure = directory.read_json("failure.json")
-                raise AirflowFailException(
-                    f"No plan ({failure['kind']}). {failure['message']}\n"
-                    "Nothing was changed on the cluster."
-                ) from None
-            raise
+            if not directory.exists("failure.json"):
+                raise
+            self._refuse(directory.read_json("failure.json"))
         self._show_gates(directory)
         with runtime.plain_errors():
             return self._record(context, directory)
@@ -87,17 +83,26 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         from include.packaging import build_include_zip
 
         self.py_files = str(build_include_zip(scratch / "include.zip"))
-        self.env_vars = {"PYSPARK_PYTHON": sys.executable, **(self.env_vars or {})}
-        if self.hook_is_local():
+        env = {"PYSPARK_PYTHON": sys.executable}
+        if self._master_is_local():
             # A driver on this machine serves its own executors only: nothing else may connect.
-            self.env_vars |= {"SPARK_LOCAL_IP": "127.0.0.1"}
-            self.env_vars["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+            env["SPARK_LOCAL_IP"] = "127.0.0.1"
+            env["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+        self.env_vars = env
 
-    def hook_is_local(self) -> bool:
+    def _master_is_local(self) -> bool:
         """Whether the connection's master runs inside the driver's own process."""
         from airflow.sdk import BaseHook
 
         return str(BaseHook.get_connection(self._conn_id).host or "local").startswith("local")
+
+    def _refuse(self, failure: Mapping[str, Any]) -> NoReturn:
+        """What the job refused stays refused: no other attempt."""
+        told = f"No plan ({failure['kind'].replace('_', ' ')}). {failure['message']}"
+        if "Nothing was changed" not in told:
+            told += "\nNothing was changed."
+        self.log.error("%s", told)
+        raise AirflowFailException(told) from None
 
     def _show_gates(self, directory: PlanDirectory) -> None:
         from include.quality.results import GateResult, describe
