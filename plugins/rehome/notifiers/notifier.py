@@ -32,6 +32,9 @@ class RehomeNotifier(BaseNotifier):
         super().__init__()
         self.ended = ended
 
+    def render_template_fields(self, context: Any, jinja_env: Any = None) -> None:
+        """Nothing to render: a scheduler's serialized DAG has no environment to render with."""
+
     def notify(self, context: Context) -> None:
         """Write to the log, and post to the webhook where one is set up."""
         run = context.get("dag_run")
