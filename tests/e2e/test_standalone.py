@@ -1,0 +1,182 @@
+"""What `dag.test()` cannot show: a scheduler, a triggerer, kills, and a person at the UI."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.execution.model import MoveState, PlanState
+from include.ledger.records import PlanRecord
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.dags.clusters import throttles_of, to
+from tests.e2e.conftest import World
+
+DAG = "reassign_partitions"
+TIMEOUT_S = 240.0
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def plan_of(world: World, run_id: str) -> PlanRecord | None:
+    return next((plan for plan in world.ledger.plans() if plan.run_id == run_id), None)
+
+
+def wait_for_state(world: World, run_id: str, task: str, states: set[str]) -> None:
+    wait_until(
+        lambda: world.airflow.task_states(DAG, run_id).get(task) in states,
+        f"{task} to be {states}",
+        TIMEOUT_S,
+        0.3,
+    )
+
+
+def worker_seen_to_end(world: World, run_id: str, task: str) -> bool:
+    """Who answers faster than the scheduler hears of the worker's end has to answer again."""
+    return any(
+        f"task_id='{task}'" in line and f"run_id='{run_id}'" in line
+        for line in world.airflow.log_file.read_text(errors="replace").splitlines()
+        if "Received executor event with state success" in line
+    )
+
+
+def test_an_approved_plan_is_carried_out_and_told(
+    world: World, cluster: LocalCluster, topics: Topics, gateway: ClusterGateway
+) -> None:
+    topic = topics.create([[1, 2], [2, 3]])
+    topics.fill(topic, 300)
+    before = throttles_of(gateway, [topic])
+    conf = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]}), "approval": True}
+    run = world.airflow.trigger(DAG, conf | {"throttle": 50_000_000})
+    wait_for_state(world, run, "approve", {"awaiting_input"})
+    wait_until(lambda: worker_seen_to_end(world, run, "approve"), "the worker's end to be seen")
+    assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
+    world.airflow.answer(DAG, run, "approve", "Approve")
+    state = world.airflow.wait_for_run(DAG, run, TIMEOUT_S)
+    plan = plan_of(world, run)
+    assert plan is not None
+    assert (state, plan.state) == ("success", PlanState.DONE), plan.cause
+    assert plan.approved_by == "admin"
+    assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
+    assert throttles_of(gateway, [topic]) == before
+    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", 60)
+    assert told["ended"] == "succeeded"
+    assert "Gate on the snapshot: passed" in world.airflow.task_log(DAG, run, "plan")
+
+
+def test_a_run_marked_failed_while_it_waits_is_stopped_cleaned_up_and_told(
+    world: World, cluster: LocalCluster, topics: Topics, gateway: ClusterGateway
+) -> None:
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 3_000, size_bytes=10_000)
+    before = throttles_of(gateway, [topic])
+    conf = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]}), "throttle": 300_000}
+    run = world.airflow.trigger(DAG, conf)
+    wait_for_state(world, run, "progress", {"deferred"})
+    assert gateway.list_reassignments()
+    assert throttles_of(gateway, [topic]) != before
+    world.airflow.set_run_state(DAG, run, "failed")
+    wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
+    assert world.airflow.wait_for_run(DAG, run, TIMEOUT_S) == "failed"
+    assert throttles_of(gateway, [topic]) == before
+    assert not gateway.list_reassignments()
+    assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
+    plan = plan_of(world, run)
+    assert plan is not None
+    assert plan.state is PlanState.FAILED
+    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", 60)
+    assert (told["ended"], told["plan_id"], told["state"]) == ("failed", plan.plan_id, "failed")
+    assert told["throttles_owed"] == []
+
+
+def test_a_killed_task_goes_on_where_it_was(
+    world: World, cluster: LocalCluster, topics: Topics, gateway: ClusterGateway
+) -> None:
+    topic = topics.create([[1, 2]] * 3)
+    topics.fill(topic, 500, size_bytes=10_000)
+    before = throttles_of(gateway, [topic])
+    wanted = to(topic, {number: [3, 2] for number in range(3)})
+    conf = {"action": "reassign", "reassignment": wanted, "throttle": 1_000_000}
+    run = world.airflow.trigger(DAG, conf | {"max_moves_per_broker": 1})
+    wait_for_state(world, run, "execute", {"running"})
+    killed = kill_task(world, run, "execute")
+    state = world.airflow.wait_for_run(DAG, run, TIMEOUT_S)
+    plan = plan_of(world, run)
+    assert plan is not None
+    assert killed, "the task had ended before it could be killed"
+    assert (state, plan.state) == ("success", PlanState.DONE), plan.cause
+    moves = world.ledger.moves(plan.plan_id).values()
+    assert {move.state for move in moves} == {MoveState.DONE}
+    assert throttles_of(gateway, [topic]) == before
+
+
+def kill_task(world: World, run_id: str, task: str) -> bool:
+    """SIGKILL the process that runs a task; False when it has ended already."""
+    instance = next(ti for ti in world.airflow.task_instances(DAG, run_id) if ti["task_id"] == task)
+    if instance["pid"] is None:
+        return False
+    try:
+        os.kill(instance["pid"], signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_component_that_was_killed_is_missed_and_a_restart_brings_it_back(world: World) -> None:
+    airflow = world.airflow
+    assert airflow.missing_components() == set()
+    assert airflow._process is not None
+    triggerer = next(
+        child
+        for child in psutil.Process(airflow._process.pid).children()
+        if "triggerer" in child.cmdline()
+    )
+    triggerer.kill()
+    triggerer.wait(10)
+    assert airflow.missing_components() == {"triggerer"}
+    airflow.restart()
+    assert airflow.missing_components() == set()
+
+
+def test_nothing_of_airflow_outlives_a_caller_that_was_killed(tmp_path: Path) -> None:
+    code = f"""
+        import sys, time
+        from pathlib import Path
+        from local.airflow_standalone import AirflowStandalone
+        airflow = AirflowStandalone(Path({str(tmp_path)!r}))
+        airflow.start()
+        print("up", flush=True)
+        time.sleep(600)
+    """
+    caller = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert caller.stdout is not None
+        assert caller.stdout.readline() == "up\n"
+        assert processes_of(tmp_path)
+    finally:
+        caller.kill()
+        caller.wait(10)
+    wait_until(lambda: not processes_of(tmp_path), "every process of it to end", 30)
+
+
+def processes_of(home: Path) -> list[psutil.Process]:
+    """Processes whose environment names this AIRFLOW_HOME."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("AIRFLOW_HOME") == str(home):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
