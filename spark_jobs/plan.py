@@ -184,6 +184,7 @@ def _session() -> Iterator[SparkSession]:
     builder = (
         SparkSession.builder.appName("rehome-plan")
         .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "ERROR")
         .config("spark.sql.shuffle.partitions", "8")
         .config("spark.sql.session.timeZone", "UTC")
     )
@@ -191,7 +192,6 @@ def _session() -> Iterator[SparkSession]:
         builder = builder.master(os.environ.get("MASTER", "local[*]"))
         builder = builder.config("spark.driver.host", "127.0.0.1")
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
     try:
         yield spark
     finally:
