@@ -68,7 +68,7 @@ class Workload:
         partitions: Mapping[str, int],
         *,
         message_bytes: int = 1000,
-        messages_per_s: float = 500.0,
+        messages_per_s: float = 100.0,
     ) -> None:
         # Leaders move while this runs, and librdkafka would print each lost connection.
         self._settings = dict(settings) | {"log_level": "0"}
@@ -82,7 +82,7 @@ class Workload:
         self._live_problems: list[str] = []
         self._producer = Producer(
             self._settings
-            | {"enable.idempotence": "true", "acks": "all", "linger.ms": "5"}
+            | {"enable.idempotence": "true", "acks": "all", "linger.ms": "20"}
             | {"delivery.timeout.ms": "120000", "queue.buffering.max.kbytes": "65536"}
         )
 
