@@ -72,6 +72,8 @@ with DAG(
     snapshot >> plan >> dry_run >> approve >> throttle >> execute >> progress >> clear_throttle
     # Teardowns succeed also after a failure: without its edge from progress, verify would run.
     progress >> verify
+    # After a failure too, the report comes when everything has been cleared.
+    clear_throttle >> report
     clear_throttle >> verify >> restore_leaders >> report >> verdict
 
     # Teardowns, so that they run after a failure without hiding it. `snapshot` counts as a setup

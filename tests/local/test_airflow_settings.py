@@ -1,0 +1,67 @@
+"""airflow_settings.yaml, converted for Airflow's own imports."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from local.airflow_settings import AirflowSettings, SettingsFileError
+
+FILE = """
+airflow:
+  connections:
+    - conn_id: kafka_default
+      conn_type: kafka
+      conn_extra: {bootstrap.servers: "localhost:9092"}
+    - conn_id: rehome_ledger
+      conn_type: postgres
+      conn_host: db
+      conn_port: 5432
+      conn_schema:
+  pools:
+    - {pool_name: rehome_cluster, pool_slot: 3, pool_description: clusters,
+       pool_include_deferred: true}
+  variables:
+    - {variable_name: rehome, variable_value: "{}"}
+"""
+
+
+def test_each_section_becomes_what_its_import_reads(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(FILE)
+    files = AirflowSettings.read(path).write(tmp_path)
+    assert {kind: json.loads(file.read_text()) for kind, file in files.items()} == {
+        "connections": {
+            "kafka_default": {
+                "conn_type": "kafka",
+                "extra": {"bootstrap.servers": "localhost:9092"},
+            },
+            "rehome_ledger": {"conn_type": "postgres", "host": "db", "port": 5432},
+        },
+        "pools": {
+            "rehome_cluster": {"slots": 3, "description": "clusters", "include_deferred": True}
+        },
+        "variables": {"rehome": "{}"},
+    }
+
+
+def test_files_with_passwords_are_for_their_owner_only(tmp_path: Path) -> None:
+    for file in AirflowSettings.read().write(tmp_path).values():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_the_projects_own_file_has_what_the_dags_need() -> None:
+    settings = AirflowSettings.read()
+    assert {"kafka_default", "spark_default"} <= settings.connections.keys()
+    assert settings.pools["rehome_cluster"]["include_deferred"]
+    assert "rehome" in settings.variables
+
+
+def test_a_mistyped_key_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(FILE.replace("conn_host", "conn_hots"))
+    with pytest.raises(SettingsFileError, match="rehome_ledger: unknown key conn_hots"):
+        AirflowSettings.read(path)

@@ -1,0 +1,5 @@
+"""Airflow's side without a run."""
+
+from tests import airflow_home
+
+assert airflow_home.HOME.exists()

@@ -1,0 +1,94 @@
+"""How tasks reach a cluster, the ledger and the warehouse through Airflow."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from include.cluster.errors import ClusterUnreachableError, MissingRightError
+from include.errors import InvalidRequestError, PlanConflictError, RehomeError
+from local.kafka_cluster import LocalCluster
+from rehome import runtime
+from rehome.hooks.cluster import KafkaClusterHook
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, name: str, **values: object) -> None:
+    monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(values))
+
+
+def test_a_connection_that_works_says_how_and_as_whom(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, "kafka_one", conn_type="kafka", extra=cluster.client_settings())
+    works, told = KafkaClusterHook("kafka_one").test_connection()
+    assert works, told
+    assert cluster.cluster_id in told
+
+
+def test_a_connection_that_fails_names_the_cause_within_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    extra = {"bootstrap.servers": "127.0.0.1:1"}
+    connect(monkeypatch, "kafka_none", conn_type="kafka", extra=extra)
+    started = time.monotonic()
+    works, told = KafkaClusterHook("kafka_none").test_connection()
+    assert not works
+    assert "refused" in told
+    assert time.monotonic() - started < 10
+
+
+def test_a_connection_without_servers_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "kafka_empty", conn_type="kafka", extra={})
+    works, told = KafkaClusterHook("kafka_empty").test_connection()
+    assert not works
+    assert "bootstrap.servers" in told
+
+
+def test_the_variable_overrides_settings_and_the_connection_the_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"stall_timeout_s": 7}')
+    connect(
+        monkeypatch,
+        "rehome_ledger",
+        conn_type="postgres",
+        host="db.example.com",
+        login="rehome",
+        password="p@ss/word",
+        schema="ledger",
+        port=5432,
+    )
+    found = runtime.settings()
+    assert found.stall_timeout_s == 7.0
+    assert found.ledger_url == "postgresql://rehome:p%40ss%2Fword@db.example.com:5432/ledger"
+
+
+def test_an_unknown_setting_in_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"patience": 7}')
+    with pytest.raises(InvalidRequestError, match="patience"):
+        runtime.settings()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidRequestError(["brokers: none."]),
+        PlanConflictError("another plan is active"),
+        MissingRightError("Alter", "Cluster Alter"),
+        ClusterUnreachableError("wrong password", cause="wrong_password"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_another_attempt_cannot_mend_is_not_tried_again(error: RehomeError) -> None:
+    with pytest.raises(AirflowFailException, match="Nothing was changed"), runtime.plain_errors():
+        raise error
+
+
+def test_a_cluster_that_does_not_answer_is_tried_again() -> None:
+    error = ClusterUnreachableError("no answer", cause="no_answer")
+    with pytest.raises(AirflowException) as raised, runtime.plain_errors():
+        raise error
+    assert not isinstance(raised.value, AirflowFailException)
