@@ -64,7 +64,7 @@ class Settings:
 
         :raises InvalidRequestError: for an unknown name or a value of the wrong type.
         """
-        types = {f.name: type(f.default) for f in fields(cls)}
+        types: dict[str, type] = {f.name: type(f.default) for f in fields(cls)}
         given: dict[str, Any] = {
             name: os.environ[f"REHOME_{name.upper()}"]
             for name in types

@@ -38,6 +38,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "snapshot")
     ui_color = "#f6ead7"
+    conf: dict[str, Any] | None
 
     def __init__(self, *, snapshot: str, **kwargs: Any):
         super().__init__(
