@@ -36,6 +36,7 @@ def rehome(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> Callable[..., Run]:
     """Runs `reassign_partitions` on a cluster with a ledger and a warehouse of its own.
 
@@ -62,7 +63,9 @@ def rehome(
         with monkeypatch.context() as patched:
             if not with_spark:
                 plan_without_gates(patched)
-            return run_dag(dag, conf, capfd)
+            caplog.clear()
+            with caplog.at_level("INFO"):
+                return run_dag(dag, conf, capfd, caplog)
 
     return run
 

@@ -22,8 +22,16 @@ class Run:
     log: str
 
 
-def run_dag(dag_id: str, conf: Mapping[str, Any], output: pytest.CaptureFixture[str]) -> Run:
-    """Run a DAG to its end, each task once. Its log goes to the process's output."""
+def run_dag(
+    dag_id: str,
+    conf: Mapping[str, Any],
+    output: pytest.CaptureFixture[str],
+    callbacks: pytest.LogCaptureFixture,
+) -> Run:
+    """Run a DAG to its end, each task once.
+
+    Tasks log to the process's output, the DAG's callbacks by Python's own logging.
+    """
     # A run leaves its params in the DAG: each gets a fresh one.
     sys.modules.pop(f"dags.{dag_id}", None)
     dag = importlib.import_module(f"dags.{dag_id}").dag
@@ -33,7 +41,7 @@ def run_dag(dag_id: str, conf: Mapping[str, Any], output: pytest.CaptureFixture[
     run = dag.test(run_conf=dict(conf))
     states = {ti.task_id: ti.state and str(ti.state) for ti in run.get_task_instances()}
     said = output.readouterr()
-    return Run(run.run_id, str(run.state), states, said.out + said.err)
+    return Run(run.run_id, str(run.state), states, said.out + said.err + callbacks.text)
 
 
 def plan_without_gates(patched: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from include.cluster.gateway import ClusterGateway
 from include.execution.model import PlanState
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
@@ -218,3 +219,21 @@ def test_a_finished_plan_is_taken_back(
     assert back.state == "success", back.log
     partitions = gateway.describe_topics([topic])[topic].partitions
     assert [partitions[n].replicas for n in (0, 1)] == [(1, 2), (2, 3)]
+
+
+@pytest.mark.slow
+def test_a_dead_broker_is_refused_by_the_gate_in_the_real_plan_job(
+    private_cluster: Callable[..., LocalCluster], ledger: Ledger, rehome: Callable[..., Run]
+) -> None:
+    cluster = private_cluster(brokers=3)
+    topics = Topics(cluster)
+    topic = topics.create([[1, 2], [2, 3]])
+    topics.fill(topic, 20)
+    cluster.kill(3)
+    wait_until(lambda: cluster.live_brokers() == {1, 2}, "the dead broker to be fenced")
+    run = rehome(cluster, action="drain", brokers=[2], with_spark=True)
+    assert run.state == "failed"
+    assert "Gate on the snapshot: refused" in run.log
+    assert "BROKER_NOT_AVAILABLE" in run.log
+    assert "remedy:" in run.log
+    assert not ledger.plans()
