@@ -102,7 +102,18 @@ class Topics:
                 for p in found.partitions.values()
             )
 
+        def hosted() -> bool:
+            """Metadata names replicas before their brokers have made them."""
+            return all(
+                any(
+                    (log_dir / f"{topic}-{n}").is_dir() for log_dir in self.cluster.log_dirs(broker)
+                )
+                for n, replicas in enumerate(assignment)
+                for broker in replicas
+            )
+
         wait_until(led, f"leaders of {topic}")
+        wait_until(hosted, f"replicas of {topic}")
         return topic
 
     def fill(self, topic: str, messages: int, size_bytes: int = 1000) -> None:
