@@ -138,7 +138,9 @@ class AirflowStandalone:
         running = set()
         for child in psutil.Process(self._process.pid).children():
             try:
-                running |= set(COMPONENTS) & set(" ".join(child.cmdline()).split())
+                # The API server renames its process: "airflow api_server -- host …".
+                words = " ".join(child.cmdline()).replace("_", "-").split()
+                running |= set(COMPONENTS) & set(words)
             except psutil.NoSuchProcess:
                 continue
         return set(COMPONENTS) - running
