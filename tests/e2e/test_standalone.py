@@ -141,8 +141,7 @@ def test_a_component_that_was_killed_is_missed_and_a_restart_brings_it_back(worl
         if "triggerer" in child.cmdline()
     )
     triggerer.kill()
-    triggerer.wait(10)
-    assert airflow.missing_components() == {"triggerer"}
+    wait_until(lambda: airflow.missing_components() == {"triggerer"}, "its end to be noticed")
     airflow.restart()
     assert airflow.missing_components() == set()
 
