@@ -67,7 +67,7 @@ def test_an_approved_plan_is_carried_out_and_told(
     assert (state, plan.state) == ("success", PlanState.DONE), plan.cause
     assert plan.approved_by == "admin"
     assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
-    assert throttles_of(gateway, [topic]) == before
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
     (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", 60)
     assert told["ended"] == "succeeded"
     assert "Gate on the snapshot: passed" in world.airflow.task_log(DAG, run, "plan")
@@ -83,11 +83,11 @@ def test_a_run_marked_failed_while_it_waits_is_stopped_cleaned_up_and_told(
     run = world.airflow.trigger(DAG, conf)
     wait_for_state(world, run, "progress", {"deferred"})
     assert gateway.list_reassignments()
-    assert throttles_of(gateway, [topic]) != before
+    wait_until(lambda: throttles_of(gateway, [topic]) != before, "a throttle of ours")
     world.airflow.set_run_state(DAG, run, "failed")
     wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
     assert world.airflow.wait_for_run(DAG, run, TIMEOUT_S) == "failed"
-    assert throttles_of(gateway, [topic]) == before
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
     assert not gateway.list_reassignments()
     assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
     plan = plan_of(world, run)
@@ -116,7 +116,7 @@ def test_a_killed_task_goes_on_where_it_was(
     assert (state, plan.state) == ("success", PlanState.DONE), plan.cause
     moves = world.ledger.moves(plan.plan_id).values()
     assert {move.state for move in moves} == {MoveState.DONE}
-    assert throttles_of(gateway, [topic]) == before
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
 
 
 def kill_task(world: World, run_id: str, task: str) -> bool:
