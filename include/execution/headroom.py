@@ -65,6 +65,8 @@ def _whole_broker(
     broker: BrokerId, sizes: Sequence[int], log_dirs: Sequence[LogDir], min_free: float
 ) -> Iterator[Finding]:
     open_dirs = [item for item in log_dirs if item.error is None and not item.cordoned]
+    if not open_dirs:
+        return  # the check of brokers says so
     rooms = [_room(item, min_free) for item in open_dirs]
     volumes = {(d.total_bytes, d.usable_bytes): r for d, r in zip(open_dirs, rooms, strict=True)}
     needed, subject = sum(sizes), f"broker {broker}"

@@ -76,7 +76,7 @@ def isr_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
                 Severity.ERROR,
                 "in-sync replicas",
                 subject,
-                f"has no live leader to copy from; last in sync: {sorted(state.isr)}",
+                f"has no live leader to copy from; its replicas are on {list(state.replicas)}",
                 "Bring one of these brokers back first.",
             )
         elif len(move.target) < minimum:

@@ -104,8 +104,8 @@ def _cancel_verdict(
     facts: ControllerFacts,
 ) -> BrokerError | None:
     if entry is None:
-        message = "No partition reassignment is in progress."
-        return BrokerError(85, "NO_REASSIGNMENT_IN_PROGRESS", message)
+        # The controller leaves a message out where it would only repeat the code's own.
+        return BrokerError(85, "NO_REASSIGNMENT_IN_PROGRESS")
     in_sync_afterwards = state.isr - set(entry.adding)
     if in_sync_afterwards or partition.topic in facts.unclean_election_topics:
         return None

@@ -1,0 +1,180 @@
+"""The predicted verdict is the controller's own: same code, same name, same message.
+
+Broker 4 is dead, so that what is sent to it stays in flight.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from include.cluster.connection import Connection
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import BrokerError, TopicPartition
+from include.execution.verdicts import facts_of, predict
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.execution.checked import check, found
+from tests.ledger.small_plans import move
+
+Targets = Mapping[TopicPartition, Sequence[int] | None]
+DEAD = 4
+
+
+@dataclass(frozen=True)
+class HalfDead:
+    """A cluster whose broker 4 is dead.
+
+    :param lost_topic: a topic whose only replica lies there.
+    """
+
+    cluster: LocalCluster
+    gateway: ClusterGateway
+    lost_topic: str
+
+    def topic(self, *assignment: Sequence[int]) -> str:
+        """A new topic, by a fresh client: an older one may still wait for a dead broker."""
+        return Topics(self.cluster).create(assignment)
+
+
+@pytest.fixture(scope="module")
+def half_dead() -> Iterator[HalfDead]:
+    directory = Path(tempfile.mkdtemp(prefix="rehome-test-"))
+    try:
+        with LocalCluster(directory / "cluster") as cluster:
+            # Metadata names a dead broker only as a replica: that it is registered shows in this.
+            lost_topic = Topics(cluster).create([[DEAD]])
+            connection = Connection.from_settings(cluster.client_settings())
+            with ClusterGateway(connection, request_timeout_s=5, connect_timeout_s=2) as gateway:
+                cluster.kill(DEAD)
+                wait_until(lambda: DEAD not in gateway.describe_cluster().brokers, "its death")
+                yield HalfDead(cluster, gateway, lost_topic)
+    finally:
+        shutil.rmtree(directory)
+
+
+def predicted(
+    gateway: ClusterGateway, targets: Targets, *, allow: bool
+) -> dict[TopicPartition, BrokerError | None]:
+    facts = facts_of(
+        gateway.describe_cluster(),
+        gateway.describe_topics(),
+        gateway.list_reassignments(),
+        allow_replication_factor_change=allow,
+    )
+    return predict(targets, facts)
+
+
+def agree(gateway: ClusterGateway, targets: Targets, *, allow: bool = False) -> set[int]:
+    """Predict, then ask the controller; the codes that came, once each."""
+    ours = predicted(gateway, targets, allow=allow)
+    theirs = gateway.alter_reassignments(targets, allow_replication_factor_change=allow)
+    assert ours == theirs
+    return {error.code if error else 0 for error in theirs.values()}
+
+
+def test_bad_and_good_assignments_get_the_controllers_own_verdict(half_dead: HalfDead) -> None:
+    topic = half_dead.topic(*[[1, 2]] * 20)
+    targets: dict[TopicPartition, Sequence[int] | None] = {
+        TopicPartition("no-such-topic", 0): [1, 2],
+        TopicPartition("no-such-topic", 1): [],
+        TopicPartition(topic, 99): [1, 2],
+        TopicPartition(topic, 98): None,
+        **{
+            TopicPartition(topic, number): target
+            for number, target in enumerate(
+                [
+                    [],
+                    [1, 9],
+                    [9, 8],
+                    [8, 1, 8],
+                    [1, 1],
+                    [2, 2, 1, 1],
+                    [9, 1, 1],  # the broker named twice comes first in order of ids
+                    [2, 9, 9],
+                    [-1, 2],
+                    [1, 2, 3],
+                    [3],
+                    [1, 1, 1],  # twice the same comes before another replication factor
+                    None,  # a cancel where nothing is in flight
+                    [1, 2],
+                    [2, 1],
+                    [3, 2],
+                    [3, 1],
+                    [DEAD, 1],
+                ]
+            )
+        },
+    }
+    assert agree(half_dead.gateway, targets) == {0, 3, 38, 39, 85}
+
+
+def test_a_replication_factor_may_change_where_that_is_allowed(half_dead: HalfDead) -> None:
+    topic = half_dead.topic(*[[1, 2]] * 4)
+    targets = {
+        TopicPartition(topic, number): target
+        for number, target in enumerate([[1, 2, 3], [3], [], [1, 1, 2]])
+    }
+    assert agree(half_dead.gateway, targets, allow=True) == {0, 39}
+
+
+def test_of_a_partition_in_flight_the_factor_it_is_going_to_have_counts(
+    half_dead: HalfDead,
+) -> None:
+    gateway = half_dead.gateway
+    topic = half_dead.topic(*[[1, 2]] * 4)
+    grow, shrink, swap, keep = (TopicPartition(topic, number) for number in range(4))
+    started = {grow: [1, 2, DEAD], shrink: [DEAD], swap: [1, DEAD], keep: [2, DEAD]}
+    assert agree(gateway, started, allow=True) == {0}
+    wait_until(lambda: gateway.list_reassignments().keys() >= started.keys(), "all in flight")
+
+    refused = {grow: [1, 2], shrink: [1, 2], swap: [3], keep: [1, 2, 3]}
+    assert agree(gateway, refused) == {38}
+    accepted = {grow: [3, 2, DEAD], shrink: [DEAD], swap: [1, DEAD], keep: None}
+    assert agree(gateway, accepted) == {0}
+
+
+def test_a_cancel_that_would_leave_nobody_in_sync_is_refused_as_predicted(
+    half_dead: HalfDead,
+) -> None:
+    gateway, cluster = half_dead.gateway, half_dead.cluster
+    topic = half_dead.topic([3])
+    partition = TopicPartition(topic, 0)
+    # The dead broker keeps it in flight after broker 2 has its copy.
+    assert agree(gateway, {partition: [2, DEAD]}, allow=True) == {0}
+
+    def in_sync() -> frozenset[int]:
+        return gateway.describe_topics([topic])[topic].partitions[0].isr
+
+    wait_until(lambda: 2 in in_sync(), "the copy on broker 2")
+    cluster.kill(3)
+    try:
+        wait_until(lambda: in_sync() == {2}, "broker 3 to leave the ISR")
+        assert agree(gateway, {partition: None}) == {39}
+    finally:
+        cluster.restart(3)
+
+
+def test_a_dead_destination_passes_the_controller_and_not_the_dry_run(
+    half_dead: HalfDead,
+) -> None:
+    gateway = half_dead.gateway
+    topic = half_dead.topic([1, 2])
+    result = check(gateway, move(topic, 0, (1, 2), (DEAD, 2)))
+    assert not found(result, "verdict")
+    brokers = found(result, "brokers")
+    assert [item.subject for item in brokers] == [f"broker {DEAD}"]
+    assert "is not alive" in brokers[0].message
+    assert f"{topic}-0" in brokers[0].message
+
+
+def test_a_partition_without_a_live_leader_has_nothing_to_copy_from(half_dead: HalfDead) -> None:
+    result = check(half_dead.gateway, move(half_dead.lost_topic, 0, (DEAD,), (1,)))
+    (finding,) = found(result, "in-sync replicas")
+    assert finding.message == f"has no live leader to copy from; its replicas are on [{DEAD}]"

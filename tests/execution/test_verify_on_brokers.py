@@ -1,0 +1,166 @@
+"""Verification against the cluster as it is, beside what Kafka's own tool says."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import ReplicaId, TopicPartition
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.leaders import restore_preferred_leaders
+from include.execution.throttle_items import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from include.execution.verify import verify
+from include.planning.kafka_json import reassignment_json, rollback_json
+from include.planning.plan import ANY_LOG_DIR, Plan
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.ledger.small_plans import make_plan, move
+
+TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+
+
+@pytest.fixture
+def tool(cluster: LocalCluster, tmp_path: Path) -> Callable[..., str]:
+    """Runs kafka-reassign-partitions, with a plan's JSON where given; returns what it says."""
+
+    def run(*args: str, content: dict[str, Any] | None = None) -> str:
+        if content is not None:
+            file = tmp_path / f"{time.monotonic_ns()}.json"
+            file.write_text(json.dumps(content))
+            args = ("--reassignment-json-file", str(file), *args)
+        done = cluster.run_tool(TOOL, *args)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def carry_out(plan: Plan, gateway: ClusterGateway) -> None:
+    targets = {item.partition: item.target for item in plan.moves}
+    assert not any(gateway.alter_reassignments(targets).values())
+    wait_until(lambda: verify(plan, gateway).ok, "the moves")
+
+
+def test_kafkas_own_tool_agrees_before_and_after_and_takes_our_files(
+    gateway: ClusterGateway, topics: Topics, tool: Callable[..., str]
+) -> None:
+    topic = topics.create([[1, 2], [2, 3]])
+    topics.fill(topic, 300)
+    plan = make_plan(
+        "p", move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (2, 3), (4, 1)), cluster_id="c"
+    )
+    target, back = reassignment_json(plan.moves), rollback_json(plan.moves)
+
+    before = verify(plan, gateway)
+    assert {tp.partition for tp in before.problems} == {0, 1}
+    told = tool("--verify", "--preserve-throttles", content=target)
+    assert f"Reassignment of partition {topic}-0 is completed." not in told
+
+    told = tool("--execute", content=target)
+    assert f"Successfully started partition reassignments for {topic}-0,{topic}-1" in told
+    wait_until(lambda: verify(plan, gateway).ok, "our verify")
+    told = tool("--verify", "--preserve-throttles", content=target)
+    for number in (0, 1):
+        assert f"Reassignment of partition {topic}-{number} is completed." in told
+    assert "No partition reassignments found." in tool("--list")
+
+    tool("--execute", content=back)
+    way_back = make_plan("b", move(topic, 0, (3, 2), (1, 2)), move(topic, 1, (4, 1), (2, 3)))
+    wait_until(lambda: verify(way_back, gateway).ok, "the way back")
+    assert not verify(plan, gateway).ok
+
+
+def test_what_is_in_flight_is_told_by_both(
+    gateway: ClusterGateway, topics: Topics, tool: Callable[..., str]
+) -> None:
+    topic = topics.create([[1, 2]], config={LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"})
+    topics.fill(topic, 3000)
+    default = ConfigResource.cluster_default()
+    rates = [
+        ConfigChange(default, f"{side}.replication.throttled.rate", ConfigOperation.SET, "1000")
+        for side in ("leader", "follower")
+    ]
+    undo = [ConfigChange(c.resource, c.key, ConfigOperation.DELETE) for c in rates]
+    partition = TopicPartition(topic, 0)
+    plan = make_plan("p", move(topic, 0, (1, 2), (3, 2)))
+    assert gateway.alter_configs(rates) == {default: None}
+    try:
+        assert gateway.alter_reassignments({partition: [3, 2]}) == {partition: None}
+        wait_until(lambda: partition in gateway.list_reassignments(), "it to be in flight")
+        told = verify(plan, gateway)
+        assert told.problems == {partition: "still in flight to [3, 2]"}
+        assert f"{topic}-0: replicas: 3,2,1. adding: 3. removing: 1." in tool("--list")
+        said = tool("--verify", "--preserve-throttles", content=reassignment_json(plan.moves))
+        assert f"Reassignment of partition {topic}-0 is still in progress." in said
+    finally:
+        gateway.alter_reassignments({partition: None})
+        gateway.alter_configs(undo)
+
+    wait_until(lambda: partition not in gateway.list_reassignments(), "the cancel")
+    # It leaves the old replicas, in the order in which the controller had stored them in flight.
+    assert verify(plan, gateway).problems == {partition: "replicas are [2, 1], not [3, 2]"}
+    reordered = make_plan("p", move(topic, 0, (2, 1), (1, 2)))
+    assert "replicas are [2, 1], not [1, 2]" in verify(reordered, gateway).text()
+
+
+def test_throttles_that_stand_are_told_whoever_set_them(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    topic = topics.create([[1, 2]], config={LEADER_REPLICAS: "0:1,0:2"})
+    plan = make_plan("p", move(topic, 0, (2, 1), (1, 2)))
+    told = verify(plan, gateway)
+    assert told.ok
+    assert told.throttles == (f"topic {topic} {LEADER_REPLICAS}=0:1,0:2",)
+    assert f"Throttle that stands: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in told.text()
+    assert json.loads(json.dumps(told.to_json()))["throttles"] == list(told.throttles)
+
+
+def test_a_topic_or_partition_that_is_gone_is_a_problem(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    topic = topics.create([[1, 2]])
+    plan = make_plan("p", move(topic, 5, (1, 2), (3, 2)), move("no-such-topic", 0, (1, 2), (3, 2)))
+    told = verify(plan, gateway)
+    assert told.problems[TopicPartition(topic, 5)] == "the partition does not exist"
+    assert "(3)" in told.problems[TopicPartition("no-such-topic", 0)]
+
+
+def test_a_replica_in_another_log_dir_than_asked_for_is_a_problem(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    topic = topics.create([[1, 2]])
+    replica = ReplicaId(topic, 0, 1)
+    dirs = {d.path: d for d in gateway.describe_log_dirs([1]).value}
+    here = next(path for path, d in dirs.items() if replica.topic_partition in d.replicas)
+    there = next(path for path in dirs if path != here)
+    plan = make_plan("p", move(topic, 0, (2, 1), (1, 2), target_log_dirs=(there, ANY_LOG_DIR)))
+    told = verify(plan, gateway).problems[replica.topic_partition]
+    assert told == f"broker 1 holds it in {here}, not in {there}"
+    assert gateway.alter_replica_log_dirs({replica: there}) == {replica: None}
+    wait_until(lambda: verify(plan, gateway).ok, "the move between log dirs")
+
+
+def test_preferred_leaders_are_restored_where_they_do_not_lead(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    topic = topics.create([[1, 2], [2, 1]])
+    plan = make_plan("p", move(topic, 0, (1, 2), (2, 1)), move(topic, 1, (1, 2), (2, 1)))
+    carry_out(plan, gateway)  # leadership stays where it was when only the order changes
+
+    def leader() -> int | None:
+        return gateway.describe_topics([topic])[topic].partitions[0].leader
+
+    assert leader() == 1
+    restored = restore_preferred_leaders(plan, gateway)
+    assert (restored.already, restored.elected) == (1, (TopicPartition(topic, 0),))
+    assert restored.refused == {}
+    wait_until(lambda: leader() == 2, "broker 2 to lead")
+    again = restore_preferred_leaders(plan, gateway)
+    assert (again.already, again.elected, again.waiting) == (2, (), ())
