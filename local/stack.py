@@ -103,12 +103,34 @@ class Stack:
         """The demo's topics, spread over the data centres, and a workload for them."""
         admin = AdminClient(self.cluster.client_settings())
         topics = [
-            NewTopic(name, num_partitions=count, replication_factor=TOPICS.replication_factor[name])
+            NewTopic(
+                name,
+                num_partitions=count,
+                replica_assignment=[
+                    self._spread(partition, TOPICS.replication_factor[name])
+                    for partition in range(count)
+                ],
+            )
             for name, count in TOPICS.partitions.items()
         ]
         for future in admin.create_topics(topics).values():
             future.result(30)
         return Workload(self.cluster.client_settings(), TOPICS.partitions)
+
+    def _spread(self, partition: int, replicas: int) -> list[int]:
+        """Replicas in the data centres by turns. Kafka itself spreads over whole rack names only,
+        so that /dc0/r1 and /dc0/r2 would do for it.
+        """
+        centres: dict[str, list[int]] = {}
+        for broker, rack in self.cluster.racks.items():
+            centres.setdefault(rack.split("/")[1], []).append(broker)
+        groups = [centres[name] for name in sorted(centres)]
+        chosen = []
+        for replica in range(replicas):
+            group = groups[(partition + replica) % len(groups)]
+            turn = (partition + replica) // len(groups)
+            chosen.append(group[turn % len(group)])
+        return chosen
 
 
 def running(state: Path) -> dict[str, Any] | None:
