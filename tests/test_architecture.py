@@ -23,6 +23,7 @@ NO_GATEWAY = ("include/planning", "include/execution", "include/reporting", "inc
 WIRE = ("include/cluster/", "local/acls.py")
 GATEWAY = ("include.cluster.gateway", "include.cluster.wire", "kafka", "confluent_kafka")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+CHECKERS_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 def _sources() -> Iterator[Path]:
@@ -34,7 +35,7 @@ def _imports(node: ast.AST, at_import: bool = True) -> Iterator[tuple[str, bool]
     """Every name imported below ``node``, dotted, and whether importing the file imports it.
 
     ``from a import b`` gives ``a.b``, as b may be a module. Class bodies, ``if`` and ``try`` run
-    on import too; only what is in a function does not.
+    on import too; functions and ``if TYPE_CHECKING`` do not.
     """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
@@ -43,7 +44,13 @@ def _imports(node: ast.AST, at_import: bool = True) -> Iterator[tuple[str, bool]
             assert child.level == 0, f"relative import in line {child.lineno}"
             yield from ((f"{child.module}.{alias.name}", at_import) for alias in child.names)
         else:
-            yield from _imports(child, at_import and not isinstance(child, FUNCTIONS))
+            yield from _imports(child, at_import and _runs_on_import(child))
+
+
+def _runs_on_import(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test) not in CHECKERS_ONLY
+    return not isinstance(node, FUNCTIONS)
 
 
 def _within(name: str, parts: tuple[str, ...], separator: str) -> bool:
@@ -99,6 +106,7 @@ def test_an_import_against_the_arrows_is_found(place: str, source: str) -> None:
     ("place", "source"),
     [
         ("include/quality/a.py", "def f():\n    import pyspark"),
+        ("include/quality/a.py", "if TYPE_CHECKING:\n    import pyspark"),
         ("include/execution/a.py", "from include.cluster.port import ClusterPort"),
         ("plugins/rehome/a.py", "from include.cluster.gateway import Gateway"),
         ("include/planning/a.py", "import kafkaesque"),
