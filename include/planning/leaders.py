@@ -9,7 +9,7 @@ from include.planning.layout import Layout
 
 
 def settle_leaders(layout: Layout) -> None:
-    """Put a preferred leader first in every changed row; the other replicas keep their order.
+    """Put a preferred leader first in every changed row; the other replicas keep their places.
 
     The old one stays where it keeps its replica. Where it does not, leadership goes to the
     replica whose broker leads the fewest partitions, rather to one that has its data already;
@@ -17,6 +17,7 @@ def settle_leaders(layout: Layout) -> None:
     """
     rows, home = layout.rows, layout.home
     changed = layout.changed()
+    _put_back(rows, home, changed)
     lost = changed[~(rows[changed] == home[changed, :1]).any(axis=1)]
     for partition in np.setdiff1d(changed, lost):
         _promote(rows[partition], int(home[partition, 0]))
@@ -54,6 +55,17 @@ def balance_leaders(layout: Layout, movable: Mask) -> None:
                 count[old] -= 1
                 count[leader] += 1
                 _promote(rows[partition], leader)
+
+
+def _put_back(rows: Rows, home: Rows, changed: Ints) -> None:
+    """Give each replica that stays its old place in its row: it may have left and come back."""
+    same = (rows[changed, :, None] == home[changed, None, :]) & (rows[changed] != NONE)[:, :, None]
+    same[:, np.arange(rows.shape[1]), np.arange(rows.shape[1])] = False
+    for partition in changed[same.any(axis=(1, 2))]:
+        row, old = rows[partition], home[partition]
+        new = row[~np.isin(row, old) & (row != NONE)]
+        row[:] = np.where(np.isin(old, row), old, NONE)
+        row[np.flatnonzero(row == NONE)[: len(new)]] = new
 
 
 def _leaders(arrays: ClusterArrays, leads: Rows) -> Ints:

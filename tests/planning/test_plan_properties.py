@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from include.cluster.model import TopicPartition
@@ -176,8 +176,20 @@ def test_a_rebalance_is_within_tolerance_or_names_every_broker_that_is_not(of, t
             assert f"broker {load.broker}" in named
 
 
+# Its balance moves a replica away, and later another of the same partition to that broker.
+LEAVES_AND_COMES_BACK = Cluster(
+    racks=dict.fromkeys(range(6), "/a") | {6: "/b"},
+    replicas={
+        TopicPartition("t", number): row
+        for number, row in enumerate([[0], [0, 1, 3, 4], [0], [0], [0, 1, 2], [0, 4]])
+    },
+    sizes={TopicPartition("t", number): size for number, size in enumerate([0, 4, 0, 0, 4, 5])},
+)
+
+
 @THOROUGH
 @given(of=clusters())
+@example(of=LEAVES_AND_COMES_BACK)
 def test_the_old_preferred_leader_stays_where_it_keeps_its_replica_and_order_is_kept(of):
     for request in (
         ReassignmentRequest(Action.REBALANCE),
