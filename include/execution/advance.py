@@ -117,7 +117,7 @@ class _Step:
     def act(
         self, actions: Sequence[Action], seen: Observation, rate_bytes_per_s: int | None
     ) -> bool:
-        """Carry out all of them; True when the plan's end or free slots call for another look."""
+        """Carry out all of them; True when the plan's state or free slots call for another look."""
         self._done.actions += actions
         self._uncancelled = False
         again = False
@@ -179,7 +179,8 @@ class _Step:
         rate_bytes_per_s: int | None,
     ) -> bool:
         moves = self._moves(partitions)
-        self._ledger.admit(self._plan.plan_id, moves, seen, rate_bytes_per_s)
+        if not self._ledger.admit(self._plan.plan_id, moves, seen, rate_bytes_per_s):
+            return True
         try:
             throttle.cover(self._plan, self._ledger, self._cluster, moves)
             refused = self._place(_wanted_log_dirs(moves))

@@ -58,12 +58,22 @@ class MoveStore(Database):
         moves: Collection[Move],
         observation: Observation,
         rate_bytes_per_s: int | None,
-    ) -> None:
+    ) -> bool:
         """Journal that these moves are about to be sent; each start gets an identity.
 
         Moves that are admitted already keep theirs, so a retry changes nothing.
+
+        :returns: False, and nothing is journalled, when the plan was stopped or asked to cancel
+            since the caller looked.
         """
         with self._writing() as connection:
+            plan = connection.execute(
+                select(PLANS.c.state, PLANS.c.cancel_requested)
+                .where(PLANS.c.plan_id == plan_id)
+                .with_for_update()
+            ).one()
+            if plan.state != PlanState.RUNNING or plan.cancel_requested:
+                return False
             now = self._clock()
             starts = []
             for move in moves:
@@ -77,6 +87,7 @@ class MoveStore(Database):
             if starts:
                 connection.execute(insert(REASSIGNMENTS), starts)
                 _touch(connection, plan_id, now)
+            return True
 
     def mark_sent(self, plan_id: str, partitions: Collection[TopicPartition]) -> None:
         """Record that the controller has accepted these."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,7 @@ from include.cluster.port import ConfigResource
 from include.execution.model import (
     MoveState,
     Observation,
+    PlanState,
     ProgressSample,
     ReplicaStanding,
     ReplicaStatus,
@@ -61,6 +63,24 @@ def test_admitting_again_starts_nothing_new(ledger: Ledger, plan: Plan) -> None:
     for _ in range(2):
         ledger.admit("p1", plan.moves, seen(plan), 1000)
     assert len(ledger.reassignments("p1")) == 2
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda ledger: ledger.transition("p1", PlanState.FAILED, "its run was marked failed"),
+        lambda ledger: ledger.transition("p1", PlanState.PAUSED, "window"),
+        lambda ledger: ledger.request_cancel("p1", "ann"),
+    ],
+    ids=["failed", "paused", "cancel requested"],
+)
+def test_nothing_is_admitted_to_a_plan_that_was_stopped_since_the_caller_looked(
+    ledger: Ledger, plan: Plan, meanwhile: Callable[[Ledger], object]
+) -> None:
+    meanwhile(ledger)
+    assert not ledger.admit("p1", plan.moves, seen(plan), 1000)
+    assert ledger.reassignments("p1") == []
+    assert set(ledger.view("p1").moves.values()) == {MoveState.PENDING}
 
 
 def test_a_settled_move_never_changes_again(ledger: Ledger, plan: Plan) -> None:
