@@ -17,6 +17,9 @@ from include.cluster.model import (
 )
 from include.planning.request import OnWindowEnd
 
+METADATA_GRACE_S = 10.0
+"""See Policy."""
+
 
 class PlanState(enum.StrEnum):
     """States of a plan: planned → approved → running ⇄ paused → one of the ended ones."""
@@ -88,7 +91,7 @@ class Policy:
     additional: bool = False
     allow_replication_factor_change: bool = False
     throttle_efficiency: float = 0.85
-    metadata_grace_s: float = 10.0
+    metadata_grace_s: float = METADATA_GRACE_S
 
 
 @dataclass(frozen=True, slots=True)

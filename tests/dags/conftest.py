@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,7 +18,10 @@ from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
 from include.execution.throttle_items import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
-from tests.dags.runs import Run, plan_without_gates, run_dag
+from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
 
 assert airflow_home.HOME.exists()
 
@@ -40,8 +43,8 @@ def rehome(
 ) -> Callable[..., Run]:
     """Runs `reassign_partitions` on a cluster with a ledger and a warehouse of its own.
 
-    ``rehome(cluster, action="drain", brokers=[4])``; the gates are left out unless
-    ``with_spark=True``: starting Spark takes longer than everything else.
+    ``rehome(cluster, action="drain", brokers=[4])``, or another ``dag``; the gates are left out
+    unless ``with_spark=True``: starting Spark takes longer than everything else.
     """
     monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
     monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
@@ -53,7 +56,7 @@ def rehome(
     def run(
         cluster: LocalCluster | Mapping[str, str],
         *,
-        dag: str = "reassign_partitions",
+        dag: str | DAG = "reassign_partitions",
         with_spark: bool = False,
         **conf: Any,
     ) -> Run:
@@ -65,7 +68,8 @@ def rehome(
                 plan_without_gates(patched)
             caplog.clear()
             with caplog.at_level("INFO"):
-                return run_dag(dag, conf, capfd, caplog)
+                chosen = fresh_dag(dag) if isinstance(dag, str) else dag
+                return run_dag(chosen, conf, capfd, caplog)
 
     return run
 

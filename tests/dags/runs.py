@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
 
 
 @dataclass(frozen=True)
@@ -22,8 +26,26 @@ class Run:
     log: str
 
 
+def fresh_dag(dag_id: str) -> DAG:
+    """A DAG of the project as its file makes it. A run leaves its params in it: take a new one."""
+    sys.modules.pop(f"dags.{dag_id}", None)
+    return importlib.import_module(f"dags.{dag_id}").dag
+
+
+def register(dag: DAG) -> DAG:
+    """Tells Airflow of a DAG that is in none of its files."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+
+    DagBundlesManager().sync_bundles_to_db()
+    bag = DagBag(os.devnull)
+    bag.bag_dag(dag)
+    sync_bag_to_db(bag, "dags-folder", None)
+    return dag
+
+
 def run_dag(
-    dag_id: str,
+    dag: DAG,
     conf: Mapping[str, Any],
     output: pytest.CaptureFixture[str],
     callbacks: pytest.LogCaptureFixture,
@@ -32,9 +54,6 @@ def run_dag(
 
     Tasks log to the process's output, the DAG's callbacks by Python's own logging.
     """
-    # A run leaves its params in the DAG: each gets a fresh one.
-    sys.modules.pop(f"dags.{dag_id}", None)
-    dag = importlib.import_module(f"dags.{dag_id}").dag
     for task in dag.tasks:
         task.retries = 0
     output.readouterr()

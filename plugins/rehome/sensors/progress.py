@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from rehome import runtime
 from rehome.notifiers.notifier import send
 from rehome.operators.base import ClusterOperator
 from rehome.triggers.progress import FIRST_POLL_S, ReassignmentTrigger
-from rehome.triggers.watching import STALLED, PlanWatch, ReassignmentWatch
+from rehome.triggers.watching import STALLED, Look, PlanWatch, ReassignmentWatch
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -30,7 +31,8 @@ class ReassignmentSensor(ClusterOperator):
     Between steps it defers: the trigger watches, the worker acts. All state is in the ledger
     and the cluster, so a retry, after whatever crash, goes on where things stand.
 
-    :param drive: False = only watch what somebody else has started, until it has ended.
+    :param drive: False = only watch what somebody else has started. Succeeds when all of it is
+        complete, fails when some of it was cancelled; never changes anything.
     :param partitions: (topic, partition) pairs to watch where ``drive`` is False; None = all
         that are in flight.
     :param poll_interval_s: time between two polls; None = the setting of that name.
@@ -59,19 +61,25 @@ class ReassignmentSensor(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Act, or look; then wait for the next reason."""
-        while not (self._advance(context) if self.drive else self._over()):
+        if not self.drive:
+            self._watch(None)
+            return
+        while not self._advance(context):
             if self.deferrable:
-                self._defer(context)
+                self._defer(runtime.plan_id_of(context))
             self._wait(context)
 
     def resume(self, context: Context, event: dict[str, Any] | None = None) -> None:
         """The trigger saw a reason to act."""
-        reason = (event or {}).get("reason", "")
-        self.log.info("Woken: %s", reason)
-        if reason == STALLED:
-            with runtime.plain_errors():
+        event = event or {}
+        self.log.info("Woken: %s", event.get("reason"))
+        with runtime.plain_errors():
+            if event.get("reason") == STALLED:
                 self._alert(context)
-        self.execute(context)
+            if self.drive:
+                self.step(context)
+            else:
+                self._watch(event["watched"])
 
     def _advance(self, context: Context) -> bool:
         """One step of the plan; whether that was the last."""
@@ -118,18 +126,35 @@ class ReassignmentSensor(ClusterOperator):
             return True
         raise AirflowFailException(f"Plan {plan.plan_id} is {done.finished}: {done.cause}")
 
-    def _over(self) -> bool:
-        """Whether nothing is in flight any more of what is watched."""
-        watch = ReassignmentWatch(self.gateway(), self.partitions)
-        try:
-            ongoing = watch.ongoing()
-        finally:
-            watch.close()
-        if self.partitions is None:
-            # What starts from now on is not what this task was asked to wait for.
-            self.partitions = [(name, number) for name, number in ongoing]
-        self.log.info("%d partitions are being reassigned", len(ongoing))
-        return not ongoing
+    def _watch(self, known: Sequence[Mapping[str, Any]] | None) -> None:
+        """Look until all of it has ended; then say how.
+
+        :param known: what the trigger has watched; None = begin.
+        """
+        from include.execution.watched import Watched
+
+        watched = [Watched.from_json(item) for item in known or ()]
+        with closing(ReassignmentWatch(self.gateway(), watched)) as watch:
+            if known is None:
+                watch.begin(self.partitions)
+            look = self._look(watch)
+            while not look.reason and not self.deferrable:
+                time.sleep(self._interval_s())
+                look = self._look(watch)
+        if not look.reason:
+            self._defer(None, [item.to_json() for item in watch.watched])
+        if watch.ended_otherwise:
+            told = "; ".join(f"{p}: {why}" for p, why in sorted(watch.ended_otherwise.items()))
+            raise AirflowFailException(
+                f"Not every reassignment that was watched is complete: {told}. "
+                "This task only watched, and changed nothing."
+            )
+        self.log.info("%d reassignments are complete", len(watch.watched))
+
+    def _look(self, watch: ReassignmentWatch | PlanWatch) -> Look:
+        look = watch.look()
+        self.log.info("\n%s", look.text)
+        return look
 
     def _alert(self, context: Context) -> None:
         from include.execution.stall import STALL_ALERT
@@ -148,14 +173,10 @@ class ReassignmentSensor(ClusterOperator):
     def _interval_s(self) -> float:
         return self.poll_interval_s or runtime.settings().poll_interval_s
 
-    def _defer(self, context: Context) -> None:
+    def _defer(self, plan_id: str | None, watched: Sequence[dict[str, Any]] = ()) -> None:
         self.defer(
             trigger=ReassignmentTrigger(
-                self.kafka_config_id,
-                runtime.plan_id_of(context) if self.drive else None,
-                self._interval_s(),
-                FIRST_POLL_S,
-                self.partitions,
+                self.kafka_config_id, plan_id, self._interval_s(), FIRST_POLL_S, watched
             ),
             method_name="resume",
             timeout=self.timeout,
@@ -163,19 +184,11 @@ class ReassignmentSensor(ClusterOperator):
 
     def _wait(self, context: Context) -> None:
         """Without a trigger: look from here until there is a reason to act."""
-        watch = (
-            PlanWatch(self.gateway(), runtime.plan_id_of(context))
-            if self.drive
-            else ReassignmentWatch(self.gateway(), self.partitions)
-        )
-        try:
+        with closing(PlanWatch(self.gateway(), runtime.plan_id_of(context))) as watch:
             while True:
                 time.sleep(self._interval_s())
-                look = watch.look()
-                self.log.info("\n%s", look.text)
+                look = self._look(watch)
                 if look.reason == STALLED:
                     self._alert(context)
                 elif look.reason:
                     return
-        finally:
-            watch.close()

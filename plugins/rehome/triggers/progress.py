@@ -23,7 +23,7 @@ class ReassignmentTrigger(BaseTrigger):
     :param plan_id: the plan, which runs; None = watch what anybody has started.
     :param poll_interval_s: time between two polls.
     :param first_poll_s: time until the first one.
-    :param partitions: [topic, partition] pairs to watch without a plan; None = all in flight.
+    :param watched: reassignments to watch without a plan, as ``Watched.to_json`` writes them.
     """
 
     def __init__(
@@ -32,14 +32,14 @@ class ReassignmentTrigger(BaseTrigger):
         plan_id: str | None,
         poll_interval_s: float,
         first_poll_s: float = FIRST_POLL_S,
-        partitions: Sequence[tuple[str, int]] | None = None,
+        watched: Sequence[dict[str, Any]] = (),
     ) -> None:
         super().__init__()
         self.kafka_config_id = kafka_config_id
         self.plan_id = plan_id
         self.poll_interval_s = poll_interval_s
         self.first_poll_s = first_poll_s
-        self.partitions = partitions
+        self.watched = list(watched)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Where Airflow finds the class, and its arguments."""
@@ -50,7 +50,7 @@ class ReassignmentTrigger(BaseTrigger):
                 "plan_id": self.plan_id,
                 "poll_interval_s": self.poll_interval_s,
                 "first_poll_s": self.first_poll_s,
-                "partitions": self.partitions,
+                "watched": self.watched,
             },
         )
 
@@ -63,7 +63,7 @@ class ReassignmentTrigger(BaseTrigger):
                 look = await asyncio.to_thread(watch.look)
                 self.log.info("\n%s", look.text)
                 if look.reason:
-                    yield TriggerEvent({"reason": look.reason})
+                    yield TriggerEvent({"reason": look.reason, "watched": _told(watch)})
                     return
                 await asyncio.sleep(self.poll_interval_s)
         finally:
@@ -75,5 +75,12 @@ class ReassignmentTrigger(BaseTrigger):
 
         gateway = KafkaClusterHook(self.kafka_config_id).gateway(runtime.settings())
         if self.plan_id is None:
-            return ReassignmentWatch(gateway, self.partitions)
+            from include.execution.watched import Watched
+
+            return ReassignmentWatch(gateway, [Watched.from_json(item) for item in self.watched])
         return PlanWatch(gateway, self.plan_id)
+
+
+def _told(watch: PlanWatch | ReassignmentWatch) -> list[dict[str, Any]]:
+    watched = watch.watched if isinstance(watch, ReassignmentWatch) else ()
+    return [item.to_json() for item in watched]

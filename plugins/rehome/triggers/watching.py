@@ -11,7 +11,8 @@ from rehome import runtime
 
 if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
-    from include.cluster.model import OngoingReassignment, TopicPartition
+    from include.cluster.model import TopicPartition
+    from include.execution.watched import Watched
 
 STALLED = "nothing moves"
 
@@ -89,40 +90,66 @@ class PlanWatch:
 
 
 class ReassignmentWatch:
-    """Looks at reassignments that anybody has started; knows no plan and keeps nothing.
+    """Looks at reassignments that anybody has started; knows no plan, keeps and changes nothing.
 
-    :param partitions: (topic, partition) pairs; None = all that are in flight.
+    :param watched: what to look at, each until it has ended; :meth:`begin` finds it out.
     """
 
-    def __init__(
-        self, gateway: ClusterGateway, partitions: Collection[tuple[str, int]] | None
-    ) -> None:
+    def __init__(self, gateway: ClusterGateway, watched: Collection[Watched] = ()) -> None:
         self._cluster = gateway
-        self._partitions = partitions
+        self.watched = tuple(watched)
+        self.ended_otherwise: dict[TopicPartition, str] = {}
 
-    def ongoing(self) -> dict[TopicPartition, OngoingReassignment]:
-        """What is in flight of what is watched."""
+    def begin(self, partitions: Collection[tuple[str, int]] | None) -> None:
+        """Watch what is in flight now. What starts later is not waited for.
+
+        :param partitions: (topic, partition) pairs; None = all that are in flight.
+        :raises InvalidRequestError: a partition does not exist.
+        """
         from include.cluster.model import TopicPartition
+        from include.execution.watched import in_flight
 
-        if self._partitions is None:
-            return self._cluster.list_reassignments()
-        return self._cluster.list_reassignments({TopicPartition(*p) for p in self._partitions})
+        named = None
+        if partitions is not None:
+            named = {TopicPartition(*partition) for partition in partitions}
+            _refuse_unknown(self._cluster, named)
+        self.watched = in_flight(self._cluster.list_reassignments(named), datetime.now(UTC))
 
     def look(self) -> Look:
-        """Observe once."""
-        from include.cluster.errors import ClusterError
-        from include.execution.observe import moves_of, observe
+        """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
+        from include.cluster.errors import ClusterError, MissingRightError
+        from include.execution.observe import observe
+        from include.execution.outcome import Fate
         from include.execution.progress import replica_statuses, status_table
+        from include.execution.watched import fates, follow
 
         try:
-            moves = moves_of(self.ongoing())
-            if not moves:
-                return Look("no reassignment is in flight", "")
+            moves = [item.move for item in self.watched]
             seen = observe(self._cluster, moves, datetime.now(UTC))
+        except MissingRightError:
+            raise
         except ClusterError as error:
             return Look("", f"Nothing could be seen this time: {error}")
-        return Look("", status_table(replica_statuses(moves, seen)))
+        self.watched = follow(self.watched, seen)
+        found = fates(self.watched, seen)
+        self.ended_otherwise = {
+            partition: detail
+            for partition, (what, detail) in found.items()
+            if what not in (Fate.IN_FLIGHT, Fate.DONE)
+        }
+        text = status_table(replica_statuses(moves, seen))
+        flying = any(what is Fate.IN_FLIGHT for what, _ in found.values())
+        return Look("" if flying else "no reassignment is in flight", text)
 
     def close(self) -> None:
         """Give connections back."""
         self._cluster.close()
+
+
+def _refuse_unknown(gateway: ClusterGateway, partitions: Collection[TopicPartition]) -> None:
+    from include.errors import InvalidRequestError
+
+    found = gateway.describe_topics({partition.topic for partition in partitions})
+    unknown = [p for p in sorted(partitions) if p.partition not in found[p.topic].partitions]
+    if unknown:
+        raise InvalidRequestError([f"There is no partition {p} to watch." for p in unknown])

@@ -1,0 +1,84 @@
+"""Reassignments that somebody else has started, followed until each has ended. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from include.cluster.model import OngoingReassignment, TopicPartition
+from include.execution.model import METADATA_GRACE_S, Observation
+from include.execution.observe import moves_of
+from include.execution.outcome import Fate, fate
+from include.planning.plan import Move, MoveReason
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A reassignment of somebody else's.
+
+    :param move: what it changes, with the newest target seen.
+    :param since: when it was first seen with that target.
+    """
+
+    move: Move
+    since: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        """What a trigger is told and tells; :meth:`from_json` reads it."""
+        topic, partition = self.move.partition
+        return {
+            "topic": topic,
+            "partition": partition,
+            "current": list(self.move.current),
+            "target": list(self.move.target),
+            "since": self.since.isoformat(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Watched:
+        """The inverse of :meth:`to_json`."""
+        move = Move(
+            TopicPartition(data["topic"], data["partition"]),
+            tuple(data["current"]),
+            tuple(data["target"]),
+            size_bytes=0,
+            reason=MoveReason.REQUESTED,
+        )
+        return cls(move, datetime.fromisoformat(data["since"]))
+
+
+def in_flight(
+    ongoing: Mapping[TopicPartition, OngoingReassignment], now: datetime
+) -> tuple[Watched, ...]:
+    """Everything that is in flight, to be watched from now on."""
+    return tuple(Watched(move, now) for move in moves_of(ongoing))
+
+
+def follow(watched: Collection[Watched], seen: Observation) -> tuple[Watched, ...]:
+    """The same reassignments with the targets that their owners have given them since."""
+    entries = {move.partition: move for move in moves_of(seen.ongoing)}
+    followed = []
+    for item in watched:
+        entry = entries.get(item.move.partition)
+        if entry is not None and entry.target != item.move.target:
+            item = replace(item, move=entry, since=seen.taken_at)
+        followed.append(item)
+    return tuple(followed)
+
+
+def fates(
+    watched: Collection[Watched], seen: Observation
+) -> dict[TopicPartition, tuple[Fate, str]]:
+    """What has become of each, and the reason in words."""
+    return {
+        item.move.partition: fate(
+            item.move,
+            seen,
+            seen.taken_at,
+            sent_at=item.since,
+            grace_s=METADATA_GRACE_S,
+        )
+        for item in watched
+    }

@@ -1,0 +1,207 @@
+"""The progress sensor where it does not drive, does not defer, or finds that nothing moves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import TopicPartition
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.model import MoveState, PlanState
+from include.execution.throttle_items import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+)
+from include.ledger.store import Ledger
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.dags.clusters import state_of, throttles_of, to
+from tests.dags.runs import Run, fresh_dag, register
+
+Throttle = Callable[[str, int], None]
+
+
+def observer(dag_id: str, **options: Any) -> Any:
+    """A DAG of one sensor that only watches."""
+    from airflow.sdk import DAG
+
+    from rehome.sensors.progress import ReassignmentSensor
+
+    with DAG(dag_id, schedule=None) as dag:
+        ReassignmentSensor(task_id="watch", kafka_config_id="kafka_default", drive=False, **options)
+    return register(dag)
+
+
+@pytest.fixture
+def throttle_of_somebody(gateway: ClusterGateway, topics: Topics) -> Iterator[Throttle]:
+    """Slows a topic's copies down, as whoever started them might."""
+    default = ConfigResource.cluster_default()
+    rates = (LEADER_RATE, FOLLOWER_RATE)
+
+    def put(topic: str, rate_bytes_per_s: int) -> None:
+        change = ConfigOperation.SET
+        lists = [
+            ConfigChange(ConfigResource.topic(topic), key, change, "*")
+            for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+        ]
+        both = [ConfigChange(default, key, change, str(rate_bytes_per_s)) for key in rates]
+        assert not any(gateway.alter_configs([*lists, *both]).values())
+        wait_until(lambda: throttles_of(gateway, [topic])[f"topic {topic}"], "its throttle")
+
+    yield put
+    gone = [ConfigChange(default, key, ConfigOperation.DELETE) for key in rates]
+    assert not any(gateway.alter_configs(gone).values())
+
+
+@pytest.fixture
+def first_look(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when an observer has looked for the first time."""
+    from rehome.triggers.watching import Look, ReassignmentWatch
+
+    looked = threading.Event()
+    real = ReassignmentWatch.look
+
+    def look(watch: ReassignmentWatch) -> Look:
+        found = real(watch)
+        looked.set()
+        return found
+
+    monkeypatch.setattr(ReassignmentWatch, "look", look)
+    return looked
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_nothing(
+    deferrable: bool,
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    throttle_of_somebody: Throttle,
+    rehome: Callable[..., Run],
+) -> None:
+    topic = topics.create([[1, 2], [2, 3]])
+    topics.fill(topic, 2500)
+    dag = observer(f"observer_{deferrable}".lower(), deferrable=deferrable)
+    throttle_of_somebody(topic, 500_000)
+    expected = state_of(gateway, [topic])
+    expected["replicas"][topic, 0] = (4, 2)
+    gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
+    run = rehome(cluster, dag=dag)
+    assert run.state == "success", run.log
+    assert gateway.list_reassignments() == {}
+    assert "Behind: " in run.log
+    assert "1 reassignments are complete" in run.log
+    wait_until(lambda: state_of(gateway, [topic]) == expected, "every broker to know")
+    assert gateway.describe_topics([topic])[topic].partitions[0].isr == {4, 2}
+    assert not ledger.plans()
+
+
+def test_an_observer_fails_when_somebody_cancels_and_waits_for_nothing_that_starts_later(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    throttle_of_somebody: Throttle,
+    first_look: threading.Event,
+    rehome: Callable[..., Run],
+) -> None:
+    topic = topics.create([[1, 2], [2, 1]])
+    topics.fill(topic, 3000)
+    watched, later = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    dag = observer("observer_of_a_cancelled_one")
+    throttle_of_somebody(topic, 10_000)
+    gateway.alter_reassignments({watched: [4, 2]})
+
+    def interfere() -> None:
+        assert first_look.wait(120)
+        gateway.alter_reassignments({watched: None, later: [4, 1]})
+
+    somebody = threading.Thread(target=interfere, daemon=True)
+    somebody.start()
+    run = rehome(cluster, dag=dag)
+    somebody.join(10)
+    assert set(gateway.list_reassignments()) == {later}
+    gateway.alter_reassignments({later: None})
+    assert run.tasks == {"watch": "failed"}, run.log
+    assert f"{watched}: somebody else cancelled it" in run.log
+    assert "This task only watched, and changed nothing" in run.log
+
+
+def test_an_observer_of_a_partition_that_does_not_exist_says_so(
+    cluster: LocalCluster, topics: Topics, rehome: Callable[..., Run]
+) -> None:
+    topic = topics.create([[1, 2]])
+    nowhere = [("nothing-here", 0), (topic, 0), (topic, 7)]
+    run = rehome(cluster, dag=observer("observer_of_nothing", partitions=nowhere))
+    assert run.state == "failed"
+    assert "There is no partition nothing-here-0 to watch." in run.log
+    assert f"There is no partition {topic}-7 to watch." in run.log
+    assert f"There is no partition {topic}-0" not in run.log
+
+
+def held(dag_id: str = "reassign_partitions") -> Any:
+    """The DAG with a progress sensor that holds its worker, as without a triggerer."""
+    dag = fresh_dag(dag_id)
+    dag.get_task("progress").deferrable = False
+    return dag
+
+
+def test_without_a_triggerer_a_worker_drives_the_plan_to_its_end(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    rehome: Callable[..., Run],
+) -> None:
+    topic = topics.create([[1, 2], [1, 2]])
+    topics.fill(topic, 2000)
+    run = rehome(
+        cluster,
+        dag=held(),
+        action="reassign",
+        reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
+        throttle=1_000_000,
+        max_moves_per_broker=1,
+    )
+    assert run.state == "success", run.log
+    assert "DEFERRED" not in run.log
+    (plan,) = ledger.plans()
+    assert plan.state is PlanState.DONE
+    assert not gateway.list_reassignments()
+    first, second = ledger.reassignments(plan.plan_id)
+    assert first.ended_at is not None
+    assert first.ended_at <= second.started_at
+    assert not ledger.throttles(open_only=True)
+
+
+def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    rehome: Callable[..., Run],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At one byte a second the first fetch uses up the throttle for days."""
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 3000)
+    before = state_of(gateway, [topic])
+    monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
+    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "4")
+    wanted = to(topic, {0: [3, 2]})
+    run = rehome(cluster, dag=held(), action="reassign", reassignment=wanted, throttle=1)
+    assert run.state == run.tasks["progress"] == "failed", run.log
+    assert run.tasks["clear_throttle"] == "success", run.log
+    assert run.log.count("nothing has moved since") == 1
+    (plan,) = ledger.plans()
+    assert (plan.state, plan.cause) == (PlanState.FAILED, "nothing has moved for 4 s")
+    assert {move.state for move in ledger.moves(plan.plan_id).values()} == {MoveState.CANCELLED}
+    wait_until(lambda: state_of(gateway, [topic]) == before, "the cluster as it was")
+    assert not ledger.throttles(open_only=True)
