@@ -1,4 +1,7 @@
-"""Takes back throttles that could not be taken back in time: of dead brokers, killed runs."""
+"""Takes back throttles that could not be taken back in time: of dead brokers, killed runs.
+
+Throttles that no plan has set are listed in the log and left alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pays what is owed."""
+"""Pays what is owed, and tells of what is not ours to take back."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ from rehome.operators.base import ClusterOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.execution.foreign_throttles import ForeignThrottles
+    from include.execution.throttle import Cleared
+
 
 class SweepThrottlesOperator(ClusterOperator):
-    """Takes back throttles that plans which run no more still owe on the cluster."""
+    """Takes back throttles that plans which run no more still owe on the cluster.
+
+    Those that no plan has set are listed, for they may be what somebody has forgotten; they are
+    never touched.
+    """
 
     def step(self, context: Context) -> None:
         """Sweep, and say what is left."""
+        from include.execution.foreign_throttles import foreign_throttles
         from include.execution.throttle import sweep
 
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            done = sweep(ledger, cluster)
+            self._tell_cleared(sweep(ledger, cluster))
+            self._tell_foreign(foreign_throttles(ledger, cluster))
+
+    def _tell_cleared(self, done: Cleared) -> None:
         self.log.info("%d throttle settings taken back", len(done.cleared))
         for entry in done.owed:
             self.log.warning(
@@ -29,3 +40,14 @@ class SweepThrottlesOperator(ClusterOperator):
                 entry.plan_id,
                 entry.detail,
             )
+
+    def _tell_foreign(self, found: ForeignThrottles) -> None:
+        for throttle in found.throttles:
+            self.log.warning("Set by somebody else, and left alone: %s", throttle)
+        if found.throttles and found.idle:
+            self.log.warning(
+                "Nothing is being reassigned, so these are probably left over. Ask whoever set "
+                "them; kafka-configs --alter --delete-config takes them back."
+            )
+        for resource, error in found.unread.items():
+            self.log.warning("%s could not be read: %s", resource, error)

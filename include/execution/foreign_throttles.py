@@ -1,0 +1,82 @@
+"""Throttles that stand on a cluster and that no plan has set: told of, never touched."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from include.cluster.model import BrokerError, ConfigValue
+from include.cluster.port import ClusterPort, ConfigResource
+from include.execution.throttle_configs import UNKNOWN_TOPIC_OR_PARTITION, named
+from include.execution.throttle_items import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    LISTS,
+    LOG_DIR_RATE,
+    own_value,
+    split,
+)
+from include.ledger.store import Ledger
+
+KEYS = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE, *LISTS)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignThrottle:
+    """A rate, or the items of a list, that somebody else has set."""
+
+    resource: ConfigResource
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{named(self.resource)} {self.key}={self.value}"
+
+
+@dataclass(frozen=True)
+class ForeignThrottles:
+    """What somebody else has set.
+
+    :param idle: nothing is being reassigned, so nothing needs a throttle.
+    :param unread: resources whose configuration could not be read, and why.
+    """
+
+    throttles: tuple[ForeignThrottle, ...] = ()
+    idle: bool = False
+    unread: Mapping[ConfigResource, BrokerError] = field(default_factory=dict)
+
+
+def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
+    """Every throttle on the cluster, its live brokers and its topics, less what plans have set.
+
+    :raises ClusterError: the cluster cannot be reached at all.
+    """
+    described = cluster.describe_cluster()
+    ours: dict[tuple[ConfigResource, str], set[str]] = {}
+    for entry in ledger.throttles(cluster_id=described.cluster_id, open_only=True):
+        ours.setdefault((entry.resource, entry.key), set()).update(entry.ours)
+    resources = [
+        ConfigResource.cluster_default(),
+        *map(ConfigResource.broker, sorted(described.brokers)),
+        *map(ConfigResource.topic, sorted(cluster.describe_topics())),
+    ]
+    throttles: list[ForeignThrottle] = []
+    unread: dict[ConfigResource, BrokerError] = {}
+    for resource, configs in cluster.describe_configs(resources, KEYS).items():
+        if not isinstance(configs, BrokerError):
+            throttles += _foreign(resource, configs, ours)
+        elif configs.code != UNKNOWN_TOPIC_OR_PARTITION:
+            unread[resource] = configs
+    return ForeignThrottles(tuple(throttles), not cluster.list_reassignments(), unread)
+
+
+def _foreign(
+    resource: ConfigResource,
+    configs: Mapping[str, ConfigValue],
+    ours: Mapping[tuple[ConfigResource, str], Collection[str]],
+) -> Iterator[ForeignThrottle]:
+    for key in KEYS:
+        items = split(own_value(resource, configs.get(key)))
+        left = [item for item in items if item not in ours.get((resource, key), ())]
+        if left:
+            yield ForeignThrottle(resource, key, ",".join(left))

@@ -1,0 +1,94 @@
+"""What runs on a schedule: snapshots for the history, and the sweep of throttles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from include.cluster.gateway import ClusterGateway
+from include.execution.abort import abort
+from include.execution.throttle import set_up_throttle
+from include.ledger.store import Ledger
+from include.warehouse import Warehouse, read_snapshot
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.dags.clusters import throttles_of
+from tests.dags.runs import Run
+from tests.ledger.small_plans import make_plan, move
+
+
+def test_a_snapshot_lands_in_the_warehouse(
+    cluster: LocalCluster,
+    topics: Topics,
+    ledger: Ledger,
+    rehome: Callable[..., Run],
+    tmp_path: Path,
+) -> None:
+    topic = topics.create([[1, 2], [4, 3]])
+    topics.fill(topic, 20)
+    run = rehome(cluster, dag="collect_snapshots")
+    assert run.state == "success", run.log
+    uri = Warehouse((tmp_path / "warehouse").as_uri()).latest_snapshot(cluster.cluster_id)
+    assert uri is not None
+    assert uri in run.log
+    snapshot = read_snapshot(uri)
+    assert [row["broker"] for row in snapshot.brokers.to_pylist() if row["answered"]] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+    replicas = [row for row in snapshot.replicas.to_pylist() if row["topic"] == topic]
+    placed = {(row["partition"], row["broker"]) for row in replicas}
+    assert placed == {(0, 1), (0, 2), (1, 4), (1, 3)}
+    assert all(row["size_bytes"] > 20_000 for row in replicas)
+    assert not ledger.plans()
+
+
+def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    foreign_throttle: Callable[[str], None],
+    rehome: Callable[..., Run],
+) -> None:
+    topic = topics.create([[1, 2], [2, 3]])
+    foreign_throttle(topic)
+    foreign = throttles_of(gateway, [topic])
+    plan = make_plan("left", move(topic, 0, (1, 2), (3, 2)), cluster_id=cluster.cluster_id)
+    ledger.create_plan(plan, {}, "file:///nowhere", "a-run", "test")
+    ledger.approve(plan.plan_id, plan.plan_hash, "test")
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    wait_until(lambda: throttles_of(gateway, [topic]) != foreign, "the plan's throttle")
+    with_ours = throttles_of(gateway, [topic])
+    rate = "broker 2 leader.replication.throttled.rate=7654321"
+    told = {
+        rate,
+        f"topic {topic} leader.replication.throttled.replicas=1:2,0:1",
+        f"topic {topic} follower.replication.throttled.replicas=1:3",
+    }
+
+    running = rehome(cluster, dag="sweep_throttles")
+    assert running.state == "success", running.log
+    assert "0 throttle settings taken back" in running.log
+    assert throttles_of(gateway, [topic]) == with_ours
+
+    abort(plan, ledger, gateway, "its run was lost")
+    owed = len(ledger.throttles(open_only=True))
+    assert owed
+    ended = rehome(cluster, dag="sweep_throttles")
+    assert ended.state == "success", ended.log
+    assert f"{owed} throttle settings taken back" in ended.log
+    assert "Nothing is being reassigned, so these are probably left over" in ended.log
+    assert not ledger.throttles(open_only=True)
+    wait_until(lambda: throttles_of(gateway, [topic]) == foreign, "the throttles as they were")
+    assert left_alone(ended) == told
+    assert left_alone(running) == told - {rate}, "the plan had a lower rate stand there"
+
+
+def left_alone(run: Run) -> set[str]:
+    """The throttles that a sweep told of as somebody else's."""
+    found = (line.partition(" and left alone: ")[2] for line in run.log.splitlines())
+    return {line.split(" [")[0].strip() for line in found if line}
