@@ -7,6 +7,7 @@ error, so every writing transaction here begins with ``BEGIN IMMEDIATE`` in WAL 
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +28,9 @@ from include.errors import RehomeError
 
 BUSY_TIMEOUT_S = 30.0
 MIGRATION_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
+
+# Every ledger that is opened would print two lines on where it stands.
+logging.getLogger("alembic").setLevel(logging.WARNING)
 
 Clock = Callable[[], datetime]
 
