@@ -38,6 +38,7 @@ class LocalCluster:
     :param broker_config: further broker settings.
     :param heap_mb: maximal heap of each JVM, in MB.
     :param security: TLS, SASL and ACLs; without it everything is PLAINTEXT.
+    :param release_version: metadata.version of the cluster, like "3.8-IV0"; default the newest.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class LocalCluster:
         broker_config: Mapping[str, str] | None = None,
         heap_mb: int = 192,
         security: Security | None = None,
+        release_version: str | None = None,
     ) -> None:
         self.directory = directory
         self.security = security
@@ -59,6 +61,7 @@ class LocalCluster:
         )
         self._layout = Layout.on_free_ports(directory, self.racks, log_dirs)
         self._broker_config = dict(broker_config or {})
+        self._release_version = release_version
         self._cluster_id = random_id()
         self._nodes = NodeProcesses(self._layout, heap_mb)
         self._acls: Acls | None = None
@@ -134,7 +137,7 @@ class LocalCluster:
             for broker in self.broker_ids:  # they wait for the controller while it is formatted
                 format_broker(self._layout, broker, self.cluster_id)
                 self._nodes.launch(broker)
-            format_controller(self._layout, self.cluster_id, self.security)
+            format_controller(self._layout, self.cluster_id, self.security, self._release_version)
             self._nodes.launch(CONTROLLER_ID)
             self.wait_for_brokers(self.broker_ids)
         except BaseException:

@@ -36,9 +36,12 @@ def format_broker(layout: Layout, broker: int, cluster_id: str) -> None:
         )
 
 
-def format_controller(layout: Layout, cluster_id: str, security: Security | None) -> None:
+def format_controller(
+    layout: Layout, cluster_id: str, security: Security | None, release_version: str | None
+) -> None:
     """Let StorageTool write the cluster's first metadata: features and SCRAM credentials.
 
+    :param release_version: finalized metadata.version; None = the newest.
     :raises ClusterStartError: with the last line only; the output may hold SCRAM keys.
     """
     result = run_java(
@@ -49,6 +52,7 @@ def format_controller(layout: Layout, cluster_id: str, security: Security | None
         "-c",
         str(layout.config_file(CONTROLLER_ID)),
         *(security.format_arguments() if security else ()),
+        *(("--release-version", release_version) if release_version else ()),
     )
     if result.returncode:
         last = (result.stderr or result.stdout).strip().splitlines()[-1:]

@@ -20,7 +20,12 @@ from include.cluster.clients import (
 )
 from include.cluster.connection import Connection
 from include.cluster.errors import ClusterError, broker_error
-from include.cluster.metadata import read_cluster, read_topics
+from include.cluster.metadata import (
+    features_request,
+    read_cluster,
+    read_finalized_features,
+    read_topics,
+)
 from include.cluster.model import (
     BrokerError,
     BrokerId,
@@ -83,6 +88,18 @@ class ClusterGateway:
         :raises ClusterUnreachableError: when no broker answers.
         """
         return read_cluster(self._clients.ask(Call.DESCRIBE_CLUSTER, self._clients.reads.metadata))
+
+    def finalized_features(self) -> dict[str, int]:
+        """Level of each finalized feature (KIP-584), as the broker that answers knows it.
+
+        A level is finalized only while every broker supports it, and a broker that does not
+        can no longer join: what a level promises holds for all of them. Needs no right.
+        """
+        answer = self._clients.ask(
+            Call.API_VERSIONS, lambda: self._clients.reads.ask_any(features_request())
+        )
+        refuse(Call.API_VERSIONS, answer.error_code)
+        return read_finalized_features(answer)
 
     def describe_topics(
         self, names: Collection[str] | None = None, *, operations: bool = False

@@ -21,6 +21,7 @@ class Call(enum.Enum):
     """Calls with the right they need. ``{}`` stands for Topic or Cluster, as the resource is."""
 
     DESCRIBE_CLUSTER = ("DescribeCluster", "")
+    API_VERSIONS = ("ApiVersions", "")
     DESCRIBE_LOG_DIRS = ("DescribeLogDirs", "Cluster Describe")
     LIST_REASSIGNMENTS = ("ListPartitionReassignments", "Cluster Describe")
     ALTER_REASSIGNMENTS = ("AlterPartitionReassignments", "Cluster Alter")

@@ -52,7 +52,9 @@ def dry_run(
         "drift": lambda: _drift(plan, now),
         "foreign reassignments": lambda: _foreign(plan, request, now),
         "verdict": lambda: _verdicts(plan, now),
-        "throttle": lambda: throttle_findings(plan, cluster, now, rate),
+        "throttle": lambda: throttle_findings(
+            plan, cluster, now, rate, efficiency=settings.throttle_efficiency
+        ),
         "inflow": lambda: inflow_findings(
             plan,
             snapshot,

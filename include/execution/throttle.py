@@ -1,7 +1,7 @@
 """Setting throttles up, so that they hold for our moves and can be taken down after any crash.
 
-What stood there before is in the ledger before anything changes. See docs/decisions/001 for the
-choice of the cluster-wide rate, and for what holds where somebody else has set a rate.
+What stood there before is in the ledger before anything changes. See docs/decisions/001 for
+where the rate goes, and for what holds where somebody else has set one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ from include.execution.throttle_items import (
     rate_keys,
     source_of,
     split,
+)
+from include.execution.throttle_rates import (
+    DEFAULT,
+    choose_rates,
+    default_is_honoured,
+    set_up_by_broker,
 )
 from include.ledger.records import ThrottleEntry
 from include.ledger.store import Ledger
@@ -69,7 +75,10 @@ def set_up_throttle(
     """
     ledger.claim(plan.plan_id)
     sweep(ledger, cluster)
-    foreign = _set_rates(plan, ledger, cluster, rate_bytes_per_s)
+    by_broker = not default_is_honoured(cluster.finalized_features())
+    rate = rate_bytes_per_s
+    foreign = _set_rates(plan, ledger, cluster, plan.moves, rate, by_broker=by_broker)
+    _tell(plan, ledger, foreign)
     ledger.set_rate(plan.plan_id, rate_bytes_per_s, "set up")
     states = ledger.view(plan.plan_id).moves
     unfinished = [move for move in plan.moves if not states[move.partition].ended]
@@ -79,15 +88,20 @@ def set_up_throttle(
 
 
 def cover(plan: Plan, ledger: Ledger, cluster: ClusterPort, moves: Collection[Move]) -> None:
-    """See to it that these moves, about to start, are on the throttle lists.
+    """See to it that these moves, about to start, will be throttled.
 
     Normally they are, since the set-up; not where a list would have been too long as a whole,
-    or where somebody has deleted it meanwhile (Kafka's own tool does that).
+    where somebody has deleted it meanwhile (Kafka's own tool does that, with brokers' own rates
+    too), or where a broker that needs a rate of its own was away.
 
-    :raises RehomeError: a list was refused; these moves must not start.
+    :raises RehomeError: a list or a rate was refused; these moves must not start.
     """
-    if ledger.plan(plan.plan_id).rate_bytes_per_s is None:
+    rate = ledger.plan(plan.plan_id).rate_bytes_per_s
+    if rate is None:
         return
+    if _by_broker(plan, ledger, cluster):
+        sweep(ledger, cluster)
+        _set_rates(plan, ledger, cluster, moves, rate, by_broker=True)
     too_long = _set_lists(plan, ledger, cluster, moves, trim=True)
     if too_long:
         raise RehomeError(
@@ -105,60 +119,55 @@ def change_rate(
 
     :raises RehomeError: the change was refused; the next call tries again.
     """
-    _set_rates(plan, ledger, cluster, rate_bytes_per_s)
+    by_broker, rate = _by_broker(plan, ledger, cluster), rate_bytes_per_s
+    if by_broker:
+        sweep(ledger, cluster)
+    foreign = _set_rates(plan, ledger, cluster, plan.moves, rate, by_broker=by_broker)
+    _tell(plan, ledger, foreign)
     ledger.set_rate(plan.plan_id, rate_bytes_per_s, cause)
 
 
+def _by_broker(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> bool:
+    """Whether brokers need rates of their own: as the plan began, or as the cluster is now."""
+    if set_up_by_broker(ledger.throttles(plan.plan_id, open_only=True)):
+        return True
+    return not default_is_honoured(cluster.finalized_features())
+
+
 def _set_rates(
-    plan: Plan, ledger: Ledger, cluster: ClusterPort, rate_bytes_per_s: int
+    plan: Plan,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    moves: Collection[Move],
+    rate_bytes_per_s: int,
+    *,
+    by_broker: bool,
 ) -> dict[str, int]:
-    """Set the cluster-wide rate, and a broker's own where a higher one of its own would win."""
-    keys = rate_keys(plan.moves)
-    involved = {broker for move in plan.moves for broker in (*move.current, *move.target)}
+    """See to the rates that these moves need; those of somebody else that hold instead."""
+    keys = rate_keys(moves)
+    if not keys:
+        return {}
+    involved = {broker for move in moves for broker in (*move.current, *move.target)}
     live = sorted(involved & set(cluster.describe_cluster().brokers))
-    resources = [ConfigResource.cluster_default(), *map(ConfigResource.broker, live)]
-    found = read_settled(cluster, resources, keys) if keys else {}
-    journal = ledger.throttles(plan.plan_id, open_only=True)
-    known = {(entry.resource, entry.key): entry for entry in journal}
-    entries, foreign = [], {}
-    for resource, key in [(resource, key) for resource in found for key in keys]:
-        standing = own_value(resource, found[resource].get(key))
-        wanted = _wanted_rate(resource, standing, known.get((resource, key)), rate_bytes_per_s)
-        if wanted is not None:
-            entries.append(_entry(plan, resource, key, (wanted,), standing))
-        elif standing is not None:
-            foreign[f"{named(resource)} {key}"] = int(standing)
-    set_them = [ConfigChange(e.resource, e.key, ConfigOperation.SET, e.ours[0]) for e in entries]
-    put(ledger, cluster, entries, set_them)
+    brokers = [ConfigResource.broker(broker) for broker in live]
+    known = {(e.resource, e.key): e for e in ledger.throttles(plan.plan_id, open_only=True)}
+    journalled = by_broker and all((b, key) in known for b in brokers for key in keys)
+    found = (read if journalled else read_settled)(cluster, [DEFAULT, *brokers], keys)
+    choices = list(choose_rates(found, keys, rate_bytes_per_s, by_broker=by_broker, known=known))
+    changes, entries = [], []
+    for choice in choices:
+        if choice.wanted is not None and not choice.done:
+            where, ours = (choice.resource, choice.key), (choice.wanted,)
+            changes.append(ConfigChange(*where, ConfigOperation.SET, choice.wanted))
+            entries.append(_entry(plan, *where, ours, choice.standing))
+    put(ledger, cluster, entries, changes)
+    return {f"{named(c.resource)} {c.key}": c.holds for c in choices if c.holds is not None}
+
+
+def _tell(plan: Plan, ledger: Ledger, foreign: Mapping[str, int]) -> None:
     for what, rate in foreign.items():
         detail = f"{what} was set to {rate} B/s by somebody else and holds"
         ledger.add_event("foreign rate", detail, plan_id=plan.plan_id)
-    return foreign
-
-
-def _wanted_rate(
-    resource: ConfigResource,
-    standing: str | None,
-    known: ThrottleEntry | None,
-    rate_bytes_per_s: int,
-) -> str | None:
-    """The value to set; None where what stands there is to stay.
-
-    The lower of somebody else's rate and ours holds: ours would otherwise either unthrottle
-    what is not ours, or move faster than was asked for.
-    """
-    default = resource == ConfigResource.cluster_default()
-    if known is None:
-        before = standing
-    elif standing in known.ours or standing == known.prior_value:
-        before = known.prior_value
-    else:
-        return None  # somebody has changed it since
-    if before is None:
-        return str(rate_bytes_per_s) if default or known else None
-    if int(before) > rate_bytes_per_s:
-        return str(rate_bytes_per_s)
-    return None if standing == before else before
 
 
 def _set_lists(

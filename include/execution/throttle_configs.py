@@ -17,6 +17,8 @@ VERIFY_TIMEOUT_S = 10.0
 VERIFY_POLL_S = 0.1
 SETTLE_S = 0.2
 UNKNOWN_TOPIC_OR_PARTITION = 3
+NO_ANSWER = (7, 8, 13)
+"""REQUEST_TIMED_OUT, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION: said on this side of the wire."""
 
 Configs = Mapping[ConfigResource, Mapping[str, ConfigValue]]
 
@@ -73,6 +75,7 @@ def put(
 ) -> None:
     """Journal the entries, make the changes, and read them back.
 
+    :raises ClusterError: a broker did not answer.
     :raises RehomeError: a change was refused, or does not read back as made.
     """
     if not entries:
@@ -85,9 +88,16 @@ def put(
     }
     if refused:
         told = "; ".join(f"{named(resource)}: {error}" for resource, error in refused.items())
+        left = "What was set is journalled, and clear_throttle takes it back."
+        if all(error.code in NO_ANSWER for error in refused.values()):
+            raise ClusterError(
+                f"The throttle could not be set on {told}",
+                state_left=left,
+                next_step="Try again when the broker is back.",
+            )
         raise RehomeError(
             f"The throttle was refused on {told}",
-            state_left="What was set is journalled, and clear_throttle takes it back.",
+            state_left=left,
             next_step="Correct what the broker names, then trigger again.",
         )
     _wait_until_read_back(cluster, changes)

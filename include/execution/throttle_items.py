@@ -17,6 +17,11 @@ LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+_RATE_NAMES = {
+    LEADER_RATE: "leader rate",
+    FOLLOWER_RATE: "follower rate",
+    LOG_DIR_RATE: "log dir rate",
+}
 EVERY_REPLICA = "*"
 LIST_LIMIT = 32_767
 """Longest value of a topic config, in characters (Short.MAX_VALUE in the controller)."""
@@ -51,6 +56,11 @@ def rate_keys(moves: Collection[Move]) -> tuple[str, ...]:
     if any(move.target_log_dirs and (relocating(move) or move.adding) for move in moves):
         keys.append(LOG_DIR_RATE)
     return tuple(keys)
+
+
+def rate_name(key: str) -> str:
+    """A rate in words: "follower rate"."""
+    return _RATE_NAMES[key]
 
 
 def own_value(resource: ConfigResource, value: ConfigValue | None) -> str | None:

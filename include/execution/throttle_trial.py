@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from include.cluster.model import BrokerError, BrokerId, ConfigValue
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
 from include.execution.findings import Finding, Severity
+from include.execution.outcome import relocating
 from include.execution.reading import Reading
 from include.execution.throttle_configs import named
 from include.execution.throttle_items import (
     EVERY_REPLICA,
+    FOLLOWER_RATE,
     LIST_LIMIT,
     LISTS,
+    LOG_DIR_RATE,
     list_items,
     own_value,
     rate_keys,
+    rate_name,
     split,
 )
+from include.execution.throttle_rates import DEFAULT, choose_rates, default_is_honoured
 from include.planning.explanation import bytes_text
 from include.planning.plan import Plan
 
@@ -26,12 +32,19 @@ Standing = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
 
 
 def throttle_findings(
-    plan: Plan, cluster: ClusterPort, now: Reading, rate_bytes_per_s: int
+    plan: Plan,
+    cluster: ClusterPort,
+    now: Reading,
+    rate_bytes_per_s: int,
+    *,
+    efficiency: float,
 ) -> Iterator[Finding]:
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
 
     A move that cannot be throttled would run without any limit, so that is an error. Kafka
     accepts a rate of 0 without a word, and nothing would ever move: refused here.
+
+    :param efficiency: share of a rate that brokers deliver.
     """
     if rate_bytes_per_s <= 0:
         yield Finding(
@@ -42,9 +55,8 @@ def throttle_findings(
             "Give a rate above the inflow of the partitions.",
         )
         return
-    involved = {b for m in plan.moves for b in (*m.current, *m.target)} & now.cluster.brokers.keys()
     changes: list[ConfigChange] = []
-    yield from _rates(plan, cluster, involved, rate_bytes_per_s, changes)
+    yield from _rates(plan, cluster, now, rate_bytes_per_s, efficiency, changes)
     yield from _lists(plan, cluster, changes)
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
@@ -65,37 +77,64 @@ def _refused(resource: ConfigResource, error: BrokerError) -> Finding:
 def _rates(
     plan: Plan,
     cluster: ClusterPort,
-    brokers: set[BrokerId],
+    now: Reading,
     rate_bytes_per_s: int,
+    efficiency: float,
     changes: list[ConfigChange],
 ) -> Iterator[Finding]:
-    """The default rate; and brokers' own where a higher one stands, for that would win."""
+    """The rates that would be set, and those of somebody else that would hold instead."""
     keys = rate_keys(plan.moves)
-    default = ConfigResource.cluster_default()
-    resources = [default, *map(ConfigResource.broker, sorted(brokers))]
-    standing: Standing = cluster.describe_configs(resources, keys) if keys else {}
-    for resource, configs in standing.items():
+    if not keys:
+        return
+    involved = {b for m in plan.moves for b in (*m.current, *m.target)} & now.cluster.brokers.keys()
+    resources = [DEFAULT, *map(ConfigResource.broker, sorted(involved))]
+    readable: dict[ConfigResource, Mapping[str, ConfigValue]] = {DEFAULT: {}}
+    for resource, configs in cluster.describe_configs(resources, keys).items():
         if isinstance(configs, BrokerError):
             yield _unreadable(resource, configs)
-            continue
-        for key in keys:
-            own = own_value(resource, configs.get(key))
-            lower = own is not None and int(own) < rate_bytes_per_s
-            if lower:
-                yield _holds(resource, key, int(own or 0))
-            elif own is not None or resource == default:
-                text = str(rate_bytes_per_s)
-                changes.append(ConfigChange(resource, key, ConfigOperation.SET, text))
+        else:
+            readable[resource] = configs
+    by_broker = not default_is_honoured(cluster.finalized_features())
+    for choice in choose_rates(readable, keys, rate_bytes_per_s, by_broker=by_broker):
+        if choice.holds is not None:
+            loads = _loads(plan, now, choice.key)
+            bound = None if choice.resource == DEFAULT else int(choice.resource.name)
+            size = max(loads.values(), default=0) if bound is None else loads[bound]
+            yield _holds(choice.resource, choice.key, choice.holds, size, efficiency)
+        if choice.wanted is not None:
+            set_it = (choice.resource, choice.key, ConfigOperation.SET, choice.wanted)
+            changes.append(ConfigChange(*set_it))
 
 
-def _holds(resource: ConfigResource, key: str, rate_bytes_per_s: int) -> Finding:
+def _loads(plan: Plan, now: Reading, key: str) -> Counter[BrokerId]:
+    """Bytes that the rate would slow, by broker."""
+    loads: Counter[BrokerId] = Counter()
+    for move in plan.moves:
+        size, leader = now.size_bytes(move), now.leader(move)
+        if key == LOG_DIR_RATE:
+            loads.update(dict.fromkeys(relocating(move), size))
+        elif key == FOLLOWER_RATE:
+            loads.update(dict.fromkeys(move.adding, size))
+        elif leader is not None:
+            loads[leader] += size * len(move.adding)
+    return loads
+
+
+def _holds(
+    resource: ConfigResource, key: str, rate_bytes_per_s: int, size_bytes: int, efficiency: float
+) -> Finding:
     stops = rate_bytes_per_s <= 0
+    expect = "nothing would ever move"
+    if not stops:
+        seconds = size_bytes / (rate_bytes_per_s * efficiency)
+        whose = "of the busiest broker" if resource == DEFAULT else "through it"
+        expect = f"expect the {bytes_text(size_bytes)} {whose} to take about {seconds:.0f} s"
     return Finding(
         Severity.ERROR if stops else Severity.WARNING,
         _CHECK,
         named(resource),
-        f"{key} stands at {bytes_text(rate_bytes_per_s)}/s, set by somebody else, and will hold"
-        + (": nothing would ever move" if stops else ": the plan takes longer than predicted"),
+        f"already has {rate_name(key)} {bytes_text(rate_bytes_per_s)}/s, set by somebody else, "
+        f"and keeps it: {expect}",
         "Remove it where it is a leftover (sweep_throttles reports such).",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -219,10 +220,13 @@ def test_a_lower_rate_that_somebody_set_holds_and_is_told(
 ) -> None:
     topic = topics.create([[1, 2]])
     mine = move(topic, 0, (1, 2), (3, 2))
+    topics.fill(topic, 100)
     configure(ConfigResource.broker(3), FOLLOWER_RATE, "5000")
-    (finding,) = found(check(gateway, mine), "throttle")
+    settings = Settings(min_free_disk_fraction=0.0, throttle_efficiency=0.5)
+    (finding,) = found(check(gateway, mine, settings=settings), "throttle")
     assert (finding.severity, finding.subject) == (Severity.WARNING, "broker 3")
-    assert "stands at 5 kB/s" in finding.message
+    assert finding.message.startswith("already has follower rate 5 kB/s")
+    assert re.search(r"expect the 10\d kB through it to take about 4\d s", finding.message)
     configure(ConfigResource.broker(3), FOLLOWER_RATE, "0")
     (finding,) = found(check(gateway, mine), "throttle")
     assert finding.severity is Severity.ERROR

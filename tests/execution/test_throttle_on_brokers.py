@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -43,22 +43,26 @@ DEFAULT = ConfigResource.cluster_default()
 BROKERS = [ConfigResource.broker(broker) for broker in (1, 2, 3, 4)]
 
 
-def standing(gateway: ClusterGateway, *topics: str) -> dict[Any, str | None]:
+def standing(
+    gateway: ClusterGateway, *topics: str, brokers: Sequence[ConfigResource] = BROKERS
+) -> dict[Any, str | None]:
     """Every throttle configuration that is set: of these topics, brokers and their default.
 
     Read until two readings agree: a broker under load is behind for a moment.
     """
-    now = _standing(gateway, *topics)
+    now = _standing(gateway, *topics, brokers=brokers)
     while True:
         time.sleep(0.2)
-        before, now = now, _standing(gateway, *topics)
+        before, now = now, _standing(gateway, *topics, brokers=brokers)
         if now == before:
             return now
 
 
-def _standing(gateway: ClusterGateway, *topics: str) -> dict[Any, str | None]:
+def _standing(
+    gateway: ClusterGateway, *topics: str, brokers: Sequence[ConfigResource] = BROKERS
+) -> dict[Any, str | None]:
     found = gateway.describe_configs(
-        [*(ConfigResource.topic(topic) for topic in topics), DEFAULT, *BROKERS], [*LISTS, *RATES]
+        [*(ConfigResource.topic(topic) for topic in topics), DEFAULT, *brokers], [*LISTS, *RATES]
     )
     return {
         (resource, key): own_value(resource, configs[key])

@@ -26,6 +26,7 @@ class SetThrottleOperator(ClusterOperator):
         from include.execution.drift import refuse_drift
         from include.execution.policy import rate_for
         from include.execution.throttle import set_up_throttle
+        from include.planning.explanation import bytes_text
 
         plan, request = runtime.load_plan(context)
         rate = rate_for(request, runtime.settings())
@@ -38,7 +39,11 @@ class SetThrottleOperator(ClusterOperator):
         for entry in done.entries:
             self.log.info("%s %s: %s", entry.resource, entry.key, ",".join(entry.ours))
         for where, value in done.foreign_rates.items():
-            self.log.warning("%s: %s B/s stands there already and holds", where, value)
+            self.log.warning(
+                "%s is already %s/s, set by somebody else: it stays, expect a longer run",
+                where,
+                bytes_text(value),
+            )
 
 
 class ClearThrottleOperator(ClusterOperator):

@@ -1,0 +1,137 @@
+"""Which rate goes where: the brokers' default, or on each broker of its own. Pure.
+
+See docs/decisions/001 for both ways and for what decides between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from include.cluster.model import ConfigValue
+from include.cluster.port import ConfigResource
+from include.execution.throttle_items import LISTS, own_value
+from include.ledger.records import ThrottleEntry, ThrottleState
+
+METADATA_VERSION = "metadata.version"
+DEFAULT_HONOURED_SINCE = 21
+"""Level of metadata.version 3.9-IV0. Brokers of 3.9 are the first to apply the default of these
+rates (KAFKA-10190), and none that is older can join a cluster where this level is finalized."""
+
+DEFAULT = ConfigResource.cluster_default()
+Configs = Mapping[ConfigResource, Mapping[str, ConfigValue]]
+Known = Mapping[tuple[ConfigResource, str], ThrottleEntry]
+
+
+def default_is_honoured(finalized_features: Mapping[str, int]) -> bool:
+    """Whether every broker there is, and every one that may join, applies a default rate.
+
+    :param finalized_features: level by name; without metadata.version (ZooKeeper, or a broker
+        that does not know yet) nothing is certain, and rates of their own are right everywhere.
+    """
+    return finalized_features.get(METADATA_VERSION, 0) >= DEFAULT_HONOURED_SINCE
+
+
+def set_up_by_broker(journal: Collection[ThrottleEntry]) -> bool:
+    """Whether open entries of a plan hold rates on brokers of their own, and none on the default.
+
+    A cluster whose upgrade is finalized in mid-run keeps them until the plan ends.
+    """
+    rates = {entry.resource for entry in journal if entry.key not in LISTS}
+    return bool(rates) and DEFAULT not in rates
+
+
+@dataclass(frozen=True, slots=True)
+class RateChoice:
+    """What is to stand on one resource.
+
+    :param standing: the resource's own value now; None = not set.
+    :param wanted: the value to set; None = what stands there stays.
+    :param holds: a rate of somebody else's, in bytes per second, that holds instead of ours.
+    :param done: ``wanted`` stands there already, and is known to be ours.
+    """
+
+    resource: ConfigResource
+    key: str
+    standing: str | None
+    wanted: str | None
+    holds: int | None = None
+    done: bool = False
+
+
+def choose_rates(
+    found: Configs,
+    keys: Collection[str],
+    rate_bytes_per_s: int,
+    *,
+    by_broker: bool,
+    known: Known | None = None,
+) -> Iterator[RateChoice]:
+    """For each resource that was read and each rate: ours, or the lower one of somebody else.
+
+    Ours would otherwise either unthrottle what is not ours, or move faster than was asked for.
+
+    :param found: configs of the brokers concerned, and of their default.
+    :param by_broker: brokers may not know the default, so each gets a rate of its own: ours, or
+        somebody else's default where that is lower, for ours would hide it from brokers that do.
+    :param known: the plan's open journal entries, which tell ours from theirs.
+    """
+    known = known or {}
+    for key in keys:
+        choosing = _Choosing(key, rate_bytes_per_s, by_broker)
+        default = _theirs(DEFAULT, found[DEFAULT].get(key), known.get((DEFAULT, key)))
+        for resource in found:
+            value, entry = found[resource].get(key), known.get((resource, key))
+            yield choosing.choose(resource, value, entry, default)
+
+
+def _theirs(
+    resource: ConfigResource, value: ConfigValue | None, entry: ThrottleEntry | None
+) -> str | None:
+    """What somebody else wants on the resource, also where ours hides it now."""
+    standing = own_value(resource, value)
+    return entry.prior_value if entry is not None and standing in entry.ours else standing
+
+
+@dataclass(frozen=True, slots=True)
+class _Choosing:
+    key: str
+    rate_bytes_per_s: int
+    by_broker: bool
+
+    def choose(
+        self,
+        resource: ConfigResource,
+        value: ConfigValue | None,
+        entry: ThrottleEntry | None,
+        default: str | None,
+    ) -> RateChoice:
+        standing, before = own_value(resource, value), _theirs(resource, value, entry)
+        needed = self.by_broker != (resource == DEFAULT)
+        rate, holds = self.rate_bytes_per_s, None
+        wanted: str | None = None
+        if _changed_since(entry, standing) and not (standing is None and needed):
+            holds = None if standing is None else int(standing)
+        elif before is None:
+            if needed or entry is not None:
+                wanted = str(self._lowered_to(default) if resource != DEFAULT else rate)
+        elif int(before) <= rate:
+            wanted = None if standing == before else before
+            holds = int(before) if int(before) < rate else None
+        elif needed or entry is not None or resource != DEFAULT:
+            wanted = str(rate)
+        applied = entry is not None and entry.state is ThrottleState.APPLIED
+        done = applied and wanted == standing
+        return RateChoice(resource, self.key, standing, wanted, holds, done)
+
+    def _lowered_to(self, default: str | None) -> int:
+        """Ours for a broker that had no rate of its own."""
+        rate = self.rate_bytes_per_s
+        return min(rate, int(default)) if self.by_broker and default is not None else rate
+
+
+def _changed_since(entry: ThrottleEntry | None, standing: str | None) -> bool:
+    """Whether somebody has changed a rate of ours. Where they deleted it, nothing would throttle:
+    then it is set again.
+    """
+    return entry is not None and standing not in (*entry.ours, entry.prior_value)

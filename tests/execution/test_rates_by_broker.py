@@ -1,0 +1,218 @@
+"""Throttles on a cluster whose brokers may not honour a default rate: each has its own.
+
+The brokers here are new ones on an old metadata.version, as in the last step of an upgrade.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from include.cluster.connection import Connection
+from include.cluster.gateway import ClusterGateway
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.advance import advance
+from include.execution.model import PlanState, Policy
+from include.execution.throttle import (
+    change_rate,
+    clear_throttle,
+    cover,
+    set_up_throttle,
+    sweep,
+)
+from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE
+from include.ledger.records import ThrottleState
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.execution.checked import check, found
+from tests.execution.killed import run_until_killed
+from tests.execution.test_throttle_on_brokers import set_config, standing
+from tests.ledger.small_plans import move
+
+MakePlan = Callable[..., Plan]
+DEFAULT = ConfigResource.cluster_default()
+ONE, TWO = ConfigResource.broker(1), ConfigResource.broker(2)
+RATE = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def older_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    directory = tmp_path_factory.mktemp("older") / "kafka"
+    with LocalCluster(directory, brokers=2, release_version="3.8-IV0") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def older(older_cluster: LocalCluster) -> Iterator[ClusterGateway]:
+    connection = Connection.from_settings(older_cluster.client_settings())
+    with ClusterGateway(connection, request_timeout_s=5, connect_timeout_s=2) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def topics(older_cluster: LocalCluster) -> Iterator[Topics]:
+    helper = Topics(older_cluster)
+    yield helper
+    helper.delete_all()
+
+
+@pytest.fixture
+def moving(
+    older_cluster: LocalCluster, older: ClusterGateway, topics: Topics, approved: MakePlan
+) -> Iterator[Callable[[], Plan]]:
+    """Makes a topic on broker 1 and a plan that moves it to broker 2; no rate outlives the test."""
+
+    def make() -> Plan:
+        moves = [move(topics.create([[1]]), 0, (1,), (2,))]
+        return approved(*moves, cluster_id=older_cluster.cluster_id)
+
+    yield make
+    left = [ConfigChange(*where, ConfigOperation.DELETE) for where in rates(older)]
+    if left:
+        older.alter_configs(left)
+        wait_until(lambda: not rates(older), "rates to go")
+
+
+def rates(gateway: ClusterGateway) -> dict[Any, str | None]:
+    return standing(gateway, brokers=[ONE, TWO])
+
+
+def everything(gateway: ClusterGateway, plan: Plan) -> dict[Any, str | None]:
+    return standing(gateway, plan.moves[0].partition.topic, brokers=[ONE, TWO])
+
+
+def both(leader: int, follower: int | None = None) -> dict[Any, str]:
+    """Both rates on both brokers."""
+    values = {LEADER_RATE: str(leader), FOLLOWER_RATE: str(follower or leader)}
+    return {(broker, key): value for broker in (ONE, TWO) for key, value in values.items()}
+
+
+def test_each_broker_slows_copies_by_a_rate_of_its_own_and_loses_it_without_a_trace(
+    older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan], topics: Topics
+) -> None:
+    assert older.finalized_features()["metadata.version"] == 20
+    plan = moving()
+    topics.fill(plan.moves[0].partition.topic, 3000)
+    set_up_throttle(plan, ledger, older, 500_000)
+    assert rates(older) == both(500_000)
+    begun = time.monotonic()
+    policy = Policy(500_000, metadata_grace_s=2)
+    wait_until(lambda: advance(plan, ledger, older, policy).finished, "the copy", 120)
+    assert ledger.view(plan.plan_id).state is PlanState.DONE
+    assert time.monotonic() - begun > 3  # 3 MB: half of what the rate allows, none without it
+    assert clear_throttle(plan.plan_id, ledger, older).owed == ()
+    assert everything(older, plan) == {}
+
+
+def test_rates_that_were_there_before_hold_if_lower_and_are_put_back_byte_for_byte(
+    older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan]
+) -> None:
+    plan = moving()
+    set_config(older, TWO, FOLLOWER_RATE, "030000000")
+    set_config(older, ONE, LEADER_RATE, "1000000")
+    set_config(older, DEFAULT, FOLLOWER_RATE, "2000000")
+    set_config(older, DEFAULT, LEADER_RATE, "90000000")
+    before = everything(older, plan)
+
+    def follower_rates() -> tuple[str | None, str | None]:
+        now = rates(older)
+        return now[ONE, FOLLOWER_RATE], now[TWO, FOLLOWER_RATE]
+
+    done = set_up_throttle(plan, ledger, older, RATE)
+    assert done.foreign_rates == {
+        f"broker 1 {LEADER_RATE}": 1_000_000,
+        f"the brokers' default {FOLLOWER_RATE}": 2_000_000,
+    }
+    assert rates(older) == {
+        (DEFAULT, FOLLOWER_RATE): "2000000",
+        (DEFAULT, LEADER_RATE): "90000000",
+        (ONE, LEADER_RATE): "1000000",
+        (TWO, LEADER_RATE): "5000000",
+        (ONE, FOLLOWER_RATE): "2000000",  # ours would hide the lower default
+        (TWO, FOLLOWER_RATE): "5000000",  # theirs hid it already, and was higher than ours
+    }
+    assert any(event.kind == "foreign rate" for event in ledger.events(plan.plan_id))
+    assert set_up_throttle(plan, ledger, older, RATE).foreign_rates == done.foreign_rates  # a retry
+    change_rate(plan, ledger, older, 60_000_000, "requested")
+    assert follower_rates() == ("2000000", "030000000")
+    change_rate(plan, ledger, older, 1_500_000, "requested")
+    assert follower_rates() == ("1500000", "1500000")
+    assert clear_throttle(plan.plan_id, ledger, older).owed == ()
+    assert everything(older, plan) == before
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process_cleared(
+    when: str,
+    older_cluster: LocalCluster,
+    older: ClusterGateway,
+    ledger: Ledger,
+    ledger_url: str,
+    moving: Callable[[], Plan],
+) -> None:
+    plan = moving()
+    set_config(older, TWO, FOLLOWER_RATE, "70000000")
+    before = everything(older, plan)
+    run_until_killed("set_up", "alter_configs", when, plan, ledger_url, older_cluster, RATE)
+    journal = ledger.throttles(plan.plan_id)
+    assert {entry.resource for entry in journal} == {ONE, TWO}
+    assert {entry.state for entry in journal} == {ThrottleState.JOURNALLED}
+    assert clear_throttle(plan.plan_id, ledger, older).owed == ()
+    assert everything(older, plan) == before
+
+
+def test_a_dry_run_asks_each_broker_and_tells_which_lower_rates_will_hold(
+    older: ClusterGateway, moving: Callable[[], Plan]
+) -> None:
+    plan = moving()
+    set_config(older, TWO, FOLLOWER_RATE, "1000000")
+    before = everything(older, plan)
+    (finding,) = found(check(older, *plan.moves), "throttle")
+    assert finding.subject == "broker 2"
+    assert finding.message.startswith("already has follower rate 1 MB/s")
+    refused = found(check(older, *plan.moves, rate_bytes_per_s=2**63), "throttle")
+    assert {item.subject for item in refused if item.code} == {"broker 1", "broker 2"}
+    assert everything(older, plan) == before
+
+
+def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_until_cleared(
+    older_cluster: LocalCluster, older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan]
+) -> None:
+    plan = moving()
+    before = everything(older, plan)
+
+    def alive(broker: int) -> bool:
+        return broker in older.describe_cluster().brokers
+
+    older_cluster.shutdown(2)
+    wait_until(lambda: not alive(2), "broker 2 to be gone", 60)
+    set_up_throttle(plan, ledger, older, RATE)
+    assert {e.resource for e in ledger.throttles(plan.plan_id)} & {ONE, TWO} == {ONE}
+    older_cluster.restart(2)
+    wait_until(lambda: alive(2), "broker 2 to be back", 60)
+    assert (TWO, FOLLOWER_RATE) not in rates(older)
+    older.alter_configs([ConfigChange(ONE, LEADER_RATE, ConfigOperation.DELETE)])  # Kafka's tool
+    wait_until(lambda: (ONE, LEADER_RATE) not in rates(older), "the tool's work to show")
+    cover(plan, ledger, older, plan.moves)
+    assert rates(older) == both(RATE)
+
+    older_cluster.kill(2)
+    wait_until(lambda: not alive(2), "broker 2 to be gone", 60)
+    owed = clear_throttle(plan.plan_id, ledger, older).owed
+    assert {(entry.resource, entry.key) for entry in owed} == {
+        (TWO, LEADER_RATE),
+        (TWO, FOLLOWER_RATE),
+    }
+    ledger.transition(plan.plan_id, PlanState.FAILED, "broker 2 died")
+    older_cluster.restart(2)
+    wait_until(lambda: alive(2), "broker 2 to be back", 60)
+    kept = {where: rate for where, rate in both(RATE).items() if where[0] == TWO}
+    assert rates(older) == kept
+    wait_until(lambda: not sweep(ledger, older).owed, "the debt to be paid", 60)
+    assert everything(older, plan) == before

@@ -1,0 +1,106 @@
+"""Which rate goes where, by what the cluster's brokers are known to honour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from include.cluster.model import ConfigValue
+from include.cluster.port import ConfigResource
+from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS, source_of
+from include.execution.throttle_rates import choose_rates, default_is_honoured, set_up_by_broker
+from include.ledger.records import ThrottleEntry, ThrottleState
+
+DEFAULT, ONE, TWO = (
+    ConfigResource.cluster_default(),
+    ConfigResource.broker(1),
+    ConfigResource.broker(2),
+)
+OURS = 500
+
+
+def entry(
+    resource: ConfigResource, prior: str | None, *ours: str, key: str = FOLLOWER_RATE
+) -> ThrottleEntry:
+    return ThrottleEntry("p", "c", resource, key, ours, prior, "", ThrottleState.APPLIED)
+
+
+def chosen(
+    own: Mapping[ConfigResource, str], *journal: ThrottleEntry, by_broker: bool = True
+) -> tuple[dict[ConfigResource, str], dict[ConfigResource, int]]:
+    """What is set, and what of somebody else holds, with these values standing."""
+    found = {
+        resource: {FOLLOWER_RATE: ConfigValue(own[resource], source_of(resource))}
+        if resource in own
+        else {}
+        for resource in (DEFAULT, ONE, TWO)
+    }
+    known = {(item.resource, item.key): item for item in journal}
+    choices = list(choose_rates(found, [FOLLOWER_RATE], OURS, by_broker=by_broker, known=known))
+    return (
+        {c.resource: c.wanted for c in choices if c.wanted is not None and not c.done},
+        {c.resource: c.holds for c in choices if c.holds is not None},
+    )
+
+
+@pytest.mark.parametrize(
+    ("features", "honoured"),
+    [
+        ({"metadata.version": 30, "kraft.version": 1}, True),
+        ({"metadata.version": 21}, True),  # 3.9-IV0
+        ({"metadata.version": 20}, False),  # 3.8-IV0: binaries may be 3.9 or not
+        ({"kraft.version": 30}, False),
+        ({}, False),  # ZooKeeper
+    ],
+)
+def test_the_default_is_trusted_only_where_no_older_broker_can_be(
+    features: dict[str, int], honoured: bool
+) -> None:
+    assert default_is_honoured(features) is honoured
+
+
+def test_one_default_does_for_all_but_a_broker_with_a_higher_rate_of_its_own() -> None:
+    assert chosen({}, by_broker=False) == ({DEFAULT: "500"}, {})
+    assert chosen({ONE: "900"}, by_broker=False) == ({DEFAULT: "500", ONE: "500"}, {})
+    assert chosen({DEFAULT: "100"}, by_broker=False) == ({}, {DEFAULT: 100})
+
+
+def test_every_broker_gets_its_own_where_the_default_may_not_be_honoured() -> None:
+    assert chosen({}) == ({ONE: "500", TWO: "500"}, {})
+    assert chosen({DEFAULT: "900", ONE: "900"}) == ({ONE: "500", TWO: "500"}, {})
+    assert chosen({ONE: "100"}) == ({TWO: "500"}, {ONE: 100})
+
+
+def test_a_lower_default_is_not_hidden_by_ours() -> None:
+    assert chosen({DEFAULT: "100"}) == ({ONE: "100", TWO: "100"}, {DEFAULT: 100})
+    # Nor raised to: a broker's own rate wins over the default, and theirs was higher than ours.
+    assert chosen({DEFAULT: "100", ONE: "900"})[0] == {ONE: "500", TWO: "100"}
+
+
+def test_what_stands_and_is_ours_is_not_set_again() -> None:
+    both = {ONE: "500", TWO: "500"}
+    assert chosen(both, entry(ONE, None, "500"), entry(TWO, "900", "500")) == ({}, {})
+    assert chosen(both, entry(ONE, None, "500")) == ({}, {})  # the same rate, but not ours
+
+
+def test_a_rate_that_somebody_deleted_is_set_again_only_where_nothing_else_throttles() -> None:
+    journal = (entry(ONE, "900", "500"), entry(TWO, None, "500"))
+    assert chosen({}, *journal) == ({ONE: "500", TWO: "500"}, {})
+    gone = entry(ONE, "900", "500")
+    assert chosen({DEFAULT: "500"}, gone, entry(DEFAULT, None, "500"), by_broker=False) == ({}, {})
+
+
+def test_a_rate_that_somebody_changed_is_theirs_now() -> None:
+    assert chosen({ONE: "700"}, entry(ONE, None, "500")) == ({TWO: "500"}, {ONE: 700})
+
+
+def test_an_upgrade_that_is_finalized_in_mid_run_keeps_what_was_set_up() -> None:
+    own = entry(ONE, None, "500")
+    listed = entry(ConfigResource.topic("t"), None, "0:1", key=FOLLOWER_REPLICAS)
+    assert set_up_by_broker([own, listed])
+    assert not set_up_by_broker([listed])
+    assert not set_up_by_broker([own, entry(DEFAULT, None, "500")])
+    # A change of the rate reaches both what was set before and the default.
+    old = {ONE: "200"}
+    assert chosen(old, entry(ONE, None, "200"), by_broker=False)[0] == {ONE: "500", DEFAULT: "500"}
