@@ -71,7 +71,8 @@ class Topics:
 
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
-        self.admin = AdminClient(cluster.client_settings())
+        # It lives until its test is forgotten; the brokers' end is no news then.
+        self.admin = AdminClient(cluster.client_settings() | {"log_level": "0"})
         self.created: list[str] = []
 
     def create(

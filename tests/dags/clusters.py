@@ -30,7 +30,15 @@ def to(topic: str, replicas: Mapping[int, Sequence[int]]) -> dict[str, Any]:
     }
 
 
-def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> dict[str, dict[str, str]]:
+Throttles = dict[str, dict[str, str]]
+
+
+def name_of(resource: ConfigResource) -> str:
+    """How a resource is called in ``Throttles``."""
+    return f"{resource.type_value} {resource.name}"
+
+
+def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
     """Every throttle set on the cluster, its brokers and these topics: resource -> key -> value."""
     brokers = gateway.describe_cluster().brokers
     resources = [
@@ -38,11 +46,11 @@ def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> dict[str, 
         *map(ConfigResource.broker, sorted(brokers)),
         *map(ConfigResource.topic, sorted(topics)),
     ]
-    found: dict[str, dict[str, str]] = {}
+    found: Throttles = {}
     for resource, configs in gateway.describe_configs(resources, KEYS).items():
         assert isinstance(configs, dict), configs
         set_here = {key: own_value(resource, configs.get(key)) for key in KEYS}
-        found[f"{resource.type_value} {resource.name}"] = {
+        found[name_of(resource)] = {
             key: value for key, value in set_here.items() if value is not None
         }
     return found
