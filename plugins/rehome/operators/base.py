@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +35,9 @@ class ClusterOperator(BaseOperator):
         with plain_errors():
             return self.step(context)
 
+    @abstractmethod
     def step(self, context: Context) -> Any:
         """The operator's own work."""
-        raise NotImplementedError
 
     def gateway(self) -> ClusterGateway:
         """A gateway on the cluster; use it as a context manager."""
