@@ -20,12 +20,7 @@ from include.cluster.clients import (
 )
 from include.cluster.connection import Connection
 from include.cluster.errors import ClusterError, broker_error
-from include.cluster.metadata import (
-    features_request,
-    read_cluster,
-    read_finalized_features,
-    read_topics,
-)
+from include.cluster.metadata import read_cluster, read_topics
 from include.cluster.model import (
     BrokerError,
     BrokerId,
@@ -96,10 +91,10 @@ class ClusterGateway:
         can no longer join: what a level promises holds for all of them. Needs no right.
         """
         answer = self._clients.ask(
-            Call.API_VERSIONS, lambda: self._clients.reads.ask_any(features_request())
+            Call.API_VERSIONS, lambda: self._clients.reads.ask_any(messages.features_request())
         )
         refuse(Call.API_VERSIONS, answer.error_code)
-        return read_finalized_features(answer)
+        return messages.read_finalized_features(answer)
 
     def describe_topics(
         self, names: Collection[str] | None = None, *, operations: bool = False

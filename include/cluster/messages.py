@@ -1,7 +1,7 @@
 """Kafka's admin messages: requests built from the model, answers read back into it. No I/O.
 
 Only what librdkafka cannot say is here: reassignments (KIP-455, with KIP-860's switch for the
-replication factor), log dirs (KIP-113, KIP-827) and log end offsets of single replicas.
+replication factor), log dirs (KIP-113, KIP-827), log end offsets of single replicas and features (KIP-584).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kafka.protocol.admin import (
     ListPartitionReassignmentsRequest,
 )
 from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from include.cluster.errors import broker_error, verdict
 from include.cluster.model import (
@@ -40,6 +41,20 @@ def partitions_by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list
     for topic, partition in sorted(set(partitions)):
         grouped[topic].append(partition)
     return grouped
+
+
+def features_request() -> Any:
+    """ApiVersions in the versions that tell features (KIP-584); from Kafka 2.7 on they do."""
+    return ApiVersionsRequest(
+        client_software_name="rehome", client_software_version="1", min_version=3
+    )
+
+
+def read_finalized_features(response: Any) -> dict[str, int]:
+    """Level of each feature the whole cluster has agreed on; {} where the broker knows of none."""
+    return {
+        feature.name: feature.max_version_level for feature in response.finalized_features or ()
+    }
 
 
 def alter_reassignments_request(

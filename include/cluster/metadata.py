@@ -1,11 +1,9 @@
-"""Kafka's metadata answer, and the features of the cluster, read into the model."""
+"""Kafka's metadata answer, read into the model."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Any
-
-from kafka.protocol.metadata import ApiVersionsRequest
 
 from include.cluster.errors import verdict
 from include.cluster.model import (
@@ -63,20 +61,6 @@ def read_topics(response: Any) -> dict[str, TopicDescription]:
             error=naming_right(verdict(topic.error_code), Call.DESCRIBE_TOPICS, topic.name),
         )
         for topic in sorted(response.topics, key=lambda topic: topic.name)
-    }
-
-
-def features_request() -> ApiVersionsRequest:
-    """ApiVersions in the versions that tell features (KIP-584); from Kafka 2.7 on they do."""
-    return ApiVersionsRequest(
-        client_software_name="rehome", client_software_version="1", min_version=3
-    )
-
-
-def read_finalized_features(response: Any) -> dict[str, int]:
-    """Level of each feature the whole cluster has agreed on; {} where the broker knows of none."""
-    return {
-        feature.name: feature.max_version_level for feature in response.finalized_features or ()
     }
 
 
