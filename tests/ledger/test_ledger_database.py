@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import sqlite3
 
@@ -35,6 +36,13 @@ def test_processes_that_open_a_new_ledger_at_once_all_succeed_and_lose_nothing(
     assert [worker.exitcode for worker in workers] == [0] * 5
     with Ledger.open(ledger_url) as ledger:
         assert len(ledger.events()) == 50
+
+
+def test_opening_a_ledger_says_nothing(ledger_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    open_engine(ledger_url).dispose()
+    open_engine(ledger_url).dispose()
+    assert caplog.messages == []
 
 
 def test_the_migrations_build_exactly_the_tables_of_the_models(ledger_url: str) -> None:
