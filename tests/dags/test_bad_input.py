@@ -75,7 +75,7 @@ def test_a_foreign_reassignment_in_flight_refuses_the_run_unless_additional(
     rehome: Callable[..., Run],
 ) -> None:
     topic = topics.create([[1, 2], [1, 2]])
-    topics.fill(topic, 3000)
+    topics.fill(topic, 1200, size_bytes=10_000)
     foreign = TopicPartition(topic, 1)
     slow = ConfigChange(ConfigResource.broker(4), FOLLOWER_RATE, ConfigOperation.SET, "10000")
     listed = ConfigChange(

@@ -22,10 +22,12 @@ from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import state_of, throttles_of, to
+from tests.dags.clusters import Throttles, state_of, throttles_of, to
 from tests.dags.runs import Run, fresh_dag, register
 
-Throttle = Callable[[str, int], None]
+Throttle = Callable[[str, int], Throttles]
+CRAWL = 10_000
+"""A rate that one fetch of 1 MB exceeds: the next comes when Kafka has forgotten it, 11 s later."""
 
 
 def observer(dag_id: str, **options: Any) -> Any:
@@ -41,22 +43,28 @@ def observer(dag_id: str, **options: Any) -> Any:
 
 @pytest.fixture
 def throttle_of_somebody(gateway: ClusterGateway, topics: Topics) -> Iterator[Throttle]:
-    """Slows a topic's copies down, as whoever started them might."""
+    """Slows a topic's copies down, as whoever started them might; returns all throttles then."""
     default = ConfigResource.cluster_default()
-    rates = (LEADER_RATE, FOLLOWER_RATE)
 
-    def put(topic: str, rate_bytes_per_s: int) -> None:
-        change = ConfigOperation.SET
-        lists = [
-            ConfigChange(ConfigResource.topic(topic), key, change, "*")
-            for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+    def put(topic: str, rate_bytes_per_s: int) -> Throttles:
+        rates = dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), str(rate_bytes_per_s))
+        lists = dict.fromkeys((LEADER_REPLICAS, FOLLOWER_REPLICAS), "*")
+        changes = [
+            ConfigChange(resource, key, ConfigOperation.SET, value)
+            for resource, values in ((default, rates), (ConfigResource.topic(topic), lists))
+            for key, value in values.items()
         ]
-        both = [ConfigChange(default, key, change, str(rate_bytes_per_s)) for key in rates]
-        assert not any(gateway.alter_configs([*lists, *both]).values())
-        wait_until(lambda: throttles_of(gateway, [topic])[f"topic {topic}"], "its throttle")
+        assert not any(gateway.alter_configs(changes).values())
+        names = [f"broker {broker}" for broker in topics.cluster.broker_ids]
+        expected: Throttles = {name: {} for name in names}
+        expected |= {"broker ": rates, f"topic {topic}": lists}
+        wait_until(lambda: throttles_of(gateway, [topic]) == expected, "its throttle, and no other")
+        return expected
 
     yield put
-    gone = [ConfigChange(default, key, ConfigOperation.DELETE) for key in rates]
+    gone = [
+        ConfigChange(default, key, ConfigOperation.DELETE) for key in (LEADER_RATE, FOLLOWER_RATE)
+    ]
     assert not any(gateway.alter_configs(gone).values())
 
 
@@ -85,20 +93,35 @@ def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_n
     gateway: ClusterGateway,
     ledger: Ledger,
     throttle_of_somebody: Throttle,
+    first_look: threading.Event,
     rehome: Callable[..., Run],
 ) -> None:
     topic = topics.create([[1, 2], [2, 3]])
-    topics.fill(topic, 2500)
+    topics.fill(topic, 1200, size_bytes=10_000)
     dag = observer(f"observer_{deferrable}".lower(), deferrable=deferrable)
-    throttle_of_somebody(topic, 500_000)
-    expected = state_of(gateway, [topic])
-    expected["replicas"][topic, 0] = (4, 2)
+    throttle_of_somebody(topic, CRAWL)
     gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
+
+    set_since: list[Throttles] = []
+
+    def hurry() -> None:
+        assert first_look.wait(120)
+        set_since.append(throttle_of_somebody(topic, 5_000_000))
+
+    somebody = threading.Thread(target=hurry, daemon=True)
+    somebody.start()
     run = rehome(cluster, dag=dag)
+    in_flight = gateway.list_reassignments()
+    somebody.join(60)
     assert run.state == "success", run.log
-    assert gateway.list_reassignments() == {}
+    assert in_flight == {}
     assert "Behind: " in run.log
     assert "1 reassignments are complete" in run.log
+    expected = {
+        "replicas": {(topic, 0): (4, 2), (topic, 1): (2, 3)},
+        "ongoing": {},
+        "throttles": set_since[0],
+    }
     wait_until(lambda: state_of(gateway, [topic]) == expected, "every broker to know")
     assert gateway.describe_topics([topic])[topic].partitions[0].isr == {4, 2}
     assert not ledger.plans()
@@ -113,10 +136,10 @@ def test_an_observer_fails_when_somebody_cancels_and_waits_for_nothing_that_star
     rehome: Callable[..., Run],
 ) -> None:
     topic = topics.create([[1, 2], [2, 1]])
-    topics.fill(topic, 3000)
+    topics.fill(topic, 1200, size_bytes=10_000)
     watched, later = TopicPartition(topic, 0), TopicPartition(topic, 1)
     dag = observer("observer_of_a_cancelled_one")
-    throttle_of_somebody(topic, 10_000)
+    throttle_of_somebody(topic, CRAWL)
     gateway.alter_reassignments({watched: [4, 2]})
 
     def interfere() -> None:
@@ -189,9 +212,10 @@ def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
     rehome: Callable[..., Run],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """At one byte a second the first fetch uses up the throttle for days."""
+    """One fetch exceeds such a throttle: longer than the stall's 4 s nothing comes after it."""
     topic = topics.create([[1, 2]])
     topics.fill(topic, 3000)
+    wait_until(lambda: not any(throttles_of(gateway, [topic]).values()), "no throttle to stand")
     before = state_of(gateway, [topic])
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
     monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "4")

@@ -8,12 +8,18 @@ from pathlib import Path
 from include.cluster.gateway import ClusterGateway
 from include.execution.abort import abort
 from include.execution.throttle import set_up_throttle
+from include.execution.throttle_items import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+)
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse, read_snapshot
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import throttles_of
+from tests.dags.clusters import Throttles, throttles_of
 from tests.dags.runs import Run
 from tests.ledger.small_plans import make_plan, move
 
@@ -51,18 +57,24 @@ def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
     topics: Topics,
     gateway: ClusterGateway,
     ledger: Ledger,
-    foreign_throttle: Callable[[str], None],
+    foreign_throttle: Callable[[str], Throttles],
     rehome: Callable[..., Run],
 ) -> None:
     topic = topics.create([[1, 2], [2, 3]])
-    foreign_throttle(topic)
-    foreign = throttles_of(gateway, [topic])
+    foreign = foreign_throttle(topic)
     plan = make_plan("left", move(topic, 0, (1, 2), (3, 2)), cluster_id=cluster.cluster_id)
     ledger.create_plan(plan, {}, "file:///nowhere", "a-run", "test")
     ledger.approve(plan.plan_id, plan.plan_hash, "test")
     set_up_throttle(plan, ledger, gateway, 5_000_000)
-    wait_until(lambda: throttles_of(gateway, [topic]) != foreign, "the plan's throttle")
-    with_ours = throttles_of(gateway, [topic])
+    with_ours = foreign | {
+        "broker ": {LEADER_RATE: "5000000", FOLLOWER_RATE: "5000000"},
+        "broker 2": {LEADER_RATE: "5000000"},
+        f"topic {topic}": {
+            LEADER_REPLICAS: "1:2,0:1,0:2",
+            FOLLOWER_REPLICAS: "1:3,0:3",
+        },
+    }
+    wait_until(lambda: throttles_of(gateway, [topic]) == with_ours, "the plan's throttle")
     rate = "broker 2 leader.replication.throttled.rate=7654321"
     told = {
         rate,
@@ -73,7 +85,7 @@ def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
     running = rehome(cluster, dag="sweep_throttles")
     assert running.state == "success", running.log
     assert "0 throttle settings taken back" in running.log
-    assert throttles_of(gateway, [topic]) == with_ours
+    wait_until(lambda: throttles_of(gateway, [topic]) == with_ours, "what the plan needs")
 
     abort(plan, ledger, gateway, "its run was lost")
     owed = len(ledger.throttles(open_only=True))
