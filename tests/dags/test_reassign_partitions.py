@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+from airflow.sdk.exceptions import AirflowFailException
 
 from include.cluster.gateway import ClusterGateway
 from include.execution.model import PlanState
@@ -101,24 +101,6 @@ def test_bad_input_is_told_in_words_and_changes_nothing(
     assert run.tasks["throttle"] in ("upstream_failed", "skipped")
     assert state_of(gateway, [topic]) == before
     assert not ledger.plans()
-
-
-def test_the_form_refuses_a_throttle_of_nothing(
-    cluster: LocalCluster, ledger: Ledger, rehome: Callable[..., Run]
-) -> None:
-    with pytest.raises(ParamValidationError, match="throttle"):
-        rehome(cluster, action="rebalance", throttle=0)
-    assert not ledger.plans()
-
-
-def test_a_wrong_reassignment_is_refused_by_the_dry_run_with_the_controllers_own_code(
-    cluster: LocalCluster, topics: Topics, ledger: Ledger, rehome: Callable[..., Run]
-) -> None:
-    topic = topics.create([[1, 2]])
-    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [1, 9]}))
-    assert run.state == "failed"
-    assert "9" in run.log
-    assert run.tasks["throttle"] in ("upstream_failed", "skipped")
 
 
 def test_an_unreachable_cluster_is_named_with_its_cause_within_seconds(
