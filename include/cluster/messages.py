@@ -1,7 +1,8 @@
 """Kafka's admin messages: requests built from the model, answers read back into it. No I/O.
 
 Only what librdkafka cannot say is here: reassignments (KIP-455, with KIP-860's switch for the
-replication factor), log dirs (KIP-113, KIP-827), log end offsets of single replicas and features (KIP-584).
+replication factor), log dirs (KIP-113, KIP-827), log end offsets of single replicas and the
+cluster's features (KIP-584).
 """
 
 from __future__ import annotations

@@ -6,13 +6,14 @@ The brokers here are new ones on an old metadata.version, as in the last step of
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
+from include.cluster.model import BrokerError
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
 from include.execution.advance import advance
 from include.execution.model import PlanState, Policy
@@ -178,6 +179,35 @@ def test_a_dry_run_asks_each_broker_and_tells_which_lower_rates_will_hold(
     refused = found(check(older, *plan.moves, rate_bytes_per_s=2**63), "throttle")
     assert {item.subject for item in refused if item.code} == {"broker 1", "broker 2"}
     assert everything(older, plan) == before
+
+
+def test_a_broker_that_hangs_while_its_rate_is_set_makes_its_moves_wait(
+    older_cluster: LocalCluster, older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan]
+) -> None:
+    class Hanging(ClusterGateway):
+        def alter_configs(
+            self, changes: Sequence[ConfigChange], *, validate_only: bool = False
+        ) -> dict[ConfigResource, BrokerError | None]:
+            older_cluster.pause(2)
+            return super().alter_configs(changes, validate_only=validate_only)
+
+    plan, policy = moving(), Policy(RATE, metadata_grace_s=2)
+    set_up_throttle(plan, ledger, older, RATE)
+    deleted = ConfigChange(TWO, FOLLOWER_RATE, ConfigOperation.DELETE)
+    assert older.alter_configs([deleted]) == {TWO: None}
+    wait_until(lambda: (TWO, FOLLOWER_RATE) not in rates(older), "the rate to go")
+    connection = Connection.from_settings(older_cluster.client_settings())
+    try:
+        with Hanging(connection, request_timeout_s=2, connect_timeout_s=2) as gateway:
+            step = advance(plan, ledger, gateway, policy)
+    finally:
+        older_cluster.resume(2)
+    assert step.admitted == []
+    assert "could not be set on broker 2: REQUEST_TIMED_OUT (7)" in step.holds[0]
+    wait_until(lambda: advance(plan, ledger, older, policy).finished, "the copy", 60)
+    assert ledger.view(plan.plan_id).state is PlanState.DONE
+    assert clear_throttle(plan.plan_id, ledger, older).owed == ()
+    assert everything(older, plan) == {}
 
 
 def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_until_it_returns(
