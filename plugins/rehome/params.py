@@ -31,11 +31,13 @@ def reassignment_params() -> dict[str, Param]:
             description="What to do.",
             section=_WHAT,
         ),
+        # A list by API; in the form a line of text, because Airflow shows a list of numbers as JSON.
         "brokers": Param(
-            [],
-            type="array",
+            None,
+            type=["null", "string", "array"],
             items={"type": "integer", "minimum": 0},
-            description="Broker ids it is about. drain: to empty; rebalance: none means all.",
+            pattern=r"^[\d\s,]*$",
+            description="Broker ids, such as 3, 4. drain: to empty; rebalance: none means all.",
             section=_WHAT,
         ),
         "topics": Param(
@@ -68,7 +70,9 @@ def reassignment_params() -> dict[str, Param]:
         ),
         "throttle": Param(
             "auto",
-            anyOf=[{"type": "integer", "minimum": 1}, {"type": "string", "enum": ["auto"]}],
+            type=["string", "integer"],
+            minimum=1,
+            pattern=r"^\s*(auto|[1-9]\d*)\s*$",
             description='Bytes per second per broker and direction, or "auto".',
             section=_HOW,
         ),

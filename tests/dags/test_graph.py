@@ -9,6 +9,11 @@ import pytest
 
 from tests.airflow_home import HOME, ROOT
 
+# isort: split
+from airflow.sdk.exceptions import ParamValidationError
+from include.planning.request import parse_request
+from rehome.params import reassignment_params
+
 HEAVY = ("pyspark", "great_expectations", "pandas", "kafka", "matplotlib")
 
 
@@ -48,3 +53,21 @@ def test_clearing_comes_before_report_and_verdict_whatever_happened() -> None:
     assert "report" in dag.get_task("verdict").upstream_task_ids
     assert {"snapshot", "throttle"} <= dag.get_task("clear_throttle").upstream_task_ids
     assert not any(dag.get_task(t).is_setup for t in dag.get_task("verdict").upstream_task_ids)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "number"), [("brokers", "3, 4", [3, 4]), ("throttle", "10000000", 10000000)]
+)
+def test_the_form_takes_as_text_what_the_api_takes_as_numbers(
+    name: str, text: str, number: object
+) -> None:
+    """Airflow shows a text field for these: what is typed into it arrives as text."""
+    params = reassignment_params()
+    action = {"action": "drain", "brokers": [3, 4]}
+    typed, sent = (
+        parse_request(action | {name: params[name].resolve(value)}) for value in (text, number)
+    )
+    assert typed == sent
+    assert "string" in params[name].schema["type"]
+    with pytest.raises(ParamValidationError):
+        params[name].resolve("a lot")
