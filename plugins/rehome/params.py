@@ -31,7 +31,7 @@ def reassignment_params() -> dict[str, Param]:
             description="What to do.",
             section=_WHAT,
         ),
-        # A list by API; in the form a line of text, because Airflow shows a list of numbers as JSON.
+        # A list by API, a line of text in the form: Airflow would show a list of numbers as JSON.
         "brokers": Param(
             None,
             type=["null", "string", "array"],

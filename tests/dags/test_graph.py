@@ -11,6 +11,7 @@ from tests.airflow_home import HOME, ROOT
 
 # isort: split
 from airflow.sdk.exceptions import ParamValidationError
+
 from include.planning.request import parse_request
 from rehome.params import reassignment_params
 
