@@ -121,7 +121,7 @@ def test_a_destination_that_hangs_is_told_then_given_up_and_everything_is_as_bef
     owned_topics.fill(topic, 1000, size_bytes=10_000)
     before = state_of(owned, [topic])
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "2")
-    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "8")
+    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "15")
     monkeypatch.setenv("REHOME_REQUEST_TIMEOUT_S", "3")
     monkeypatch.setenv("REHOME_CONNECT_TIMEOUT_S", "2")
 
@@ -153,11 +153,13 @@ def test_a_destination_that_hangs_is_told_then_given_up_and_everything_is_as_bef
     assert run.state == run.tasks["progress"] == run.tasks["verdict"] == "failed", run.log
     assert run.tasks["clear_throttle"] == "success", run.log
     (plan,) = ledger.plans()
-    assert (plan.state, plan.cause) == (PlanState.FAILED, "nothing has moved for 8 s")
+    assert (plan.state, plan.cause) == (PlanState.FAILED, "nothing has moved for 15 s")
     assert {move.state for move in ledger.moves(plan.plan_id).values()} == {MoveState.CANCELLED}
     assert not ledger.throttles(open_only=True)
     wait_until(lambda: state_of(owned, [topic]) == before, "the cluster as it was")
 
-    alert, ended = webhook.told
-    assert alert["text"].startswith(f"Plan {plan.plan_id}: nothing has moved since")
+    *alerts, ended = webhook.told
+    assert alerts
+    for alert in alerts:  # one a stall: on a busy machine the copy may pause before
+        assert alert["text"].startswith(f"Plan {plan.plan_id}: nothing has moved since")
     assert (ended["ended"], ended["plan_id"]) == ("failed", plan.plan_id)

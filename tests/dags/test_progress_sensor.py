@@ -212,20 +212,20 @@ def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
     rehome: Callable[..., Run],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One fetch exceeds such a throttle: longer than the stall's 4 s nothing comes after it."""
+    """One fetch exceeds such a throttle: longer than the stall's 8 s nothing comes after it."""
     topic = topics.create([[1, 2]])
     topics.fill(topic, 3000)
     wait_until(lambda: not any(throttles_of(gateway, [topic]).values()), "no throttle to stand")
     before = state_of(gateway, [topic])
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
-    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "4")
+    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "8")
     wanted = to(topic, {0: [3, 2]})
     run = rehome(cluster, dag=held(), action="reassign", reassignment=wanted, throttle=1)
     assert run.state == run.tasks["progress"] == "failed", run.log
     assert run.tasks["clear_throttle"] == "success", run.log
     assert run.log.count("nothing has moved since") == 1
     (plan,) = ledger.plans()
-    assert (plan.state, plan.cause) == (PlanState.FAILED, "nothing has moved for 4 s")
+    assert (plan.state, plan.cause) == (PlanState.FAILED, "nothing has moved for 8 s")
     assert {move.state for move in ledger.moves(plan.plan_id).values()} == {MoveState.CANCELLED}
     wait_until(lambda: state_of(gateway, [topic]) == before, "the cluster as it was")
     assert not ledger.throttles(open_only=True)
