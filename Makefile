@@ -55,5 +55,6 @@ format: setup ## let ruff format the code
 	ruff check --fix .
 
 .PHONY: clean
-clean: ## remove everything that set-up and runs made
+clean: ## end and remove everything that set-up and runs made
+	@[ ! -x $(PY) ] || $(PY) -m local.stack down
 	rm -rf .venv .cache .state .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -64,6 +64,8 @@ def main() -> int:
     screen.title("Rehome drains a broker")
     with Stack(directory, brokers=options.brokers) as stack:
         ok = Demo(screen, stack, options).run()
+    if ok:
+        shutil.rmtree(stack.cluster.directory)
     screen.title("Done." if ok else "The demo did not hold what it promises.")
     return 0 if ok else 1
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,11 +152,10 @@ def up(state: Path) -> int:
     """Start the stack in a process of its own and say where everything is."""
     found = running(state)
     if found is None:
-        directory = state / "up"
-        directory.mkdir(parents=True, exist_ok=True)
+        state.mkdir(parents=True, exist_ok=True)
         (state / "stack.json").unlink(missing_ok=True)
         log = state / "up.log"
-        with log.open("ab") as output:
+        with log.open("wb") as output:
             server = subprocess.Popen(
                 [sys.executable, "-m", "local.stack", "serve", "--state", str(state)],
                 stdin=subprocess.DEVNULL,
@@ -194,11 +194,12 @@ def down(state: Path) -> int:
 
 
 def serve(state: Path) -> int:
-    """Hold the stack until SIGTERM."""
+    """Hold the stack until SIGTERM; its data goes with it."""
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    directory = state / "up" / f"{os.getpid()}"
+    directory = state / "up"
+    shutil.rmtree(directory, ignore_errors=True)
     with Stack(directory) as stack:
         workload = stack.create_topics()
         workload.fill(100_000_000, TOPICS.weights)
@@ -220,6 +221,7 @@ def serve(state: Path) -> int:
                 if missing:
                     print(f"restarting Airflow: {sorted(missing)} ended", flush=True)
                     stack.airflow.restart()
+    shutil.rmtree(directory)
     return 0
 
 
