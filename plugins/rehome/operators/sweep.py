@@ -49,5 +49,11 @@ class SweepThrottlesOperator(ClusterOperator):
                 "Nothing is being reassigned, so these are probably left over. Ask whoever set "
                 "them; kafka-configs --alter --delete-config takes them back."
             )
-        for resource, error in found.unread.items():
-            self.log.warning("%s could not be read: %s", resource, error)
+        if found.unread:
+            resource, error = next(iter(found.unread.items()))
+            self.log.warning(
+                "%d configurations could not be read and may hold more, the first of %s: %s",
+                len(found.unread),
+                resource,
+                error,
+            )
