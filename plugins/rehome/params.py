@@ -31,12 +31,13 @@ def reassignment_params() -> dict[str, Param]:
             description="What to do.",
             section=_WHAT,
         ),
-        # A list by API, a line of text in the form: Airflow would show a list of numbers as JSON.
+        # A list by API; in the form a line of text, as for every anyOf with text as its default.
         "brokers": Param(
-            None,
-            type=["null", "string", "array"],
-            items={"type": "integer", "minimum": 0},
-            pattern=r"^[\d\s,]*$",
+            "",
+            anyOf=[
+                {"type": "array", "items": {"type": "integer", "minimum": 0}},
+                {"type": "string", "pattern": r"^[\d\s,]*$"},
+            ],
             description="Broker ids, such as 3, 4. drain: to empty; rebalance: none means all.",
             section=_WHAT,
         ),
@@ -70,9 +71,10 @@ def reassignment_params() -> dict[str, Param]:
         ),
         "throttle": Param(
             "auto",
-            type=["string", "integer"],
-            minimum=1,
-            pattern=r"^\s*(auto|[1-9]\d*)\s*$",
+            anyOf=[
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": r"^\s*(auto|[1-9]\d*)\s*$"},
+            ],
             description='Bytes per second per broker and direction, or "auto".',
             section=_HOW,
         ),
