@@ -64,12 +64,12 @@ def test_the_form_takes_as_text_what_the_api_takes_as_numbers(
 ) -> None:
     """Without a type, and with text for a default, Airflow's form has a line of text for them."""
     params = reassignment_params()
+    assert isinstance(params[name].value, str)
+    assert "type" not in params[name].schema
     action = {"action": "drain", "brokers": [3, 4]}
     typed, sent = (
         parse_request(action | {name: params[name].resolve(value)}) for value in (text, number)
     )
     assert typed == sent
-    assert isinstance(params[name].value, str)
-    assert "type" not in params[name].schema
     with pytest.raises(ParamValidationError):
         params[name].resolve("a lot")
