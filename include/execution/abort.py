@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from include.cluster.model import BrokerError, ReplicaId, TopicPartition
+from include.cluster.model import (
+    BrokerError,
+    BrokerId,
+    PartitionState,
+    ReplicaId,
+    TopicPartition,
+)
 from include.cluster.port import ClusterPort
 from include.execution.model import MoveState, Observation, PlanState
 from include.execution.observe import observe
@@ -16,6 +23,8 @@ from include.planning.plan import Move, Plan
 
 NO_REASSIGNMENT_IN_PROGRESS = 85
 UNKNOWN_TOPIC_OR_PARTITION = 3
+SETTLED_TIMEOUT_S = 10.0
+SETTLED_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ def cancel_moves(
     seen = observe(cluster, moves, utc_now())
     ended = {m.partition: state for m in moves if (state := _ended_otherwise(m, seen))}
     left = [move for move in moves if move.partition not in ended]
-    errors = _cancel(cluster, left, seen)
+    errors, idle = _cancel(cluster, left)
     ended |= {
         partition: MoveState.FAILED
         for partition, error in errors.items()
@@ -88,8 +97,13 @@ def cancel_moves(
     errors = {partition: error for partition, error in errors.items() if partition not in ended}
     cancelled = [m for m in left if m.partition not in errors and m.partition not in ended]
     _move_back_between_log_dirs(cluster, cancelled, seen)
-    errors |= _restore_order(cluster, cancelled)
-    stopped = tuple(m.partition for m in cancelled if m.partition not in errors)
+    meanwhile, unclear = _ended_meanwhile(cluster, [m for m in cancelled if m.partition in idle])
+    errors |= unclear
+    back = [m for m in cancelled if m.partition not in meanwhile and m.partition not in unclear]
+    errors |= _restore_order(cluster, back)
+    dirs_moving = {move.partition for move in cancelled if _dirs_moving(move, seen)}
+    ended |= {p: state for p, state in meanwhile.items() if p not in dirs_moving}
+    stopped = tuple(m.partition for m in cancelled if m.partition not in {*errors, *ended})
     for partition in stopped:
         ledger.settle(plan_id, partition, then, cause)
     for partition, state in ended.items():
@@ -106,26 +120,75 @@ def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:
     entry = seen.ongoing.get(move.partition)
     if entry is not None:
         return None if entry.target == move.target else MoveState.SUPERSEDED
-    dirs_moving = any(replica in seen.future_log_dirs for replica in wanted_log_dirs(move))
-    if state.replicas == move.target and move.target != move.current and not dirs_moving:
+    if _arrived(move, state) and not _dirs_moving(move, seen):
         return MoveState.DONE
     if set(state.replicas) - set(move.current) - set(move.target):
         return MoveState.SUPERSEDED
     return None
 
 
+def _arrived(move: Move, state: PartitionState) -> bool:
+    return state.replicas == move.target != move.current
+
+
+def _dirs_moving(move: Move, seen: Observation) -> bool:
+    return any(replica in seen.future_log_dirs for replica in wanted_log_dirs(move))
+
+
 def _cancel(
-    cluster: ClusterPort, moves: Collection[Move], seen: Observation
-) -> dict[TopicPartition, BrokerError]:
-    """Cancel every one, also what is not listed: it may have been sent a moment ago."""
+    cluster: ClusterPort, moves: Collection[Move]
+) -> tuple[dict[TopicPartition, BrokerError], set[TopicPartition]]:
+    """Cancel every one, also what is not listed: it may have been sent a moment ago.
+
+    :returns: what was refused, and the partitions that had nothing in flight (any more).
+    """
     if not moves:
-        return {}
+        return {}, set()
     verdicts = cluster.alter_reassignments({move.partition: None for move in moves})
-    return {
-        partition: error
-        for partition, error in verdicts.items()
-        if error is not None and error.code != NO_REASSIGNMENT_IN_PROGRESS
-    }
+    errors = {partition: error for partition, error in verdicts.items() if error is not None}
+    idle = {p for p, error in errors.items() if error.code == NO_REASSIGNMENT_IN_PROGRESS}
+    return {p: error for p, error in errors.items() if p not in idle}, idle
+
+
+def _ended_meanwhile(
+    cluster: ClusterPort, idle: Collection[Move]
+) -> tuple[dict[TopicPartition, MoveState], dict[TopicPartition, BrokerError]]:
+    """Moves that ended between the look and the cancel: their replicas must stay where they are.
+
+    Putting the old ones back would be another reassignment, with all its data, that nobody
+    watches or throttles. Metadata may be behind the controller, so it is given time.
+
+    :returns: what they ended as; and those of which the brokers still show no end.
+    """
+    ended: dict[TopicPartition, MoveState] = {}
+    left, deadline = list(idle), time.monotonic() + SETTLED_TIMEOUT_S
+    while left:
+        topics = cluster.describe_topics({move.partition.topic for move in left})
+        unclear = {}
+        for move in left:
+            topic = topics.get(move.partition.topic)
+            state = topic.partitions.get(move.partition.partition) if topic else None
+            if state is None or _is_back(move, state):
+                continue
+            if set(state.replicas) == {*move.current, *move.target} and not _arrived(move, state):
+                unclear[move.partition] = _unclear(state)
+            else:
+                done = _arrived(move, state)
+                ended[move.partition] = MoveState.DONE if done else MoveState.SUPERSEDED
+        if not unclear or time.monotonic() > deadline:
+            return ended, unclear
+        left = [move for move in left if move.partition in unclear]
+        time.sleep(SETTLED_POLL_S)
+    return ended, {}
+
+
+def _is_back(move: Move, state: PartitionState) -> bool:
+    return set(state.replicas) == set(move.current) and not _arrived(move, state)
+
+
+def _unclear(state: PartitionState) -> BrokerError:
+    shown = f"nothing is in flight, but its replicas read {list(state.replicas)}"
+    return BrokerError(NO_REASSIGNMENT_IN_PROGRESS, "NO_REASSIGNMENT_IN_PROGRESS", shown)
 
 
 def _restore_order(
@@ -133,7 +196,7 @@ def _restore_order(
 ) -> dict[TopicPartition, BrokerError]:
     """Put the preferred leader first again. The same set in another order moves no data."""
     topics = cluster.describe_topics({move.partition.topic for move in moves})
-    back = {}
+    back: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for move in moves:
         topic = topics.get(move.partition.topic)
         state = topic.partitions.get(move.partition.partition) if topic else None
