@@ -51,12 +51,10 @@ def sweep(ledger: Ledger, cluster: ClusterPort) -> Cleared:
     :raises ClusterError: the cluster cannot be reached at all.
     """
     cluster_id = cluster.describe_cluster().cluster_id
+    journalled = ledger.throttles(cluster_id=cluster_id, open_only=True)
+    # States after entries: a plan that starts in between has entries that must not be read.
     states = {plan.plan_id: plan.state for plan in ledger.plans(cluster_id)}
-    entries = [
-        entry
-        for entry in ledger.throttles(cluster_id=cluster_id, open_only=True)
-        if states[entry.plan_id] is not PlanState.RUNNING
-    ]
+    entries = [e for e in journalled if states[e.plan_id] is not PlanState.RUNNING]
     return _clear(entries, ledger, cluster)
 
 

@@ -1,0 +1,48 @@
+"""A sweep beside a plan that starts at the same moment."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from include.cluster.port import ClusterPort, ConfigResource
+from include.execution.throttle import Cleared, sweep
+from include.execution.throttle_items import LEADER_RATE
+from include.ledger.records import ThrottleEntry
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from tests.execution.simulated_cluster import SimulatedCluster
+from tests.ledger.small_plans import move
+
+
+class _StartsInBetween:
+    """The ledger; after the first reading from it another process starts the plan."""
+
+    def __init__(self, ledger: Ledger, plan: Plan) -> None:
+        self._ledger, self._plan, self._started = ledger, plan, False
+
+    def __getattr__(self, name: str) -> Any:
+        def read(*args: Any, **options: Any) -> Any:
+            found = getattr(self._ledger, name)(*args, **options)
+            if not self._started:
+                self._started = True
+                self._start()
+            return found
+
+        return read
+
+    def _start(self) -> None:
+        self._ledger.claim(self._plan.plan_id)
+        where = (self._plan.plan_id, self._plan.cluster_id, ConfigResource.cluster_default())
+        entry = ThrottleEntry(*where, LEADER_RATE, ("1000",), None, "NOT_SET")
+        self._ledger.journal_throttles([entry])
+
+
+def test_a_sweep_leaves_the_throttle_of_a_plan_that_starts_meanwhile(
+    ledger: Ledger, approved: Any
+) -> None:
+    plan = approved(move("t", 0, (1, 2), (3, 2)), cluster_id="sim")
+    cluster = cast(ClusterPort, SimulatedCluster([1, 2, 3], plan.moves))
+    racing = _StartsInBetween(ledger, plan)
+    assert sweep(cast(Ledger, racing), cluster) == Cleared()
+    (entry,) = ledger.throttles(plan.plan_id)
+    assert entry.state.value != "owed"
