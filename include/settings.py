@@ -50,7 +50,6 @@ class Settings:
     stall_timeout_s: float = 600.0
     max_partitions_in_flight: int = 200
     min_free_disk_fraction: float = 0.05
-    webhook_url: str = ""
 
     def __post_init__(self) -> None:
         if not self.warehouse:

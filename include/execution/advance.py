@@ -193,7 +193,7 @@ class _Step:
             raise
         except ClusterError as error:
             # They stay admitted and not sent: the next step sends them again.
-            self._done.holds.append(f"the controller did not answer: {error.what}")
+            self._done.holds.append(f"{len(moves)} moves are sent again at the next step: {error}")
             return False
         accepted = [partition for partition, error in verdicts.items() if error is None]
         self._ledger.mark_sent(self._plan.plan_id, accepted)

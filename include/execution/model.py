@@ -89,7 +89,6 @@ class Policy:
     window_end: datetime | None = None
     on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
     additional: bool = False
-    allow_replication_factor_change: bool = False
     throttle_efficiency: float = 0.85
     metadata_grace_s: float = METADATA_GRACE_S
 

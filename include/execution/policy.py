@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from include.execution.model import Policy
-from include.planning.plan import Plan
 from include.planning.request import ReassignmentRequest
 from include.settings import Settings
 
@@ -13,8 +12,8 @@ def rate_for(request: ReassignmentRequest, settings: Settings) -> int:
     return request.throttle_bytes_per_s or settings.auto_throttle_bytes_per_s
 
 
-def policy_for(plan: Plan, request: ReassignmentRequest, settings: Settings) -> Policy:
-    """What this plan may do, and when it counts as stalled."""
+def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:
+    """What a plan of this request may do, and when it counts as stalled."""
     return Policy(
         rate_bytes_per_s=rate_for(request, settings),
         max_moves_per_broker=request.max_moves_per_broker,
@@ -25,6 +24,5 @@ def policy_for(plan: Plan, request: ReassignmentRequest, settings: Settings) -> 
         window_end=request.window_end,
         on_window_end=request.on_window_end,
         additional=request.additional,
-        allow_replication_factor_change=plan.allow_replication_factor_change,
         throttle_efficiency=settings.throttle_efficiency,
     )

@@ -24,7 +24,7 @@ class StartReassignmentOperator(ClusterOperator):
 
         plan, request = runtime.load_plan(context)
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            done = advance(plan, ledger, cluster, policy_for(plan, request, runtime.settings()))
+            done = advance(plan, ledger, cluster, policy_for(request, runtime.settings()))
         self.log.info("%d moves started, %d in flight", len(done.admitted), done.in_flight)
         for partition, error in done.errors.items():
             self.log.error("%s: %s", partition, error)

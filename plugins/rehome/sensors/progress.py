@@ -88,7 +88,7 @@ class ReassignmentSensor(ClusterOperator):
         from include.execution.policy import policy_for
 
         plan, request = runtime.load_plan(context)
-        policy = policy_for(plan, request, runtime.settings())
+        policy = policy_for(request, runtime.settings())
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             try:
                 done = advance(plan, ledger, cluster, policy)

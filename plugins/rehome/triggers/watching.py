@@ -43,7 +43,7 @@ class PlanWatch:
         self._plan = PlanDirectory(record.plan_dir).load()
         # A window that was open when the run began may be over by now.
         request = parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
-        self._policy = policy_for(self._plan, request, runtime.settings())
+        self._policy = policy_for(request, runtime.settings())
 
     def look(self) -> Look:
         """Observe once. A cluster that is away is borne for as long as a stall is."""
