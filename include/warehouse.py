@@ -33,7 +33,7 @@ from include.planning.request import ReassignmentRequest, request_to_params
 TABLES = ("brokers", "log_dirs", "topics", "replicas")
 OF_ONE_PLAN = (
     *("summary.json", "moves.parquet", "reassignment.json", "rollback.json", "gates.json"),
-    *("failure.json", "dry_run.json", "verification.json", "report.html"),
+    *("failure.json", "dry_run.json", "verification.json", "leaders.json", "report.html"),
 )
 """What a plan's directory holds, but for the request: the plan and what was found about it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from include.cluster.model import BrokerError, TopicPartition
 from include.cluster.port import ClusterPort
@@ -23,6 +24,15 @@ class RestoredLeaders:
     elected: tuple[TopicPartition, ...]
     waiting: tuple[TopicPartition, ...]
     refused: Mapping[TopicPartition, BrokerError]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types, for leaders.json."""
+        return {
+            "already": self.already,
+            "elected": [str(partition) for partition in self.elected],
+            "waiting": [str(partition) for partition in self.waiting],
+            "refused": {str(partition): str(error) for partition, error in self.refused.items()},
+        }
 
     def text(self) -> str:
         """One line, and one for each refusal."""

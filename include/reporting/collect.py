@@ -39,6 +39,7 @@ def report_data(
         gates=tuple(_read(directory, "gates.json") or ()),
         dry_run=_read(directory, "dry_run.json"),
         verification=_read(directory, "verification.json"),
+        leaders=_read(directory, "leaders.json"),
         moves=ledger.moves(plan_id),
         reassignments=tuple(ledger.reassignments(plan_id)),
         throttles=tuple(ledger.throttles(plan_id)),

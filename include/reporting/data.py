@@ -22,6 +22,7 @@ class ReportData:
     :param gates: ``gates.json``: the results of the gates, in the order they were made.
     :param dry_run: ``dry_run.json``; None = there was no dry run yet.
     :param verification: ``verification.json``; None = nothing was verified yet.
+    :param leaders: ``leaders.json``; None = no preferred leader was restored yet.
     """
 
     plan: Plan
@@ -31,6 +32,7 @@ class ReportData:
     gates: tuple[Mapping[str, Any], ...] = ()
     dry_run: Mapping[str, Any] | None = None
     verification: Mapping[str, Any] | None = None
+    leaders: Mapping[str, Any] | None = None
     moves: Mapping[TopicPartition, MoveRecord] = field(default_factory=dict)
     reassignments: tuple[Reassignment, ...] = ()
     throttles: tuple[ThrottleEntry, ...] = ()

@@ -32,6 +32,7 @@ _FILES = (
     ("gates.json", "what the gates found"),
     ("dry_run.json", "what the dry run found"),
     ("verification.json", "the proof of the end"),
+    ("leaders.json", "the elections of preferred leaders"),
 )
 
 
@@ -262,5 +263,6 @@ def _files(data: ReportData) -> list[tuple[str, str]]:
         "gates.json": not data.gates,
         "dry_run.json": data.dry_run is None,
         "verification.json": data.verification is None,
+        "leaders.json": data.leaders is None,
     }
     return [(name, what) for name, what in _FILES if not absent.get(name, False)]

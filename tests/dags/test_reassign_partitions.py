@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.cluster.gateway import ClusterGateway
 from include.execution.model import PlanState
 from include.ledger.store import Ledger
+from include.warehouse import PlanDirectory
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics
@@ -38,6 +39,8 @@ def test_a_requested_reassignment_is_carried_out_from_end_to_end(
     (plan,) = ledger.plans()
     assert plan.state is PlanState.DONE
     assert not ledger.throttles(open_only=True)
+    leaders = PlanDirectory(plan.plan_dir).read_json("leaders.json")
+    assert (leaders["waiting"], leaders["refused"]) == ([], {})
 
 
 def test_a_dry_run_leaves_the_cluster_as_it_was(

@@ -176,6 +176,21 @@ def test_a_plan_is_called_good_only_when_it_was_verified() -> None:
         assert standing.label == "Not verified"
 
 
+def test_leaders_that_could_not_be_restored_are_named() -> None:
+    assert "Preferred leaders" not in page(good_end()).text
+    leaders = {
+        "already": 7,
+        "elected": ["orders-0"],
+        "waiting": ["orders-1"],
+        "refused": {"orders-2": "PREFERRED_LEADER_NOT_AVAILABLE (80)"},
+    }
+    told = page(replace(good_end(), leaders=leaders)).text
+    assert "7 led already, 1 were elected, 1 are not in the ISR" in told
+    assert "orders-1 its preferred replica is not in the ISR" in told
+    assert "PREFERRED_LEADER_NOT_AVAILABLE (80)" in told
+    assert "leaders.json" in told
+
+
 def test_a_plan_without_moves_is_done_at_once() -> None:
     standing = standing_of(STATES["nothing to do"])
     assert standing.tone is Tone.GOOD

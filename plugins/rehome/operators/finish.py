@@ -38,12 +38,13 @@ class RestorePreferredLeadersOperator(ClusterOperator):
     """Hands leadership of the plan's partitions to their preferred replicas."""
 
     def step(self, context: Context) -> None:
-        """Elect where it is needed and possible."""
+        """Elect where it is needed and possible; keep the result for the report."""
         from include.execution.leaders import restore_preferred_leaders
 
-        plan, _ = runtime.directory_plan(context)
+        plan, directory = runtime.directory_plan(context)
         with self.gateway() as cluster:
             result = restore_preferred_leaders(plan, cluster)
+        directory.write_json("leaders.json", result.to_json())
         self.log.info("%s", result.text())
 
 
