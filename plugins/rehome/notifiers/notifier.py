@@ -114,7 +114,10 @@ def _sentence(facts: Mapping[str, Any]) -> str:
 
 def _next_step(facts: Mapping[str, Any]) -> str:
     if facts["throttles_owed"]:
-        return "bring the brokers back; sweep_throttles then takes the throttles back."
+        return (
+            "bring the brokers back; sweep_throttles, once triggered for this connection, then "
+            "takes the throttles back."
+        )
     if facts["ended"] == "failed" and "done" in facts["moves"]:
         return (
             "read the report; trigger again for the rest, or take back what was done with "

@@ -101,7 +101,8 @@ class VerdictOperator(ClusterOperator):
             raise AirflowFailException(
                 f"Plan {plan_id} is done and verified, but throttles are owed: "
                 + "; ".join(f"{entry.resource} {entry.key}: {entry.detail}" for entry in owed)
-                + ". sweep_throttles takes them back when the cause is gone."
+                + ". When the cause is gone, trigger sweep_throttles with kafka_config_id "
+                + f"{self.kafka_config_id}, or leave it to its schedule where that is switched on."
             )
         self.log.info("Plan %s is done and verified.", plan_id)
 

@@ -88,7 +88,8 @@ class ClearThrottleOperator(ClusterOperator):
         error = RehomeError(
             f"Throttles that could not be taken back yet:\n{owed}\n",
             state_left="They are in the ledger as owed.",
-            next_step="sweep_throttles takes them back when the cause is gone.",
+            next_step="When the cause is gone, trigger sweep_throttles with kafka_config_id "
+            f"{self.kafka_config_id}, or leave it to its schedule where that is switched on.",
         )
         if context["ti"].try_number <= context["ti"].max_tries:
             raise error
