@@ -39,6 +39,12 @@ class ConfigResource:
     type_value: str
     name: str
 
+    def __str__(self) -> str:
+        """In words: "topic payments", "broker 3", "the brokers' default"."""
+        if self == ConfigResource.cluster_default():
+            return "the brokers' default"
+        return f"{self.type_value} {self.name}"
+
     @property
     def type(self) -> ResourceType:
         """The resource's type."""

@@ -141,6 +141,4 @@ def _appends(change: ConfigChange) -> bool:
 
 def named(resource: ConfigResource) -> str:
     """A resource in words: "topic payments", "broker 3", "the brokers' default"."""
-    if resource == ConfigResource.cluster_default():
-        return "the brokers' default"
-    return f"{resource.type_value} {resource.name}"
+    return str(resource)

@@ -93,7 +93,7 @@ def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
         "state": record.state.value,
         "cause": record.cause,
         "moves": {state: moves.count(state) for state in sorted(set(moves))},
-        "throttles_owed": [f"{entry.resource.name} {entry.key}" for entry in owed],
+        "throttles_owed": [f"{entry.resource} {entry.key}" for entry in owed],
         "report": f"{record.plan_dir}/report.html",
     }
 
