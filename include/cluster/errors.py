@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from include.cluster.model import BrokerError
 from include.errors import RehomeError
+
+_SHOWN = 10  # rights named in one error
 
 
 class ClusterError(RehomeError):
@@ -37,6 +41,17 @@ class MissingRightError(ClusterError):
             error=error,
             next_step=f"Grant {right} to the principal of the connection (docs/security.md).",
         )
+
+
+def require(call: str, missing: Sequence[str]) -> None:
+    """Raise when rights are missing for a call; all of them are named, of many the first few.
+
+    :param missing: as :func:`include.cluster.rights.missing_rights` returns them.
+    :raises MissingRightError: unless ``missing`` is empty.
+    """
+    if missing:
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        raise MissingRightError(call, ", ".join(missing[:_SHOWN]) + more)
 
 
 class ClusterUnreachableError(ClusterError):

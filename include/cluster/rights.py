@@ -100,6 +100,23 @@ def missing_rights(cluster: ClusterPort, topics: Collection[str], role: Role) ->
     return lacking
 
 
+def rights_to_start(cluster: ClusterPort, role: Role) -> list[str]:
+    """Rights that the principal lacks for a role's first step, a snapshot of everything.
+
+    The cluster's are the role's own, so that a want of them shows before anything is read. Of the
+    topics' those that reading needs, under the name that the role has for them: who reassigns is
+    granted Topic AlterConfigs, which implies DescribeConfigs. Topics that are hidden altogether
+    only show in the log dirs (:func:`hidden_topics`).
+    """
+    seen = cluster.describe_topics(operations=True)
+    unreadable = [
+        name
+        for name, topic in sorted(seen.items())
+        if topic.error is None and _lacking(_TOPIC[Role.PLANNER], topic.operations)
+    ]
+    return missing_rights(cluster, unreadable, role)
+
+
 def hidden_topics(log_dirs: Iterable[LogDir], topics: Collection[str]) -> tuple[str, ...]:
     """Topics that brokers hold replicas of, but metadata does not show to this principal.
 

@@ -6,8 +6,7 @@ Each test of a silent failure takes a right away and shows that the gateway spea
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,33 +19,11 @@ from include.cluster.rights import Role, hidden_topics, missing_rights
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics
+from tests.rights import PLANNER, REASSIGNER, Right, granted
 
 RATE = "follower.replication.throttled.rate"
 REPLICAS = "follower.replication.throttled.replicas"
 GatewayOf = Callable[[str], ClusterGateway]
-Right = tuple[str, str]
-
-REASSIGNER: tuple[Right, ...] = (
-    ("alter", "cluster"),
-    ("alter_configs", "cluster"),
-    ("describe", "topic"),
-    ("alter_configs", "topic"),
-)
-PLANNER: tuple[Right, ...] = (
-    ("describe", "cluster"),
-    ("describe_configs", "cluster"),
-    ("describe", "topic"),
-    ("describe_configs", "topic"),
-)
-
-
-@contextmanager
-def granted(cluster: LocalCluster, user: str, *rights: Right) -> Iterator[None]:
-    with ExitStack() as undo:
-        for operation, resource in rights:
-            cluster.allow(user, operation, resource)
-            undo.callback(cluster.revoke, user, operation, resource)
-        yield
 
 
 def refused(right: str, call: Callable[[], object]) -> None:

@@ -26,12 +26,16 @@ class SnapshotClusterOperator(ClusterOperator):
     def step(self, context: Context) -> str:
         """Snapshot → URI."""
         from include.cluster.collect import take_snapshot
+        from include.cluster.errors import require
+        from include.cluster.rights import Role, rights_to_start
 
         if self.for_request:
             request_of(context)
         with self.gateway() as cluster:
             if self.for_request:
                 self._refuse_second_plan(context, cluster.describe_cluster().cluster_id)
+                role = Role.PLANNER if context["params"].get("dry_run") else Role.REASSIGNER
+                require("This run", rights_to_start(cluster, role))
             snapshot = take_snapshot(cluster, datetime.now(UTC))
         uri = warehouse().write_snapshot(snapshot)
         self.log.info(
@@ -45,8 +49,11 @@ class SnapshotClusterOperator(ClusterOperator):
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
-        if snapshot.hidden_topics:
-            self.log.warning("Topics hidden from us: %s", ", ".join(snapshot.hidden_topics))
+        hidden = [f"Topic Describe on {name}" for name in snapshot.hidden_topics]
+        if self.for_request:
+            require("A plan", hidden)
+        elif hidden:
+            self.log.warning("Topics are hidden for want of %s", ", ".join(hidden))
         return uri
 
     def _refuse_second_plan(self, context: Context, cluster_id: str) -> None:
