@@ -91,17 +91,18 @@ def cover(plan: Plan, ledger: Ledger, cluster: ClusterPort, moves: Collection[Mo
     """See to it that these moves, about to start, will be throttled.
 
     Normally they are, since the set-up; not where a list would have been too long as a whole,
-    where somebody has deleted it meanwhile (Kafka's own tool does that, with brokers' own rates
-    too), or where a broker that needs a rate of its own was away.
+    where somebody has deleted a list or a rate meanwhile (Kafka's own tool does that), or where a
+    broker that needs a rate of its own was away.
 
     :raises RehomeError: a list or a rate was refused; these moves must not start.
     """
     rate = ledger.plan(plan.plan_id).rate_bytes_per_s
     if rate is None:
         return
-    if _by_broker(plan, ledger, cluster):
+    by_broker = _by_broker(plan, ledger, cluster)
+    if by_broker:
         sweep(ledger, cluster)
-        _set_rates(plan, ledger, cluster, moves, rate, by_broker=True)
+    _set_rates(plan, ledger, cluster, moves, rate, by_broker=by_broker)
     too_long = _set_lists(plan, ledger, cluster, moves, trim=True)
     if too_long:
         raise RehomeError(
@@ -151,15 +152,16 @@ def _set_rates(
     live = sorted(involved & set(cluster.describe_cluster().brokers))
     brokers = [ConfigResource.broker(broker) for broker in live]
     known = {(e.resource, e.key): e for e in ledger.throttles(plan.plan_id, open_only=True)}
-    journalled = by_broker and all((b, key) in known for b in brokers for key in keys)
+    ours = brokers if by_broker else [DEFAULT]
+    journalled = all((resource, key) in known for resource in ours for key in keys)
     found = (read if journalled else read_settled)(cluster, [DEFAULT, *brokers], keys)
     choices = list(choose_rates(found, keys, rate_bytes_per_s, by_broker=by_broker, known=known))
     changes, entries = [], []
     for choice in choices:
         if choice.wanted is not None and not choice.done:
-            where, ours = (choice.resource, choice.key), (choice.wanted,)
-            changes.append(ConfigChange(*where, ConfigOperation.SET, choice.wanted))
-            entries.append(_entry(plan, *where, ours, choice.standing))
+            where, wanted = (choice.resource, choice.key), choice.wanted
+            changes.append(ConfigChange(*where, ConfigOperation.SET, wanted))
+            entries.append(_entry(plan, *where, (wanted,), choice.standing))
     put(ledger, cluster, entries, changes)
     return {f"{named(c.resource)} {c.key}": c.holds for c in choices if c.holds is not None}
 

@@ -281,6 +281,23 @@ def test_the_rate_can_be_changed_in_mid_run_and_is_still_taken_down(
     assert standing(gateway, topic) == before
 
 
+def test_a_rate_that_somebody_deleted_is_set_again_before_a_move_starts(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    before = standing(gateway, topic)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    throttled = standing(gateway, topic)
+    deleted = ConfigChange(DEFAULT, FOLLOWER_RATE, ConfigOperation.DELETE)
+    assert not any(gateway.alter_configs([deleted]).values())
+    assert (DEFAULT, FOLLOWER_RATE) not in standing(gateway, topic)
+    cover(plan, ledger, gateway, plan.moves)
+    assert standing(gateway, topic) == throttled
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert standing(gateway, topic) == before
+
+
 def test_moves_between_log_dirs_get_their_own_rate(
     cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
