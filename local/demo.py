@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import httpx
@@ -48,6 +48,7 @@ STAGES = {
     "verdict": "the plan ended well",
 }
 RUN_TIMEOUT_S = 900.0
+FEWEST_BROKERS = 4
 
 
 def main() -> int:
@@ -246,7 +247,7 @@ class Demo:
         )
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--brokers", type=int, default=4, help="number of brokers (default 4)")
     parser.add_argument("--drain", type=int, default=4, help="the broker to drain (default 4)")
@@ -255,7 +256,18 @@ def _options() -> argparse.Namespace:
         "--throttle", type=int, default=10_000_000, help="bytes per second and broker"
     )
     parser.add_argument("--state", type=Path, default=STATE, help="where it runs")
-    return parser.parse_args()
+    options = parser.parse_args(arguments)
+    if options.brokers < FEWEST_BROKERS:
+        parser.error(
+            f"--brokers {options.brokers}: the demo needs {FEWEST_BROKERS} or more, so that three "
+            "replicas still fit when one broker is drained"
+        )
+    if not 1 <= options.drain <= options.brokers:
+        parser.error(f"--drain {options.drain}: the brokers are 1 to {options.brokers}")
+    for name in ("megabytes", "throttle"):
+        if getattr(options, name) <= 0:
+            parser.error(f"--{name} must be positive")
+    return options
 
 
 if __name__ == "__main__":

@@ -1,0 +1,29 @@
+"""The demo's options: what cannot work is refused before anything is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from local.demo import _options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--brokers", "3", "--drain", "1"], "--brokers 3: the demo needs 4 or more"),
+        (["--drain", "9"], "--drain 9: the brokers are 1 to 4"),
+        (["--drain", "0"], "--drain 0: the brokers are 1 to 4"),
+        (["--throttle", "0"], "--throttle must be positive"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_reason(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        _options(arguments)
+    assert told in capsys.readouterr().err
+
+
+def test_another_broker_of_a_larger_cluster_can_be_drained() -> None:
+    options = _options(["--brokers", "6", "--drain", "5"])
+    assert (options.brokers, options.drain) == (6, 5)
