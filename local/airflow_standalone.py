@@ -198,6 +198,7 @@ class AirflowStandalone:
         return path.read_text()
 
     def _prepare(self) -> None:
+        importing = [sys.executable, "-m", "local.airflow_settings"]
         with ExitStack() as stack:
             settings = self.home / "settings.json"
             stack.callback(settings.unlink, missing_ok=True)
@@ -205,7 +206,7 @@ class AirflowStandalone:
             settings.write_text(json.dumps(self.settings.to_json()))
             output = stack.enter_context(self.log_file.open("ab"))
             subprocess.run(
-                [sys.executable, "-m", "local.airflow_settings", "--migrate", str(settings)],
+                [*importing, "--migrate", "--overwrite", str(settings)],
                 cwd=ROOT,
                 env=self.environment(),
                 stdout=output,
