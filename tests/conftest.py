@@ -16,8 +16,12 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from include.cluster.gateway import ClusterGateway
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.throttle_items import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from local.kafka_cluster import LocalCluster, Security
 from local.waiting import wait_until
+from tests.dags.clusters import Throttles, name_of, throttles_of
 
 _serial = itertools.count()
 
@@ -166,3 +170,35 @@ def secured_topics(secured_cluster: LocalCluster) -> Iterator[Topics]:
     helper = Topics(secured_cluster)
     yield helper
     helper.delete_all()
+
+
+@pytest.fixture
+def foreign_throttle(gateway: ClusterGateway) -> Iterator[Callable[[str], Throttles]]:
+    """Sets what somebody else might have set: a topic's lists and a broker's rate.
+
+    Returns all throttles there are then: these and no others. ``gateway`` is on ``cluster``.
+    """
+    rate = ConfigChange(ConfigResource.broker(2), LEADER_RATE, ConfigOperation.SET, "7654321")
+
+    def put(topic: str) -> Throttles:
+        lists = {LEADER_REPLICAS: "1:2,0:1", FOLLOWER_REPLICAS: "1:3"}
+        changes = [
+            ConfigChange(ConfigResource.topic(topic), key, ConfigOperation.SET, value)
+            for key, value in lists.items()
+        ]
+        assert not any(gateway.alter_configs([rate, *changes]).values())
+        foreign = {name_of(rate.resource): {LEADER_RATE: "7654321"}}
+        foreign[name_of(ConfigResource.topic(topic))] = lists
+
+        def alone() -> Throttles | None:
+            found = throttles_of(gateway, [topic])
+            set_somewhere = {name: values for name, values in found.items() if values}
+            return found if set_somewhere == foreign else None
+
+        found = wait_until(alone, "the foreign throttles, and no others")
+        assert found is not None
+        return found
+
+    yield put
+    gone = ConfigChange(rate.resource, rate.key, ConfigOperation.DELETE)
+    assert not any(gateway.alter_configs([gone]).values())

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from include.ledger.records import PlanRecord
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import throttles_of, to
+from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import World
 
 DAG = "reassign_partitions"
@@ -75,11 +76,15 @@ def test_an_approved_plan_is_carried_out_and_told(
 
 
 def test_a_run_marked_failed_while_it_waits_is_stopped_cleaned_up_and_told(
-    world: World, cluster: LocalCluster, topics: Topics, gateway: ClusterGateway
+    world: World,
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    foreign_throttle: Callable[[str], Throttles],
 ) -> None:
     topic = topics.create([[1, 2]])
     topics.fill(topic, 3_000, size_bytes=10_000)
-    before = throttles_of(gateway, [topic])
+    before = foreign_throttle(topic)
     conf = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]}), "throttle": 300_000}
     run = world.airflow.trigger(DAG, conf)
     wait_for_state(world, run, "progress", {"deferred"})
@@ -100,11 +105,15 @@ def test_a_run_marked_failed_while_it_waits_is_stopped_cleaned_up_and_told(
 
 
 def test_killed_tasks_go_on_where_they_were(
-    world: World, cluster: LocalCluster, topics: Topics, gateway: ClusterGateway
+    world: World,
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    foreign_throttle: Callable[[str], Throttles],
 ) -> None:
     topic = topics.create([[1, 2]] * 3)
     topics.fill(topic, 500, size_bytes=10_000)
-    before = throttles_of(gateway, [topic])
+    before = foreign_throttle(topic)
     wanted = to(topic, {number: [3, 2] for number in range(3)})
     conf = {"action": "reassign", "reassignment": wanted, "throttle": 1_000_000}
     run = world.airflow.trigger(DAG, conf | {"max_moves_per_broker": 1})
