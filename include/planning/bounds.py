@@ -49,8 +49,8 @@ def rebalance_bound(
 
     :param before: (B,) bytes per broker in the snapshot.
     """
-    over = np.maximum(before - np.maximum(targets.high, layout.load), 0)
-    under = np.maximum(np.minimum(targets.low, layout.load) - before, 0)
+    over = np.maximum(before - np.maximum(targets.high[0], layout.load), 0)
+    under = np.maximum(np.minimum(targets.low[0], layout.load) - before, 0)
     domain = targets.domain
     if (tree.violations(layout.home[partitions]) > 0).any():
         domain = np.zeros_like(domain)

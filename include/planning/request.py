@@ -6,7 +6,7 @@ import enum
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,6 +48,10 @@ class ReassignmentRequest:
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param max_moves_per_broker: slots per broker and direction.
     :param tolerance: rebalance: allowed deviation from a broker's share of bytes (0.02 = 2 %).
+    :param tolerances: the same for other resources (replicas, leaders, bytes_in, bytes_out);
+        None = spread in any way. Of those not named, traffic is balanced to 5 % where it is
+        known, and numbers of replicas and leaders are free.
+    :param move_overhead_bytes: what a move costs beside its bytes, for being a move.
     :param seed: breaks ties; same snapshot, request and seed give the same plan.
     """
 
@@ -65,6 +69,8 @@ class ReassignmentRequest:
     approval: bool = False
     additional: bool = False
     tolerance: float = 0.02
+    tolerances: Mapping[str, float | None] = field(default_factory=dict)
+    move_overhead_bytes: int = 32_000_000
     seed: int = 0
 
 
