@@ -24,8 +24,8 @@ from include.planning.shed import shed, wanted_loads
 ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
 
-HOMECOMINGS = 3
-"""Looks at what could go home: each return may make room for others."""
+HOMECOMINGS = 8
+"""Rounds of returns between two looks at which of them still do no harm."""
 
 
 def rebalance(problem: Problem, capacity: Floats) -> Ints:
@@ -55,13 +55,28 @@ def undo(search: Search) -> None:
     open_homes = search.problem.gives & ~search.problem.leaving
     away = away[open_homes[home[away]]]
     away = away[~search.at_home(away, search.flat[away])]
-    for _ in range(HOMECOMINGS):
-        harmless = away[_harm(search, away) <= TINY]
-        harmless = harmless[np.argsort(-search.weights[0, harmless // search.width], kind="stable")]
-        returned = [slot for slot in harmless.tolist() if _return(search, slot, int(home[slot]))]
-        if not returned:
-            return
-        away = np.setdiff1d(away, np.array(returned, np.int64))
+    away = away[np.argsort(-search.weights[0, away // search.width], kind="stable")]
+    while len(away):
+        away = away[_harm(search, away) <= TINY]
+        for _ in range(HOMECOMINGS):
+            away = _send_home(search, away)
+
+
+def _send_home(search: Search, away: Ints) -> Ints:
+    """Try the first replica of each broker and for each broker; the ones left untried."""
+    source, target = search.flat[away], search.home.reshape(-1)[away]
+    partition = away // search.width
+    first = np.ones(len(away), bool)
+    for of_slot in (source, target, partition):
+        alone = np.zeros(len(away), bool)
+        alone[np.unique(of_slot, return_index=True)[1]] = True
+        first &= alone
+    slots, homes = away[first], target[first].astype(np.int64)
+    back = (_harm(search, slots) <= TINY) & search.valid(slots, homes)
+    back &= ~(search.rows[partition[first]] == homes[:, None]).any(axis=1)
+    search.lift(slots[back])
+    search.put(slots[back], homes[back])
+    return away[~first]
 
 
 def _harm(search: Search, slots: Ints) -> Floats:
@@ -76,15 +91,6 @@ def _harm(search: Search, slots: Ints) -> Floats:
         - search.excess(target, enters)
     )
     return harm
-
-
-def _return(search: Search, slot: int, home: int) -> bool:
-    if home in search.rows[slot // search.width].tolist():
-        return False
-    if _harm(search, np.array([slot]))[0] > TINY or not search.valid_one(slot, home):
-        return False
-    search.move(slot, home)
-    return True
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:

@@ -21,7 +21,6 @@ TIGHT = (0.1, 0.7, 0.9)
 TRIES = 8
 """Brokers that are tried at once where the spread rule is dear to ask."""
 
-ROUNDS = 6
 IMPORTANCE = (1.0, 0.03, 0.16)
 """What a lack of each resource counts when the neediest broker is chosen: bytes come first."""
 
@@ -144,12 +143,15 @@ class _Filler:
     def _in_rounds(self, slots: Ints) -> Ints:
         """One small replica per needy broker and round, largest to neediest.
 
+        At first into tight bounds, then into the boxes, then wherever the excess does not grow.
+
         :returns: those that found no place.
         """
-        for attempt in range(ROUNDS):
+        bounds = (self._tight, self._tight, self._high, None, None, None)
+        for attempt in range(len(bounds)):
             if not len(slots):
                 break
-            bound = self._tight if attempt < 2 else self._high
+            bound = bounds[attempt]
             retry, start = [], 0
             while start < len(slots):
                 needy = self._needy(attempt)
@@ -170,10 +172,15 @@ class _Filler:
         value = (lack * self._value)[[0, 2]].sum(axis=0)
         return np.roll(needy[np.argsort(-value[needy], kind="stable")], attempt)
 
-    def _match(self, slots: Ints, targets: Ints, bound: Floats) -> Mask:
+    def _match(self, slots: Ints, targets: Ints, bound: Floats | None) -> Mask:
         search, brokers = self._search, self._brokers[targets]
-        after = search.load[:, brokers] + search.weight(slots)
-        placed = (after <= bound[:, targets]).all(axis=0) & search.valid(slots, brokers)
+        load = search.load[:, brokers]
+        after = load + search.weight(slots)
+        if bound is None:
+            fits = search.excess(brokers, after) <= search.excess(brokers, load)
+        else:
+            fits = (after <= bound[:, targets]).all(axis=0)
+        placed = fits & search.valid(slots, brokers)
         partitions = slots // search.width
         first = np.zeros(len(slots), bool)
         first[np.unique(partitions, return_index=True)[1]] = True

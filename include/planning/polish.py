@@ -7,8 +7,10 @@ then all of them, or a fixed sample where there are too many: nothing is left to
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -27,18 +29,27 @@ PARTNERS = 8
 """Brokers with which swaps are tried at once."""
 
 PARTNERS_IN_ALL = 48
+FEW_SWAPPED = 40
 SWAPPED = 128
 """Replicas of a broker that are put forward for swaps, evenly spaced by size."""
 
-CANDIDATES = 48
+CANDIDATES = 400
 CHECKED = 16_384
 """Trades of one look that are checked, best first: at first, and before it gives up."""
+
+BATCH = 400
+ENOUGH = 40
+"""Trades that are checked at once, and valid ones that suffice."""
 
 WORTH = 0.3
 """Part of the best trade's gain per byte that further trades of the same look must reach."""
 
 FREE = 2e-4
 """What a trade costs at least, in shares: trades without copies are ranked by gain."""
+
+WINDOW = 200
+PROGRESS = 0.97
+"""The search ends when a window of steps leaves more than this part of the excess."""
 
 STILL = 0.5
 """Part of its gain that such a trade must still have when its turn comes."""
@@ -52,14 +63,20 @@ class Trades:
 
     :param give: (n,) slots that leave the broker; ``take``: (n,) slots that come to it.
     :param other: (n,) the broker on the other side.
-    :param gain: (n,) excess removed; ``score``: the same per share of bytes copied.
+    :param gain: (n,) excess removed.
+    :param cost: (n,) shares of bytes copied.
     """
 
     give: Ints
     take: Ints
     other: Ints
     gain: Floats
-    score: Floats
+    cost: Floats
+
+    @property
+    def score(self) -> Floats:
+        """(n,) what trades are ranked by."""
+        return self.gain / self.cost
 
     def best(self, count: int) -> Trades:
         """The best by score, best first; ties by position."""
@@ -68,7 +85,11 @@ class Trades:
             cut = np.partition(score[chosen], -count)[-count]
             chosen = chosen[score[chosen] >= cut]
         chosen = chosen[np.argsort(-score[chosen], kind="stable")][:count]
-        columns = (self.give, self.take, self.other, self.gain, score)
+        return self.only(chosen)
+
+    def only(self, chosen: Ints) -> Trades:
+        """The trades at these indexes, in their order."""
+        columns = (self.give, self.take, self.other, self.gain, self.cost)
         return Trades(*(column[chosen] for column in columns))
 
 
@@ -80,7 +101,7 @@ class Polisher:
         problem = search.problem
         self._all: Ints = np.arange(len(problem.gives))
         domain = problem.targets.domain
-        closed = not bool(problem.tree.violations(problem.layout.home[problem.partitions]).any())
+        closed = search.seats.even()
         self._near = [
             search.receivers[domain[search.receivers] == domain[broker]]
             if closed
@@ -95,9 +116,12 @@ class Polisher:
         search, gives = self._search, self._search.problem.gives
         excess = np.where(gives, search.excess(slice(None), search.load), 0.0)
         stuck = np.zeros(len(excess), bool)
-        helped = False
-        limit = 12 * len(excess) + 1000
-        for _ in range(limit):
+        helped, before, window = False, np.inf, max(WINDOW, len(excess))
+        for step in itertools.count(1):
+            if step % window == 0:
+                if excess.sum() > PROGRESS * before:
+                    return
+                before = excess.sum()
             worst = int(np.where(stuck, 0.0, excess).argmax())
             if stuck[worst] or excess[worst] <= 0:
                 if not helped or not excess.any():
@@ -114,47 +138,60 @@ class Polisher:
         """The brokers that trades with this one changed; empty when there is none to make."""
         for look, count in self._looks():
             for trades in look(broker):
-                touched = self._make(broker, trades.best(count))
+                touched = self._make(broker, self._valid_ones(broker, trades.best(count)))
                 if touched:
                     return touched
         return []
 
     def _looks(self) -> Iterator[tuple[Callable[[int], Iterator[Trades]], int]]:
         yield self._quick, CANDIDATES
-        yield self._swaps, CANDIDATES
+        yield partial(self._swaps, sample=FEW_SWAPPED), CANDIDATES
         yield self._thorough, CHECKED
-        yield self._swaps, CHECKED
+        yield partial(self._swaps, sample=SWAPPED), CHECKED
 
     def _make(self, broker: int, trades: Trades) -> list[int]:
-        """Make the first valid trade, and what is nearly as good and still helps after it."""
-        search, touched, floor = self._search, [broker], 0.0
-        columns = (trades.give, trades.take, trades.other, trades.gain, trades.score)
-        for give, take, other, gain, score in zip(*(c.tolist() for c in columns), strict=True):
-            if score < floor:
+        """Make the best trade, and what is nearly as good and still helps after it."""
+        search, touched, here = self._search, [broker], np.array([broker])
+        enough = WORTH * trades.score.max(initial=0.0)
+        while len(trades.give):
+            gain = self._gain(broker, trades.give, trades.take, trades.other)
+            score = np.where(gain >= STILL * trades.gain, gain / trades.cost, 0.0)
+            best = int(score.argmax())
+            if score[best] < enough or score[best] <= 0:
                 break
-            if len(touched) > 1 and self._gain_now(broker, give, take, other) < STILL * gain:
-                continue
-            if not self._valid(broker, give, take, other):
-                continue
-            if give != NONE:
-                search.move(give, other)
-            if take != NONE:
-                search.move(take, broker)
-            touched.append(other)
-            floor = WORTH * float(trades.score[0])
-            here = np.array([broker])
-            if search.excess(here, search.load[:, here])[0] <= 0:
-                break
+            give, take, other = (
+                int(column[best]) for column in (trades.give, trades.take, trades.other)
+            )
+            left = np.arange(len(score)) != best
+            if len(touched) == 1 or self._valid(broker, give, take, other):
+                if give != NONE:
+                    search.move(give, other)
+                if take != NONE:
+                    search.move(take, broker)
+                touched.append(other)
+                if search.excess(here, search.load[:, here])[0] <= 0:
+                    break
+                left &= ((trades.give != give) | (give == NONE)) & (
+                    (trades.take != take) | (take == NONE)
+                )
+            trades = trades.only(np.flatnonzero(left))
         return touched if len(touched) > 1 else []
 
-    def _gain_now(self, broker: int, give: int, take: int, other: int) -> float:
-        search = self._search
-        if give != NONE and search.flat[give] != broker:
-            return 0.0
-        if take != NONE and search.flat[take] != other:
-            return 0.0
-        slots = np.array([[give], [take]])
-        return float(self._gain(broker, slots[0], slots[1], np.array([other]))[0])
+    def _valid_ones(self, broker: int, trades: Trades) -> Trades:
+        """The first few trades that the racks and disks allow as things are."""
+        search, kept, found = self._search, [np.zeros(0, np.int64)], 0
+        for start in range(0, len(trades.give), BATCH):
+            give, take = (part[start : start + BATCH] for part in (trades.give, trades.take))
+            other = trades.other[start : start + BATCH]
+            valid = (give // search.width != take // search.width) | (take == NONE)
+            for slots, target in ((give, other), (take, np.full(len(take), broker))):
+                real = np.flatnonzero((slots != NONE) & valid)
+                valid[real] = search.valid(slots[real], target[real])
+            kept.append(start + np.flatnonzero(valid))
+            found += int(valid.sum())
+            if found >= ENOUGH:
+                break
+        return trades.only(np.concatenate(kept)[:ENOUGH])
 
     def _valid(self, broker: int, give: int, take: int, other: int) -> bool:
         search = self._search
@@ -186,7 +223,8 @@ class Polisher:
         )
         trades = [self._pushes(broker, slots[some], targets)]
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
-            spare = search.load[0, near] - search.low[0, near] + lack * search.share[0, near]
+            slack = (search.load[:, near] - search.low[:, near]) * search.scale[:, near]
+            spare = np.where(boxed, slack, np.inf).min(axis=0) + lack
             rich = near[_largest(spare, RICH)]
             trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
         yield _joined(trades)
@@ -200,16 +238,16 @@ class Polisher:
             theirs = search.movable[owners[search.flat[search.movable]]]
             yield self._pulls(broker, self._sample(theirs, AT_ONCE))
 
-    def _swaps(self, broker: int) -> Iterator[Trades]:
+    def _swaps(self, broker: int, sample: int) -> Iterator[Trades]:
         near = self._near[broker]
         if broker not in near:
             return
-        mine = self._sample(self._search.on(broker), SWAPPED)
+        mine = self._sample(self._search.on(broker), sample)
         others = near[near != broker]
         spread = others[np.linspace(0, len(others) - 1, min(len(others), PARTNERS_IN_ALL)).astype(int)]
         for start in range(0, len(spread), PARTNERS):
             some = spread[start : start + PARTNERS].tolist()
-            samples = [self._sample(self._search.on(other), SWAPPED) for other in some]
+            samples = [self._sample(self._search.on(other), sample) for other in some]
             theirs = np.concatenate(samples)
             yield self._scored(
                 broker,
@@ -247,7 +285,7 @@ class Polisher:
         for slots, target in ((give, other), (take, np.full(len(take), broker))):
             real = slots != NONE
             cost[real] += search.price(slots[real], target[real])
-        return Trades(give, take, other, gain, gain / (cost * self._byte + FREE))
+        return Trades(give, take, other, gain, cost * self._byte + FREE)
 
     def _price(self, slots: Ints) -> Floats:
         nowhere = np.full(len(slots), NONE - 1)
@@ -280,7 +318,7 @@ def _joined(trades: list[Trades]) -> Trades:
     return Trades(
         *(
             np.concatenate([getattr(part, name) for part in trades])
-            for name in ("give", "take", "other", "gain", "score")
+            for name in ("give", "take", "other", "gain", "cost")
         )
     )
 

@@ -34,6 +34,17 @@ class Seats:
         """Whether no partition has more replicas than the first level has branches."""
         return bool(self._plain.all())
 
+    def even(self) -> bool:
+        """Whether all rows are evenly spread now."""
+        rows = self._rows[self._plain]
+        branch = np.where(rows != NONE, self._branch[rows], NONE)
+        if ((rows != NONE) & (branch == NONE)).any():
+            return False
+        branch = np.sort(branch, axis=1)
+        if ((branch[:, 1:] == branch[:, :-1]) & (branch[:, 1:] != NONE)).any():
+            return False
+        return not bool(self._tree.violations(self._rows[~self._plain]).any())
+
     def admits(self, partitions: Ints, places: Ints, brokers: Ints) -> Mask:
         """(n,) whether the replica in each place of a partition's row may go to the broker."""
         rows = self._rows[partitions]

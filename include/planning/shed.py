@@ -127,6 +127,7 @@ class _Shedder:
         if self.due[BYTES] > 0:
             self._keep_what_overshoots()
             self._close_the_gap()
+        self._make_room()
         return self._slots[~self._left]
 
     def _open(self, resource: int) -> float:
@@ -217,6 +218,15 @@ class _Shedder:
                 self._take(order, np.maximum(limit, 0))
         if self._open(BYTES) > 2e-3:
             self._take(self._coldest, np.array([self._open(BYTES), ALL, ALL]))
+
+    def _make_room(self) -> None:
+        """What will come for the sake of rate and count brings a few bytes along."""
+        lack = np.maximum(self._got - self.due, 0)[[REPLICAS, RATE]]
+        if self._loose or lack[0] <= 0.01:
+            return
+        room = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES), 0)
+        if room > 0:
+            self._take(self._coldest, np.array([room, ALL, ALL]))
 
 
 def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:
