@@ -35,6 +35,9 @@ def rebalance(problem: Problem, capacity: Floats) -> Ints:
     :returns: slots on brokers to be emptied for which no other broker was found.
     """
     stranded = np.zeros(0, np.int64)
+    before = _excess(Search(problem))
+    if before <= 0:
+        return stranded
     for _ in range(ROUNDS):
         search = Search(problem)
         wanted = wanted_loads(search)
@@ -45,7 +48,15 @@ def rebalance(problem: Problem, capacity: Floats) -> Ints:
         problem.layout.refresh()
         if not _repair(problem, capacity):
             break
+    if _excess(Search(problem)) > before - TINY:
+        problem.layout.rows[:] = problem.layout.home
+        problem.layout.refresh()
     return stranded
+
+
+def _excess(search: Search) -> float:
+    total: float = (search.excess(slice(None), search.load) * search.problem.gives).sum()
+    return total
 
 
 def undo(search: Search) -> None:
@@ -54,24 +65,25 @@ def undo(search: Search) -> None:
     away = np.flatnonzero((search.flat != home) & (home != NONE))
     open_homes = search.problem.gives & ~search.problem.leaving
     away = away[open_homes[home[away]]]
-    away = away[~search.at_home(away, search.flat[away])]
+    away = away[~search.at_home(away, search.holders(away))]
     away = away[np.argsort(-search.weights[0, away // search.width], kind="stable")]
     while len(away):
         away = away[_harm(search, away) <= TINY]
         for _ in range(HOMECOMINGS):
-            away = _send_home(search, away)
+            if len(away):
+                away = _send_home(search, away)
 
 
 def _send_home(search: Search, away: Ints) -> Ints:
     """Try the first replica of each broker and for each broker; the ones left untried."""
-    source, target = search.flat[away], search.home.reshape(-1)[away]
+    source, target = search.holders(away), search.home.reshape(-1)[away].astype(np.int64)
     partition = away // search.width
     first = np.ones(len(away), bool)
     for of_slot in (source, target, partition):
-        alone = np.zeros(len(away), bool)
-        alone[np.unique(of_slot, return_index=True)[1]] = True
-        first &= alone
-    slots, homes = away[first], target[first].astype(np.int64)
+        earliest = np.empty(int(of_slot.max()) + 1, np.int64)
+        earliest[of_slot[::-1]] = np.arange(len(away))[::-1]
+        first &= earliest[of_slot] == np.arange(len(away))
+    slots, homes = away[first], target[first]
     back = (_harm(search, slots) <= TINY) & search.valid(slots, homes)
     back &= ~(search.rows[partition[first]] == homes[:, None]).any(axis=1)
     search.lift(slots[back])
@@ -81,7 +93,7 @@ def _send_home(search: Search, away: Ints) -> Ints:
 
 def _harm(search: Search, slots: Ints) -> Floats:
     """(n,) excess that sending each replica home would add."""
-    source, target = search.flat[slots], search.home.reshape(-1)[slots]
+    source, target = search.holders(slots), search.home.reshape(-1)[slots].astype(np.int64)
     weight = search.weight(slots)
     leaves, enters = search.load[:, source], search.load[:, target]
     harm: Floats = (

@@ -177,9 +177,9 @@ class _Filler:
         load = search.load[:, brokers]
         after = load + search.weight(slots)
         if bound is None:
-            fits = search.excess(brokers, after) <= search.excess(brokers, load)
+            fits: Mask = search.excess(brokers, after) <= search.excess(brokers, load)
         else:
-            fits = (after <= bound[:, targets]).all(axis=0)
+            fits = np.logical_and.reduce(after <= bound[:, targets])
         placed = fits & search.valid(slots, brokers)
         partitions = slots // search.width
         first = np.zeros(len(slots), bool)

@@ -143,7 +143,7 @@ def _move(outcome: Outcome, p: int) -> Move:
 
 
 def _reason(reason: MoveReason, current: tuple[int, ...], target: tuple[int, ...]) -> MoveReason:
-    """The action's reason; of requested moves, those without a copy between brokers by kind."""
-    if reason is not MoveReason.REQUESTED or set(current) != set(target):
+    """The action's reason; of moves without a copy between brokers, their kind."""
+    if reason not in (MoveReason.REQUESTED, MoveReason.BALANCE) or set(current) != set(target):
         return reason
     return MoveReason.LOG_DIR if current == target else MoveReason.LEADER

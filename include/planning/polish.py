@@ -89,8 +89,8 @@ class Trades:
 
     def only(self, chosen: Ints) -> Trades:
         """The trades at these indexes, in their order."""
-        columns = (self.give, self.take, self.other, self.gain, self.cost)
-        return Trades(*(column[chosen] for column in columns))
+        give, take, other = self.give[chosen], self.take[chosen], self.other[chosen]
+        return Trades(give, take, other, self.gain[chosen], self.cost[chosen])
 
 
 class Polisher:
@@ -244,7 +244,9 @@ class Polisher:
             return
         mine = self._sample(self._search.on(broker), sample)
         others = near[near != broker]
-        spread = others[np.linspace(0, len(others) - 1, min(len(others), PARTNERS_IN_ALL)).astype(int)]
+        spread = others[
+            np.linspace(0, len(others) - 1, min(len(others), PARTNERS_IN_ALL)).astype(int)
+        ]
         for start in range(0, len(spread), PARTNERS):
             some = spread[start : start + PARTNERS].tolist()
             samples = [self._sample(self._search.on(other), sample) for other in some]
@@ -266,9 +268,7 @@ class Polisher:
     def _pushes(self, broker: int, slots: Ints, targets: Ints) -> Trades:
         targets = targets[targets != broker]
         give = np.repeat(slots, len(targets))
-        return self._scored(
-            broker, give, np.full(len(give), NONE), np.tile(targets, len(slots))
-        )
+        return self._scored(broker, give, np.full(len(give), NONE), np.tile(targets, len(slots)))
 
     def _pulls(self, broker: int, slots: Ints) -> Trades:
         slots = slots[self._search.flat[slots] != broker]

@@ -10,6 +10,7 @@ from include.planning.arrays import ClusterArrays, Floats, Mask
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.explanation import bytes_text
+from include.planning.handover import LedShares, hand_over, unmet
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
 from include.planning.outcome import Outcome, free_to_move, left_brokers, new_places, tree_of
@@ -45,8 +46,14 @@ def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
     targets, before = problem.targets, layout.load.copy()
     rebalance(problem, capacity)
     settle_leaders(layout)
+    tolerances = tolerances_of(request, arrays)
+    lead = LedShares.of(layout, np.tile(capacity * hosts, (2, 1)), tolerances)
+    if lead is not None:
+        hand_over(layout, lead, movable, hosts)
 
     def why(p: int) -> str:
+        if not left_brokers(layout, p):
+            return _handed_over(layout, p)
         shares = "; ".join(
             f"broker {arrays.brokers.ids[b]} held {bytes_text(before[b])} of a share of "
             f"{bytes_text(targets.share[0, b])}"
@@ -66,14 +73,18 @@ def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
             *infeasible,
             *targets.infeasible,
             *result.missed(),
-            *result.shifted(tolerances_of(request, arrays)),
+            *result.shifted(tolerances),
+            *(unmet(layout, lead) if lead is not None else ()),
         ),
     )
 
 
-def tolerances_of(
-    request: ReassignmentRequest, arrays: ClusterArrays
-) -> dict[Resource, float]:
+def _handed_over(layout: Layout, p: int) -> str:
+    old, new = layout.arrays.brokers.ids[[layout.home[p, 0], layout.rows[p, 0]]]
+    return f"Broker {new} leads in place of broker {old}, to even out leaders; nothing is copied."
+
+
+def tolerances_of(request: ReassignmentRequest, arrays: ClusterArrays) -> dict[Resource, float]:
     """The tolerance of each resource; infinite where it is free or its load is not known."""
     asked = {Resource(name): value for name, value in request.tolerances.items()}
     tolerances = {**DEFAULT_TOLERANCES, Resource.BYTES: request.tolerance}

@@ -90,7 +90,8 @@ def capacities(arrays: ClusterArrays, hosts: Mask, given: Mapping[int, float]) -
     :param given: broker id → weight; brokers that are not named weigh 1.
     """
     disks = arrays.brokers.capacity_bytes
-    relative = np.ones(len(hosts))
+    relative: Floats = np.ones(len(hosts))
     if hosts.any() and (disks[hosts] > 0).all():
         relative = disks / max(1.0, float(disks[hosts].mean()))
-    return relative * np.array([given.get(int(broker), 1.0) for broker in arrays.brokers.ids])
+    weight: Floats = np.array([given.get(int(broker), 1.0) for broker in arrays.brokers.ids])
+    return np.multiply(relative, weight)

@@ -86,17 +86,19 @@ class Search:
         held: Ints = slots[self.flat[slots] == broker]
         return held
 
+    def holders(self, slots: Ints) -> Ints:
+        """(n,) the brokers that hold the replicas in these slots."""
+        return self.flat[slots].astype(np.int64)
+
     # ---------------------------------------------------------------- worth and price
 
-    def excess(self, brokers: Ints | slice, load: Floats) -> Floats:
+    def excess(self, brokers: Ints | int | slice, load: Floats) -> Floats:
         """How far loads (K, n, …) are outside the boxes of brokers (n, …), in shares, summed."""
         low, high, scale = self.low[:, brokers], self.high[:, brokers], self.scale[:, brokers]
         while low.ndim < load.ndim:
             low, high, scale = low[..., None], high[..., None], scale[..., None]
         outside = np.maximum(np.maximum(load - high, low - load), 0) * scale
-        total: Floats = outside[0]
-        for row in outside[1:]:
-            total = total + row
+        total: Floats = outside[0] + outside[1] + outside[2]
         return total
 
     def weight(self, slots: Ints) -> Floats:
@@ -107,7 +109,7 @@ class Search:
     def at_home(self, slots: Ints, brokers: Ints) -> Mask:
         """Whether the brokers held the partitions of these slots to begin with; broadcasts."""
         home = self.home[slots // self.width]
-        here = home[..., 0] == brokers
+        here: Mask = home[..., 0] == brokers
         for place in range(1, self.width):
             here = here | (home[..., place] == brokers)
         return here
@@ -115,7 +117,7 @@ class Search:
     def price(self, slots: Ints, brokers: Ints) -> Floats:
         """What moving adds to the plan's cost, in bytes: nothing for a replica already away."""
         size = self.weights[0, slots // self.width] + self.problem.overhead_bytes
-        copied = self.at_home(slots, self.flat[slots]) & ~self.at_home(slots, brokers)
+        copied = self.at_home(slots, self.holders(slots)) & ~self.at_home(slots, brokers)
         price: Floats = np.where(copied, size, 0.0)
         return price
 
@@ -169,7 +171,7 @@ class Search:
 
     def put(self, slots: Ints, brokers: Ints) -> None:
         """Put lifted replicas down on brokers."""
-        stays = self.at_home(slots, self.flat[slots])
+        stays = self.at_home(slots, self.holders(slots))
         size = self.weights[0, slots // self.width]
         away = ~stays
         count = len(self._incoming)

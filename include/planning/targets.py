@@ -122,11 +122,11 @@ class _Layer:
         self._limit_leaves()
         for level in range(tree.height - 1, -1, -1):
             parent, nodes = tree.parent[level + 1], len(self.least[level])
-            below = [np.bincount(parent, ends[level + 1], nodes) for ends in (self.least, self.most)]
+            below = [
+                np.bincount(parent, ends[level + 1], nodes) for ends in (self.least, self.most)
+            ]
             self.least[level] = np.maximum(self.least[level], below[0])
-            self.most[level] = np.maximum(
-                np.minimum(self.most[level], below[1]), self.least[level]
-            )
+            self.most[level] = np.maximum(np.minimum(self.most[level], below[1]), self.least[level])
 
     def _limit_leaves(self) -> None:
         leaf, keeps, arrays = self._tree.node[-1], ~self._brokers, self._layout.arrays
@@ -172,8 +172,8 @@ class _Layer:
         share = np.array([float(self.load.sum())])
         for level in range(1, tree.height + 1):
             nodes = len(self.least[level])
-            weights = np.bincount(tree.node[level], capacity, nodes)
-            stays = np.bincount(tree.node[level], fixed, nodes)
+            weights: Floats = np.bincount(tree.node[level], capacity, nodes).astype(float)
+            stays: Floats = np.bincount(tree.node[level], fixed, nodes).astype(float)
             below = np.zeros(nodes)
             for parent, children in enumerate(tree.children[level - 1]):
                 low, high = self.least[level][children], self.most[level][children]

@@ -1,0 +1,158 @@
+"""Leadership by share: hand-overs between replicas that exist, so that no data moves.
+
+Each hand-over lowers the sum, over brokers and resources, of the squared deviation from the
+share beyond most of the tolerance. It ends when all brokers are within tolerance, or when no
+hand-over helps; planning again on the result hands nothing over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.planning.layout import Layout
+from include.planning.leaders import promote
+from include.planning.plan import Infeasible
+from include.planning.resources import LED, LOOSE, Resource, partition_weight
+from include.planning.targets import of_resource
+
+AIM = 0.8
+"""Part of the tolerance inside of which a broker's deviation counts for nothing."""
+
+ROUNDS = 60
+LEAST_GAIN = 1e-15
+
+
+@dataclass(frozen=True)
+class LedShares:
+    """What brokers lead against what they should: number of leaders and bytes out.
+
+    :param weights: (2, P) weight of leading each partition; 0 for a resource without tolerance.
+    :param share: (2, B) to be led; ``tolerance``: (2,) fractions of it.
+    """
+
+    weights: Floats
+    share: Floats
+    tolerance: Floats
+
+    @classmethod
+    def of(
+        cls, layout: Layout, capacity: Floats, tolerances: dict[Resource, float]
+    ) -> LedShares | None:
+        """Shares by capacity (2, B); None when neither resource has a tolerance."""
+        tolerance = np.array([tolerances[resource] for resource in LED])
+        boxed = tolerance != LOOSE
+        if not boxed.any():
+            return None
+        weights = np.stack([partition_weight(layout.arrays, resource) for resource in LED])
+        weights[~boxed] = 0
+        part = capacity / np.maximum(capacity.sum(axis=1, keepdims=True), 1e-300)
+        share = part * weights.sum(axis=1)[:, None]
+        return cls(weights, share, np.where(boxed, tolerance, 1.0))
+
+    def load(self, leaders: Rows) -> Floats:
+        """(2, B) led by each broker."""
+        led = leaders != NONE
+        count = self.share.shape[1]
+        return np.stack([np.bincount(leaders[led], w[led], count) for w in self.weights])
+
+    def outside(self, leaders: Rows) -> Mask:
+        """(2, B) which brokers are off their share by more than the tolerance."""
+        off = np.abs(self.load(leaders) - self.share)
+        beyond: Mask = (off > self.tolerance[:, None] * self.share + 1) & (self.share > 0)
+        return beyond
+
+
+def hand_over(layout: Layout, shares: LedShares, movable: Mask, hosts: Mask) -> None:
+    """Bring leadership within tolerance, in place, by the order of replicas alone.
+
+    :param movable: (P,) partitions whose order may change.
+    :param hosts: (B,) brokers that may lead.
+    """
+    rows = layout.rows
+    some = np.flatnonzero(movable & (rows[:, 0] != NONE))
+    for _ in range(ROUNDS):
+        leaders = rows[:, 0]
+        if not shares.outside(leaders).any():
+            return
+        gain, place = _best_place(rows[some], shares, some, shares.load(leaders), hosts)
+        useful = np.flatnonzero(gain > LEAST_GAIN)
+        heavy = shares.weights[:, some[useful]] / np.maximum(shares.share.max(1), 1e-300)[:, None]
+        useful = useful[np.argsort(-heavy.max(axis=0), kind="stable")]
+        done = _hand_over_in_order(rows, some[useful], place[useful], shares)
+        if not done:
+            return
+
+
+def _beyond(deviation: Floats, aim: Floats) -> Floats:
+    excess: Floats = np.maximum(np.abs(deviation) - aim, 0) ** 2
+    return excess
+
+
+def _best_place(
+    rows: Rows, shares: LedShares, partitions: Ints, load: Floats, hosts: Mask
+) -> tuple[Floats, Ints]:
+    """(n,) the gain of the best hand-over of each partition, and the place it goes to."""
+    scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
+    aim = (AIM * shares.tolerance)[:, None]
+    off = (load - shares.share) * scale
+    weight, old = shares.weights[:, partitions], rows[:, 0]
+    now, less = off[:, old], off[:, old] - weight * scale[:, old]
+    leaves = (_beyond(now, aim) - _beyond(less, aim)).sum(axis=0)
+    best, place = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
+    for number in range(1, rows.shape[1]):
+        new = rows[:, number]
+        more = off[:, new] + weight * scale[:, new]
+        gain = leaves + (_beyond(off[:, new], aim) - _beyond(more, aim)).sum(axis=0)
+        better = (gain > best) & (new != NONE) & hosts[new]
+        best, place = np.where(better, gain, best), np.where(better, number, place)
+    return best, place
+
+
+def _hand_over_in_order(rows: Rows, partitions: Ints, places: Ints, shares: LedShares) -> int:
+    """Make each hand-over that still helps when its turn comes; how many."""
+    scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
+    off = (shares.load(rows[:, 0]) - shares.share) * scale
+    counts, rates = off.tolist()
+    count_scale, rate_scale = scale.tolist()
+    aims = (AIM * shares.tolerance).tolist()
+    leads, sends = shares.weights[:, partitions].tolist()
+    old, new = rows[partitions, 0].tolist(), rows[partitions, places].tolist()
+    chosen = []
+    for i in range(len(old)):
+        a, b = old[i], new[i]
+        here = (counts[a] - leads[i] * count_scale[a], rates[a] - sends[i] * rate_scale[a])
+        there = (counts[b] + leads[i] * count_scale[b], rates[b] + sends[i] * rate_scale[b])
+        before = _penalty((counts[a], rates[a]), aims) + _penalty((counts[b], rates[b]), aims)
+        if before - _penalty(here, aims) - _penalty(there, aims) > LEAST_GAIN:
+            (counts[a], rates[a]), (counts[b], rates[b]) = here, there
+            chosen.append(i)
+    promote(rows, partitions[chosen], places[chosen])
+    return len(chosen)
+
+
+def _penalty(off: tuple[float, float], aims: list[float]) -> float:
+    total = 0.0
+    for deviation, aim in zip(off, aims, strict=True):
+        beyond = abs(deviation) - aim
+        if beyond > 0:
+            total += beyond * beyond
+    return total
+
+
+def unmet(layout: Layout, shares: LedShares) -> tuple[Infeasible, ...]:
+    """Brokers that lead more or less than they should, for want of replicas to hand over."""
+    outside, load = shares.outside(layout.rows[:, 0]), shares.load(layout.rows[:, 0])
+    return tuple(
+        Infeasible(
+            subject=f"broker {layout.arrays.brokers.ids[b]}",
+            constraint=of_resource(
+                LED[k], "no hand-over between the replicas that exist brings it closer"
+            ),
+            wanted=float(round(shares.share[k, b])),
+            nearest=float(load[k, b]),
+        )
+        for k, b in np.argwhere(outside).tolist()
+    )
