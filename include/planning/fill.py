@@ -92,7 +92,7 @@ class _Filler:
             if broker == NONE:
                 stranded.append(slot)
             else:
-                self._search.put(np.array([slot]), np.array([broker]))
+                self._search.put_one(slot, broker)
         return self._put_back(np.array(stranded, np.int64))
 
     def _best(self, slot: int) -> int:
@@ -182,8 +182,9 @@ class _Filler:
             fits = np.logical_and.reduce(after <= bound[:, targets])
         placed = fits & search.valid(slots, brokers)
         partitions = slots // search.width
-        first = np.zeros(len(slots), bool)
-        first[np.unique(partitions, return_index=True)[1]] = True
-        placed &= first
+        if len(set(partitions.tolist())) < len(slots):
+            first = np.zeros(len(slots), bool)
+            first[np.unique(partitions, return_index=True)[1]] = True
+            placed &= first
         search.put(slots[placed], brokers[placed])
         return placed

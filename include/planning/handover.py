@@ -77,13 +77,25 @@ def hand_over(layout: Layout, shares: LedShares, movable: Mask, hosts: Mask) -> 
         leaders = rows[:, 0]
         if not shares.outside(leaders).any():
             return
-        gain, place = _best_place(rows[some], shares, some, shares.load(leaders), hosts)
+        load = shares.load(leaders)
+        near = _worth_a_look(rows, some, shares, load)
+        gain, place = _best_place(rows[near], shares, near, load, hosts)
         useful = np.flatnonzero(gain > LEAST_GAIN)
-        heavy = shares.weights[:, some[useful]] / np.maximum(shares.share.max(1), 1e-300)[:, None]
+        heavy = shares.weights[:, near[useful]] / np.maximum(shares.share.max(1), 1e-300)[:, None]
         useful = useful[np.argsort(-heavy.max(axis=0), kind="stable")]
-        done = _hand_over_in_order(rows, some[useful], place[useful], shares)
+        done = _hand_over_in_order(rows, near[useful], place[useful], shares)
         if not done:
             return
+
+
+def _worth_a_look(rows: Rows, partitions: Ints, shares: LedShares, load: Floats) -> Ints:
+    """Partitions led by a broker that leads too much, or held by one that leads too little."""
+    off, slack = load - shares.share, AIM * shares.tolerance[:, None] * shares.share
+    over, under = (np.logical_or.reduce(side) for side in (off > slack, off < -slack))
+    look: Mask = over[rows[partitions, 0]]
+    for column in rows[partitions, 1:].T:
+        look |= under[column] & (column != NONE)
+    return partitions[look]
 
 
 def _beyond(deviation: Floats, aim: Floats) -> Floats:

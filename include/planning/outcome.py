@@ -42,7 +42,7 @@ def tree_of(
     """The rack tree of these brokers; the request's seed says in which order equals are tried."""
     order = np.random.default_rng(request.seed).permutation(len(hosts))
     width = max(replicas, arrays.rows.shape[1])
-    return RackTree(rack_paths(arrays), hosts, width, order)
+    return RackTree(rack_paths(arrays, request), hosts, width, order)
 
 
 def complete(layout: Layout, tree: RackTree, partitions: Ints, replicas: Ints) -> None:

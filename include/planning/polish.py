@@ -101,13 +101,13 @@ class Polisher:
         problem = search.problem
         self._all: Ints = np.arange(len(problem.gives))
         domain = problem.targets.domain
-        closed = search.seats.even()
-        self._near = [
-            search.receivers[domain[search.receivers] == domain[broker]]
-            if closed
-            else search.receivers
-            for broker in self._all.tolist()
-        ]
+        if not search.seats.even():
+            domain = np.zeros_like(domain)
+        givers = np.flatnonzero(problem.gives)
+        takers = search.receivers
+        self._takers = {n: takers[domain[takers] == n] for n in np.unique(domain).tolist()}
+        self._givers = {n: givers[domain[givers] == n] for n in np.unique(domain).tolist()}
+        self._domain: list[int] = domain.tolist()
         share = max(1.0, float(search.share[0].mean()))
         self._byte = 1 / share
 
@@ -205,7 +205,7 @@ class Polisher:
 
     def _quick(self, broker: int) -> Iterator[Trades]:
         """The replicas that relieve the broker most, and what the richest could give it."""
-        search, near = self._search, self._near[broker]
+        search, near = self._search, self._takers[self._domain[broker]]
         slots = search.on(broker)
         own = search.excess(np.array([broker]), search.load[:, [broker]])[0]
         rest = search.load[:, broker, None] - search.weight(slots)
@@ -223,23 +223,29 @@ class Polisher:
         )
         trades = [self._pushes(broker, slots[some], targets)]
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
-            slack = (search.load[:, near] - search.low[:, near]) * search.scale[:, near]
-            spare = np.where(boxed, slack, np.inf).min(axis=0) + lack
-            rich = near[_largest(spare, RICH)]
+            rich = self._richest(self._givers[self._domain[broker]])
             trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
         yield _joined(trades)
 
+    def _richest(self, givers: Ints) -> Ints:
+        """The brokers that can spare most of everything."""
+        search = self._search
+        load, scale = search.load[:, givers], search.scale[:, givers]
+        slack = np.where(scale > 0, (load - search.low[:, givers]) * scale, np.inf)
+        spare = slack.min(axis=0) + search.excess(givers, load)
+        return givers[_largest(spare, RICH)]
+
     def _thorough(self, broker: int) -> Iterator[Trades]:
-        search, near = self._search, self._near[broker]
+        search, near = self._search, self._takers[self._domain[broker]]
         slots = search.on(broker)
         yield self._pushes(broker, self._sample(slots, AT_ONCE // max(1, len(near))), near)
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
-            owners = np.isin(self._all, near)
+            owners = np.isin(self._all, self._givers[self._domain[broker]])
             theirs = search.movable[owners[search.flat[search.movable]]]
             yield self._pulls(broker, self._sample(theirs, AT_ONCE))
 
     def _swaps(self, broker: int, sample: int) -> Iterator[Trades]:
-        near = self._near[broker]
+        near = self._takers[self._domain[broker]]
         if broker not in near:
             return
         mine = self._sample(self._search.on(broker), sample)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from include.planning.arrays import ClusterArrays, Floats, Mask
+from include.planning.arrays import ClusterArrays, Floats, Mask, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
+from include.planning.budget import keep_within_budget
 from include.planning.explanation import bytes_text
 from include.planning.handover import LedShares, hand_over, unmet
 from include.planning.layout import Layout
@@ -33,18 +34,35 @@ from include.planning.targets import Targets, of_resource, placed_targets
 
 def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     """What brokers hold comes within tolerance of their shares, with few bytes and moves."""
+    named = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
+    return _planned(arrays, request, named, fill_only=False)
+
+
+def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """The named brokers get their shares, from the fullest others; nothing else moves."""
+    return _planned(arrays, request, brokers_named(arrays, request), fill_only=True)
+
+
+def _planned(
+    arrays: ClusterArrays, request: ReassignmentRequest, named: Mask, *, fill_only: bool
+) -> Outcome:
     hosts = arrays.brokers.live
-    named = brokers_named(arrays, request) if request.brokers else hosts
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     check_movable(arrays, np.flatnonzero(movable), leaving=np.zeros(len(hosts), bool))
     layout, tree = Layout(arrays), tree_of(arrays, hosts, request)
-    capacity = capacities(arrays, hosts, {})
+    capacity = capacities(arrays, hosts, request.weights)
+    brokers = hosts if fill_only else named
     problem = problem_of(
-        layout, tree, request, partitions=movable, brokers=named, capacity=capacity
+        layout, tree, request, partitions=movable, brokers=brokers, capacity=capacity
     )
+    if fill_only:
+        problem = _only_into(problem, named)
     targets, before = problem.targets, layout.load.copy()
     rebalance(problem, capacity)
+    cut = keep_within_budget(
+        problem, request.budget_bytes or np.inf, request.budget_moves or np.inf
+    )
     settle_leaders(layout)
     tolerances = tolerances_of(request, arrays)
     lead = LedShares.of(layout, np.tile(capacity * hosts, (2, 1)), tolerances)
@@ -61,7 +79,7 @@ def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
         )
         return f"{shares[:1].upper()}{shares[1:]}; {new_places(layout, p)}."
 
-    result = _Result(layout, targets, problem.weights, named, movable)
+    result = _Result(layout, targets, problem.weights, brokers, movable, cut)
     return Outcome(
         layout=layout,
         tree_before=tree,
@@ -73,10 +91,24 @@ def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
             *infeasible,
             *targets.infeasible,
             *result.missed(),
-            *result.shifted(tolerances),
+            *(() if fill_only else result.shifted(tolerances)),
             *(unmet(layout, lead) if lead is not None else ()),
         ),
     )
+
+
+def _only_into(problem: Problem, named: Mask) -> Problem:
+    """The same with the named brokers as the only receivers: the others may end anywhere
+    between nothing and what they hold.
+    """
+    targets = problem.targets
+    load = np.stack(
+        [broker_sums(problem.layout.rows, weight, len(named)) for weight in problem.weights]
+    )
+    low = np.where(named, targets.low, 0.0)
+    high = np.where(named, targets.high, np.maximum(targets.high, load))
+    targets = replace(targets, low=low, high=high)
+    return replace(problem, targets=targets, takes=problem.takes & named)
 
 
 def _handed_over(layout: Layout, p: int) -> str:
@@ -147,6 +179,7 @@ class _Result:
     weights: Floats
     brokers: Mask
     partitions: Mask
+    cut_by_budget: bool
 
     def _loads(self) -> Floats:
         arrays, rows = self.layout.arrays, self.layout.rows
@@ -192,6 +225,8 @@ class _Result:
         )
 
     def _obstacle(self, resource: int, broker: int, load: float) -> str:
+        if self.cut_by_budget:
+            return "the movement budget does not pay for more"
         layout, weight = self.layout, self.weights[resource]
         high = self.targets.high[resource, broker]
         held = (layout.rows == broker).any(axis=1)

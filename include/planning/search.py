@@ -135,9 +135,11 @@ class Search:
     def valid(self, slots: Ints, brokers: Ints) -> Mask:
         """(n,) whether each replica may go to its broker: spread, disk, willingness."""
         partition, place = slots // self.width, slots % self.width
-        willing = self.problem.takes[brokers] | self.at_home(slots, brokers)
-        valid: Mask = self.seats.admits(partition, place, brokers) & willing
-        return valid & self.fits(slots, brokers)
+        valid: Mask = self.seats.admits(partition, place, brokers)
+        willing = self.problem.takes[brokers]
+        if not willing.all():
+            valid &= willing | self.at_home(slots, brokers)
+        return valid & self.fits(slots, brokers) if self._limited else valid
 
     def valid_one(self, slot: int, broker: int) -> bool:
         """The same for one replica and a broker that takes."""
@@ -168,6 +170,11 @@ class Search:
         brokers, partitions = self.flat[slots], slots // self.width
         for load, weight in zip(self.load, self.weights, strict=True):
             load += sign * np.bincount(brokers, weight[partitions], len(load))
+
+    def put_one(self, slot: int, broker: int) -> None:
+        """Put one lifted replica down on a broker."""
+        self.load[:, self.flat[slot]] += self.weights[:, slot // self.width]
+        self.move(slot, broker)
 
     def put(self, slots: Ints, brokers: Ints) -> None:
         """Put lifted replicas down on brokers."""

@@ -209,7 +209,7 @@ class _Layer:
         if not too_much:
             return "replicas that may not move hold more than the broker's share"
         if not layout.arrays.brokers.takes[node]:
-            return "the broker's log dirs are cordoned: it takes no new replicas"
+            return "the broker takes no new replicas: it is excluded, or its log dirs are cordoned"
         if layout.load[node] + layout.room[node] < UNLIMITED:
             return "the broker's disk does not hold its share"
         return "one replica of a partition per broker allows no more"
