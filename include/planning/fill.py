@@ -104,11 +104,20 @@ class _Filler:
         need = (self._wanted - load) * self._value * weight[:, None]
         gain = need[0] + need[1] + need[2]
         for bound in (self._tight, self._high):
-            fits = np.flatnonzero((after <= bound).all(axis=0))
-            broker = self._first_valid(slot, fits[np.argsort(-gain[fits], kind="stable")])
+            inside = after <= bound
+            fits = np.flatnonzero(inside[0] & inside[1] & inside[2])
+            broker = self._most_valuable(slot, fits, gain)
             if broker != NONE:
                 return broker
         return self._least_harm(slot, load, after)
+
+    def _most_valuable(self, slot: int, fits: Ints, gain: Floats) -> int:
+        if not len(fits):
+            return NONE
+        best = int(self._brokers[fits[gain[fits].argmax()]])
+        if self._search.valid_one(slot, best):
+            return best
+        return self._first_valid(slot, fits[np.argsort(-gain[fits], kind="stable")])
 
     def _least_harm(self, slot: int, load: Floats, after: Floats) -> int:
         search, owner = self._search, int(self._search.flat[slot])

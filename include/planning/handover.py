@@ -23,6 +23,8 @@ AIM = 0.8
 
 ROUNDS = 60
 LEAST_GAIN = 1e-15
+AT_ONCE = 4_096
+"""Hand-overs that are made before the others are looked at again."""
 
 
 @dataclass(frozen=True)
@@ -126,32 +128,55 @@ def _best_place(
 def _hand_over_in_order(rows: Rows, partitions: Ints, places: Ints, shares: LedShares) -> int:
     """Make each hand-over that still helps when its turn comes; how many."""
     scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
+    aim = (AIM * shares.tolerance)[:, None]
     off = (shares.load(rows[:, 0]) - shares.share) * scale
-    counts, rates = off.tolist()
-    count_scale, rate_scale = scale.tolist()
-    aims = (AIM * shares.tolerance).tolist()
-    leads, sends = shares.weights[:, partitions].tolist()
-    old, new = rows[partitions, 0].tolist(), rows[partitions, places].tolist()
-    chosen = []
-    for i in range(len(old)):
-        a, b = old[i], new[i]
-        here = (counts[a] - leads[i] * count_scale[a], rates[a] - sends[i] * rate_scale[a])
-        there = (counts[b] + leads[i] * count_scale[b], rates[b] + sends[i] * rate_scale[b])
-        before = _penalty((counts[a], rates[a]), aims) + _penalty((counts[b], rates[b]), aims)
-        if before - _penalty(here, aims) - _penalty(there, aims) > LEAST_GAIN:
-            (counts[a], rates[a]), (counts[b], rates[b]) = here, there
-            chosen.append(i)
+    weight = shares.weights[:, partitions]
+    old, new = rows[partitions, 0], rows[partitions, places]
+    chosen: list[int] = []
+    left = np.arange(len(partitions))
+    while len(left):
+        some, left = left[:AT_ONCE], left[AT_ONCE:]
+        chosen += some[_helpful(weight[:, some], old[some], new[some], off, scale, aim)].tolist()
+        a, b, w = old[left], new[left], weight[:, left]
+        gain = _beyond(off[:, a], aim) - _beyond(off[:, a] - w * scale[:, a], aim)
+        gain += _beyond(off[:, b], aim) - _beyond(off[:, b] + w * scale[:, b], aim)
+        left = left[gain.sum(axis=0) > LEAST_GAIN]
     promote(rows, partitions[chosen], places[chosen])
     return len(chosen)
 
 
-def _penalty(off: tuple[float, float], aims: list[float]) -> float:
-    total = 0.0
-    for deviation, aim in zip(off, aims, strict=True):
-        beyond = abs(deviation) - aim
-        if beyond > 0:
-            total += beyond * beyond
-    return total
+def _helpful(
+    weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
+) -> list[int]:
+    """Which hand-overs help, one after the other; updates ``off``, (2, B) deviations."""
+    counts, rates = off.tolist()
+    count_scale, rate_scale = scale.tolist()
+    of_count, of_rate = aim[:, 0].tolist()
+    chosen = []
+    moves = zip(old.tolist(), new.tolist(), *weight.tolist(), strict=True)
+    for i, (a, b, leads, sends) in enumerate(moves):
+        count_a, rate_a = counts[a] - leads * count_scale[a], rates[a] - sends * rate_scale[a]
+        count_b, rate_b = counts[b] + leads * count_scale[b], rates[b] + sends * rate_scale[b]
+        gain = (
+            _squared(counts[a], of_count)
+            + _squared(counts[b], of_count)
+            - _squared(count_a, of_count)
+            - _squared(count_b, of_count)
+            + _squared(rates[a], of_rate)
+            + _squared(rates[b], of_rate)
+            - _squared(rate_a, of_rate)
+            - _squared(rate_b, of_rate)
+        )
+        if gain > LEAST_GAIN:
+            counts[a], rates[a], counts[b], rates[b] = count_a, rate_a, count_b, rate_b
+            chosen.append(i)
+    off[:] = counts, rates
+    return chosen
+
+
+def _squared(off: float, aim: float) -> float:
+    beyond = (off if off >= 0 else -off) - aim
+    return beyond * beyond if beyond > 0 else 0.0
 
 
 def unmet(layout: Layout, shares: LedShares) -> tuple[Infeasible, ...]:

@@ -19,7 +19,7 @@ from include.planning.search import Search
 
 QUICK_REPLICAS = 24
 QUICK_BROKERS = 140
-RICH = 6
+RICH = 4
 """Brokers that are asked first for what another lacks."""
 
 AT_ONCE = 1_000_000
