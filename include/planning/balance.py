@@ -14,12 +14,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints
+from include.planning.arrays import NONE, Floats, Ints, Rows
+from include.planning.exchange import exchange
 from include.planning.fill import fill
+from include.planning.layout import Layout
 from include.planning.placement import Placer
 from include.planning.polish import TINY, Polisher
 from include.planning.search import Problem, Search
-from include.planning.shed import shed, wanted_loads
+from include.planning.shed import INNER, Inner, shed, wanted_loads
+
+SMALL = 2_000
+"""Slots up to which a cluster is small."""
+
+EXCHANGED = 1_000
+"""Copies, the largest ones, that may be replaced by smaller ones."""
+
+OTHER_INNER: tuple[Inner, ...] = ((1.0, 1.0, 1.0), (0.9, 0.5, 0.5), (0.98, 0.0, 0.0))
+"""See shed.INNER: other places to aim at."""
 
 ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
@@ -31,27 +42,58 @@ HOMECOMINGS = 8
 def rebalance(problem: Problem, capacity: Floats) -> Ints:
     """Rebalance the problem's layout in place.
 
+    A small cluster is rebalanced in several ways, and the one that costs least is kept.
+
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
     :returns: slots on brokers to be emptied for which no other broker was found.
     """
-    stranded = np.zeros(0, np.int64)
+    layout = problem.layout
     before = _excess(Search(problem))
     if before <= 0:
+        return np.zeros(0, np.int64)
+    stranded = _search(problem, capacity, INNER)
+    after = _excess(Search(problem))
+    if after > before - TINY:
+        _lay_out(layout, layout.home)
+    if after > 0 or layout.rows.size > SMALL:
         return stranded
+    best, cost = layout.rows.copy(), _cost(problem)
+    for inner in OTHER_INNER:
+        _lay_out(layout, layout.home)
+        _search(problem, capacity, inner)
+        if _excess(Search(problem)) <= 0 and _cost(problem) < cost:
+            best, cost = layout.rows.copy(), _cost(problem)
+    _lay_out(layout, best)
+    return stranded
+
+
+def _search(problem: Problem, capacity: Floats, inner: Inner) -> Ints:
+    stranded = np.zeros(0, np.int64)
     for _ in range(ROUNDS):
         search = Search(problem)
-        wanted = wanted_loads(search)
+        wanted = wanted_loads(search, inner)
         stranded = fill(search, wanted, shed(search, wanted))
         Polisher(search).run()
         undo(search)
         Polisher(search).run()
+        exchange(search, EXCHANGED)
+        undo(search)
         problem.layout.refresh()
         if not _repair(problem, capacity):
             break
-    if _excess(Search(problem)) > before - TINY:
-        problem.layout.rows[:] = problem.layout.home
-        problem.layout.refresh()
     return stranded
+
+
+def _lay_out(layout: Layout, rows: Rows) -> None:
+    layout.rows[:] = rows
+    layout.refresh()
+
+
+def _cost(problem: Problem) -> float:
+    """Bytes the layout copies, with the overhead of each copy."""
+    layout = problem.layout
+    fresh = (layout.rows != NONE) & ~(layout.rows[:, :, None] == layout.home[:, None, :]).any(2)
+    return float(layout.incoming.sum() + fresh.sum() * problem.overhead_bytes)
 
 
 def _excess(search: Search) -> float:

@@ -18,8 +18,10 @@ from include.planning.plan import Infeasible
 from include.planning.resources import LED, LOOSE, Resource, partition_weight
 from include.planning.targets import of_resource
 
-AIM = 0.8
-"""Part of the tolerance inside of which a broker's deviation counts for nothing."""
+AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)
+"""Part of the tolerance inside of which a broker's deviation counts for nothing: one after the
+other, as long as some broker is off its share.
+"""
 
 ROUNDS = 60
 LEAST_GAIN = 1e-15
@@ -60,11 +62,16 @@ class LedShares:
         count = self.share.shape[1]
         return np.stack([np.bincount(leaders[led], w[led], count) for w in self.weights])
 
+    def beyond(self, leaders: Rows) -> float:
+        """How far brokers are off their shares beyond the tolerance, in shares, summed."""
+        off = np.abs(self.load(leaders) - self.share) - self.tolerance[:, None] * self.share - 1
+        return float((np.maximum(off, 0) / np.maximum(self.share, 1)).sum())
+
     def outside(self, leaders: Rows) -> Mask:
         """(2, B) which brokers are off their share by more than the tolerance."""
         off = np.abs(self.load(leaders) - self.share)
-        beyond: Mask = (off > self.tolerance[:, None] * self.share + 1) & (self.share > 0)
-        return beyond
+        outside: Mask = off > self.tolerance[:, None] * self.share + 1
+        return outside
 
 
 def hand_over(layout: Layout, shares: LedShares, movable: Mask, hosts: Mask) -> None:
@@ -75,24 +82,39 @@ def hand_over(layout: Layout, shares: LedShares, movable: Mask, hosts: Mask) -> 
     """
     rows = layout.rows
     some = np.flatnonzero(movable & (rows[:, 0] != NONE))
+    best, least = rows.copy(), shares.beyond(rows[:, 0])
+    for aim in AIMS:
+        if least <= 0:
+            break
+        _descend(rows, some, shares, hosts, aim)
+        beyond = shares.beyond(rows[:, 0])
+        if beyond < least:
+            best, least = rows.copy(), beyond
+    rows[:] = best
+
+
+def _descend(rows: Rows, some: Ints, shares: LedShares, hosts: Mask, aim: float) -> None:
+    """Hand over until no broker is off its share, or no hand-over lowers the penalty."""
+    aims = (aim * shares.tolerance)[:, None]
     for _ in range(ROUNDS):
         leaders = rows[:, 0]
-        if not shares.outside(leaders).any():
+        if shares.beyond(leaders) <= 0:
             return
         load = shares.load(leaders)
-        near = _worth_a_look(rows, some, shares, load)
-        gain, place = _best_place(rows[near], shares, near, load, hosts)
+        near = _worth_a_look(rows, some, shares, load, aims)
+        gain, place = _best_place(rows[near], shares, near, load, hosts, aims)
         useful = np.flatnonzero(gain > LEAST_GAIN)
         heavy = shares.weights[:, near[useful]] / np.maximum(shares.share.max(1), 1e-300)[:, None]
         useful = useful[np.argsort(-heavy.max(axis=0), kind="stable")]
-        done = _hand_over_in_order(rows, near[useful], place[useful], shares)
-        if not done:
+        if not _hand_over_in_order(rows, near[useful], place[useful], shares, aims):
             return
 
 
-def _worth_a_look(rows: Rows, partitions: Ints, shares: LedShares, load: Floats) -> Ints:
+def _worth_a_look(
+    rows: Rows, partitions: Ints, shares: LedShares, load: Floats, aim: Floats
+) -> Ints:
     """Partitions led by a broker that leads too much, or held by one that leads too little."""
-    off, slack = load - shares.share, AIM * shares.tolerance[:, None] * shares.share
+    off, slack = load - shares.share, aim * shares.share
     over, under = (np.logical_or.reduce(side) for side in (off > slack, off < -slack))
     look: Mask = over[rows[partitions, 0]]
     for column in rows[partitions, 1:].T:
@@ -106,11 +128,10 @@ def _beyond(deviation: Floats, aim: Floats) -> Floats:
 
 
 def _best_place(
-    rows: Rows, shares: LedShares, partitions: Ints, load: Floats, hosts: Mask
+    rows: Rows, shares: LedShares, partitions: Ints, load: Floats, hosts: Mask, aim: Floats
 ) -> tuple[Floats, Ints]:
     """(n,) the gain of the best hand-over of each partition, and the place it goes to."""
     scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
-    aim = (AIM * shares.tolerance)[:, None]
     off = (load - shares.share) * scale
     weight, old = shares.weights[:, partitions], rows[:, 0]
     now, less = off[:, old], off[:, old] - weight * scale[:, old]
@@ -125,10 +146,11 @@ def _best_place(
     return best, place
 
 
-def _hand_over_in_order(rows: Rows, partitions: Ints, places: Ints, shares: LedShares) -> int:
+def _hand_over_in_order(
+    rows: Rows, partitions: Ints, places: Ints, shares: LedShares, aim: Floats
+) -> int:
     """Make each hand-over that still helps when its turn comes; how many."""
     scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
-    aim = (AIM * shares.tolerance)[:, None]
     off = (shares.load(rows[:, 0]) - shares.share) * scale
     weight = shares.weights[:, partitions]
     old, new = rows[partitions, 0], rows[partitions, places]

@@ -16,27 +16,31 @@ from include.planning.search import Search
 BYTES, REPLICAS, RATE = range(3)
 """Rows of (K, …) arrays, see resources.PLACED."""
 
-INNER = (0.98, 0.8, 0.8)
+Inner = tuple[float, float, float]
+
+INNER: Inner = (0.98, 0.8, 0.8)
 """Part of its box that a broker's wanted load lies in: slack for whole replicas."""
 
 ALL = float("inf")
 PASSES = 60
 
 
-def wanted_loads(search: Search) -> Floats:
+def wanted_loads(search: Search, inner: Inner) -> Floats:
     """(K, B) load each broker should end with: inside its box, moving the least.
 
     Loads clipped into their boxes rarely add up to what a domain has. The brokers inside their
     boxes then give or take as well, down or up to one level relative to their shares.
+
+    :param inner: per resource, the part of a box that wanted loads lie in, see INNER.
     """
     wanted = search.load.copy()
     domain, gives = search.problem.targets.domain, search.problem.gives
-    for resource, inner in enumerate(INNER):
+    for resource, part in enumerate(inner):
         if not search.scale[resource].any():
             continue
         share = search.share[resource]
-        low = share - (share - search.low[resource]) * inner
-        high = share + (search.high[resource] - share) * inner
+        low = share - (share - search.low[resource]) * part
+        high = share + (search.high[resource] - share) * part
         for number in np.unique(domain[gives]):
             brokers = np.flatnonzero(gives & (domain == number))
             wanted[resource, brokers] = _levelled(
