@@ -138,26 +138,29 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", default=[case.name for case in CASES])
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    results = []
+    results: list[dict[str, Any]] = []
+    options.out.parent.mkdir(exist_ok=True)
     for partitions, brokers in zip(options.partitions, options.brokers, strict=True):
         for case in CASES:
             if case.name not in options.cases:
                 continue
             for policy in POLICIES if case.name == "expansion" else ("strict",):
-                results.append(measured(case, partitions, brokers, policy))
+                results.append(_where_and_when() | measured(case, partitions, brokers, policy))
                 print(json.dumps(results[-1]), flush=True)
-    document = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cores": os.cpu_count(),
-        "load_average": round(os.getloadavg()[0], 1),
-    }
-    options.out.parent.mkdir(exist_ok=True)
-    options.out.write_text(json.dumps([{**document, **r} for r in results], indent=1) + "\n")
+                options.out.write_text(json.dumps(results, indent=1) + "\n")
     print(table(results))
     strict = [r for r in results if r["policy"] == "strict"]
     print(f"median {median(r['solve_s'] for r in strict)} s, ", end="")
     print(f"mean moved over bound {mean(r['moved_over_bound'] for r in strict):.4f}")
     _print_growth(strict)
+
+
+def _where_and_when() -> dict[str, Any]:
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+    }
 
 
 def _print_growth(results: list[dict[str, Any]]) -> None:

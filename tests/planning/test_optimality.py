@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,9 @@ from include.planning.request import Action, ReassignmentRequest
 RACKS = 3
 TOLERANCE = {"bytes": 0.05, "bytes_in": 0.1}
 SOLVER_S = 15
+
+QUICK = (11, 30, 35, 36)
+"""Seeds of clusters that the solver is done with in a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ def compared(seed: int) -> Compared:
     return Compared(planned, exact, within)
 
 
-def check(seeds: range) -> None:
+def check(seeds: Iterable[int]) -> None:
     """Met wherever the solver finds a way; 3 % more bytes on average, 10 % at worst."""
     found = {seed: compared(seed) for seed in seeds}
     ratios = {s: c.planned / c.exact for s, c in found.items() if c.exact > 0 and c.within}
@@ -147,10 +151,10 @@ def check(seeds: range) -> None:
 
 
 def test_a_rebalance_in_two_resources_copies_hardly_more_than_an_exact_solver():
-    check(range(4))
+    check(QUICK)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(5_000)
 def test_the_same_on_two_hundred_clusters():
-    check(range(4, 204))
+    check(range(200))
