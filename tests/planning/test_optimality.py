@@ -139,22 +139,22 @@ def compared(seed: int) -> Compared:
     return Compared(planned, exact, within)
 
 
-def check(seeds: Iterable[int]) -> None:
-    """Met wherever the solver finds a way; 3 % more bytes on average, 10 % at worst."""
+def check(seeds: Iterable[int], mean: float) -> None:
+    """Met wherever the solver finds a way; hardly more bytes on average, 10 % at worst."""
     found = {seed: compared(seed) for seed in seeds}
     ratios = {s: c.planned / c.exact for s, c in found.items() if c.exact > 0 and c.within}
     print({seed: round(ratio, 3) for seed, ratio in ratios.items()})
     missed = [s for s, c in found.items() if not c.within and np.isfinite(c.exact)]
     assert len(missed) <= len(found) // 20, missed
-    assert np.mean(list(ratios.values())) <= 1.03
+    assert np.mean(list(ratios.values())) <= mean
     assert max(ratios.values()) <= 1.10
 
 
 def test_a_rebalance_in_two_resources_copies_hardly_more_than_an_exact_solver():
-    check(QUICK)
+    check(QUICK, mean=1.01)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(5_000)
 def test_the_same_on_two_hundred_clusters():
-    check(range(200))
+    check(range(200), mean=1.03)
