@@ -23,7 +23,7 @@ AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)
 other, as long as some broker is off its share.
 """
 
-ROUNDS = 60
+ROUNDS = 25
 LEAST_GAIN = 1e-15
 AT_ONCE = 4_096
 """Hand-overs that are made before the others are looked at again."""
