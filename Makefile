@@ -43,6 +43,10 @@ test: setup ## every test, on real brokers too; ARGS="-k drain" picks some
 bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; ARGS="--runs 3"
 	@$(PY) -m benchmarks.snapshot $(ARGS)
 
+.PHONY: bench-plan
+bench-plan: setup ## measure plans of 100,000 and 1,000,000 replicas: time, bytes, balance
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.plan $(ARGS)
+
 .PHONY: lint
 lint: setup ## ruff and mypy
 	ruff check .

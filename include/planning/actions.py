@@ -25,6 +25,7 @@ from include.planning.plan import MoveReason
 from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest
 from include.planning.requested import lay_out
+from include.planning.resources import capacities
 from include.planning.scope import (
     brokers_named,
     check_movable,
@@ -32,7 +33,6 @@ from include.planning.scope import (
     partitions_in_scope,
     raise_if,
 )
-from include.planning.targets import disk_shares
 
 
 def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -78,7 +78,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     check_replication_factor(arrays, partitions, wanted, int(hosts.sum()), "live brokers")
     check_movable(arrays, partitions, leaving=np.zeros(len(hosts), bool))
     layout, tree = Layout(arrays, width=replicas), tree_of(arrays, hosts, request, replicas)
-    placer = Placer(layout, tree, disk_shares(layout, hosts))
+    placer = Placer(layout, tree, capacities(arrays, hosts, {}))
     for p in largest_first(layout, partitions):
         if has[p] > replicas:
             placer.drop(p, replicas)

@@ -65,6 +65,8 @@ class ClusterArrays:
     :param size_bytes: (P,) size of one replica: the leader's, or the largest known.
     :param leader: (P,) dense index of the current leader, :data:`NONE` where there is none.
     :param in_flight: (P,) being reassigned when the snapshot was taken.
+    :param bytes_in: (P,) bytes per second written to the partition; None = not known.
+    :param bytes_out: (P,) bytes per second its leader sends, to followers too; None = not known.
     """
 
     brokers: BrokerArrays
@@ -78,6 +80,8 @@ class ClusterArrays:
     size_bytes: Ints
     leader: Rows
     in_flight: Mask
+    bytes_in: Floats | None = None
+    bytes_out: Floats | None = None
 
     @classmethod
     def from_snapshot(
@@ -127,6 +131,8 @@ class ClusterArrays:
             size_bytes=_sizes(size, leads, owner, starts),
             leader=leader,
             in_flight=np.bincount(owner[moving], minlength=partitions).astype(bool),
+            bytes_in=_rates(replicas, "bytes_in_per_s", order, starts),
+            bytes_out=_rates(replicas, "bytes_out_per_s", order, starts),
         )
 
     @property
@@ -154,10 +160,16 @@ class ClusterArrays:
 
     def load(self, rows: Rows, weight: Ints) -> Ints:
         """(B,) sum of the partitions' weights over the replicas each broker holds."""
-        held = rows != NONE
-        total = np.zeros(len(self.brokers.ids), np.int64)
-        np.add.at(total, rows[held], np.broadcast_to(weight[:, None], rows.shape)[held])
-        return total
+        return broker_sums(rows, weight, len(self.brokers.ids)).astype(np.int64)
+
+
+def broker_sums(rows: Rows, weight: Ints | Floats, brokers: int) -> Floats:
+    """(B,) sum of whole partition weights over the replicas of (P, R) rows, exact up to 2^53."""
+    total = np.zeros(brokers)
+    for column in rows.T:
+        held = column != NONE
+        total += np.bincount(column[held], weight[held], brokers)
+    return total
 
 
 def _brokers(snapshot: Snapshot, seen: set[int], min_free: float) -> BrokerArrays:
@@ -238,3 +250,12 @@ def _sizes(size: Ints, leads: Mask, owner: Ints, starts: Ints) -> Ints:
     known = leads & (size >= 0)
     sizes[owner[known]] = size[known]
     return sizes
+
+
+def _rates(replicas: pa.Table, name: str, order: Ints, starts: Ints) -> Floats | None:
+    """(P,) a partition's rate from an optional column that repeats it for each replica."""
+    if name not in replicas.column_names or not len(starts):
+        return None
+    values = replicas.column(name).fill_null(0).to_numpy().astype(float)[order]
+    rates: Floats = np.maximum.reduceat(values, starts)
+    return rates

@@ -11,6 +11,7 @@ from include.planning.layout import Layout
 from include.planning.placement import keepable
 from include.planning.plan import BrokerLoad
 from include.planning.racks import RackTree
+from include.planning.seats import Seats
 from include.planning.targets import Targets
 
 
@@ -49,10 +50,10 @@ def rebalance_bound(
 
     :param before: (B,) bytes per broker in the snapshot.
     """
-    over = np.maximum(before - np.maximum(targets.high, layout.load), 0)
-    under = np.maximum(np.minimum(targets.low, layout.load) - before, 0)
+    over = np.maximum(before - np.maximum(targets.high[0], layout.load), 0)
+    under = np.maximum(np.minimum(targets.low[0], layout.load) - before, 0)
     domain = targets.domain
-    if (tree.violations(layout.home[partitions]) > 0).any():
+    if not Seats(tree, layout.home[partitions]).even():
         domain = np.zeros_like(domain)
     return sum(
         max(int(over[domain == number].sum()), int(under[domain == number].sum()))

@@ -50,6 +50,16 @@ class Layout:
         if not (self.home[partition] == broker).any():
             self.incoming[broker] += size
 
+    def refresh(self) -> None:
+        """Count anew what brokers hold and receive, after rows were changed directly."""
+        ones = np.ones_like(self.size)
+        self.load = self.arrays.load(self.rows, self.size)
+        self.count = self.arrays.load(self.rows, ones)
+        fresh = self.rows != NONE
+        for home in self.home.T:
+            fresh &= self.rows != home[:, None]
+        self.incoming = self.arrays.load(np.where(fresh, self.rows, NONE), self.size)
+
     def changed(self) -> Ints:
         """Partitions whose replica set, in its order, is not what it was."""
         changed: Ints = np.flatnonzero((self.rows != self.home).any(axis=1))

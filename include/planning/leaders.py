@@ -19,18 +19,20 @@ def settle_leaders(layout: Layout) -> None:
     changed = layout.changed()
     _put_back(rows, home, changed)
     lost = changed[~(rows[changed] == home[changed, :1]).any(axis=1)]
-    for partition in np.setdiff1d(changed, lost):
-        _promote(rows[partition], int(home[partition, 0]))
+    kept = np.setdiff1d(changed, lost)
+    promote(rows, kept, (rows[kept] == home[kept, :1]).argmax(axis=1))
     leads = rows[:, 0].copy()
     leads[lost] = NONE
-    count = _leaders(layout.arrays, leads)
-    choices = (rows[lost] != NONE).sum(axis=1)
-    for partition in lost[np.argsort(choices, kind="stable")]:
-        row = rows[partition][rows[partition] != NONE]
-        is_new = ~np.isin(row, home[partition])
-        leader = int(row[np.lexsort((is_new, count[row]))[0]])
-        count[leader] += 1
-        _promote(rows[partition], leader)
+    count = _leaders(layout.arrays, leads).tolist()
+    lost = lost[np.argsort((rows[lost] != NONE).sum(axis=1), kind="stable")]
+    is_new = ~(rows[lost, :, None] == home[lost, None, :]).any(axis=2)
+    places = []
+    for row, new in zip(rows[lost].tolist(), is_new.tolist(), strict=True):
+        open_places = [place for place, broker in enumerate(row) if broker != NONE]
+        place = min((count[row[place]], new[place], place) for place in open_places)[2]
+        count[row[place]] += 1
+        places.append(place)
+    promote(rows, lost, np.array(places, np.int64))
 
 
 def balance_leaders(layout: Layout, movable: Mask) -> None:
@@ -55,6 +57,15 @@ def balance_leaders(layout: Layout, movable: Mask) -> None:
                 count[old] -= 1
                 count[leader] += 1
                 _promote(rows[partition], leader)
+
+
+def promote(rows: Rows, partitions: Ints, places: Ints) -> None:
+    """Move the replica in each place to the front of its row; the others keep their order."""
+    for place in np.unique(places[places > 0]).tolist():
+        some = partitions[places == place]
+        leaders = rows[some, place].copy()
+        rows[some, 1 : place + 1] = rows[some, :place]
+        rows[some, 0] = leaders
 
 
 def _put_back(rows: Rows, home: Rows, changed: Ints) -> None:

@@ -14,8 +14,8 @@ from include.planning.placement import Placer
 from include.planning.plan import Infeasible, MoveReason
 from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest
+from include.planning.resources import capacities
 from include.planning.scope import rack_paths
-from include.planning.targets import disk_shares
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ def tree_of(
     """The rack tree of these brokers; the request's seed says in which order equals are tried."""
     order = np.random.default_rng(request.seed).permutation(len(hosts))
     width = max(replicas, arrays.rows.shape[1])
-    return RackTree(rack_paths(arrays), hosts, width, order)
+    return RackTree(rack_paths(arrays, request), hosts, width, order)
 
 
 def complete(layout: Layout, tree: RackTree, partitions: Ints, replicas: Ints) -> None:
     """Give each partition its number of replicas (P,), largest partition first."""
-    placer = Placer(layout, tree, disk_shares(layout, tree.hosts))
+    placer = Placer(layout, tree, capacities(layout.arrays, tree.hosts, {}))
     for partition in largest_first(layout, partitions):
         placer.complete(partition, int(replicas[partition]))
 

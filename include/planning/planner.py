@@ -18,11 +18,13 @@ from include.planning.arrays import ClusterArrays
 from include.planning.bounds import broker_loads, predicted_seconds
 from include.planning.outcome import Outcome
 from include.planning.plan import ANY_LOG_DIR, Move, MoveReason, Plan, PlanSummary, plan_hash
-from include.planning.rebalance import plan_rebalance
+from include.planning.rebalance import plan_expansion, plan_rebalance
 from include.planning.request import Action, ReassignmentRequest
+from include.planning.scope import without_excluded
 
 PLANNERS = {
     Action.REBALANCE: plan_rebalance,
+    Action.EXPAND: plan_expansion,
     Action.DRAIN: plan_drain,
     Action.SET_REPLICATION_FACTOR: plan_replication_factor,
     Action.REPAIR_RACKS: plan_racks,
@@ -123,7 +125,7 @@ def _plan(snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentReques
         raise InvalidRequestError([problem])
     if request.action is Action.ROLLBACK:
         raise InvalidRequestError(["A rollback is planned from the moves of the stored plan."])
-    return PLANNERS[request.action](arrays, request)
+    return PLANNERS[request.action](without_excluded(arrays, request), request)
 
 
 def _move(outcome: Outcome, p: int) -> Move:
@@ -143,7 +145,7 @@ def _move(outcome: Outcome, p: int) -> Move:
 
 
 def _reason(reason: MoveReason, current: tuple[int, ...], target: tuple[int, ...]) -> MoveReason:
-    """The action's reason; of requested moves, those without a copy between brokers by kind."""
-    if reason is not MoveReason.REQUESTED or set(current) != set(target):
+    """The action's reason; of moves without a copy between brokers, their kind."""
+    if reason not in (MoveReason.REQUESTED, MoveReason.BALANCE) or set(current) != set(target):
         return reason
     return MoveReason.LOG_DIR if current == target else MoveReason.LEADER

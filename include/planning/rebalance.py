@@ -1,52 +1,85 @@
-"""The rebalance: bytes per broker within tolerance of its share."""
+"""The rebalance: what brokers hold comes within tolerance of their shares."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from include.planning.arrays import ClusterArrays, Mask
-from include.planning.balance import Balancer
+from include.planning.arrays import ClusterArrays, Floats, Mask, broker_sums
+from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
+from include.planning.budget import keep_within_budget
 from include.planning.explanation import bytes_text
+from include.planning.handover import LedShares, hand_over, unmet
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
 from include.planning.outcome import Outcome, free_to_move, left_brokers, new_places, tree_of
 from include.planning.plan import Infeasible, MoveReason
+from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest
+from include.planning.resources import (
+    DEFAULT_TOLERANCES,
+    LOOSE,
+    PLACED,
+    Resource,
+    capacities,
+    known,
+    placed_weights,
+)
 from include.planning.scope import brokers_named, check_movable, partitions_in_scope, raise_if
-from include.planning.targets import Targets, byte_targets, disk_shares
+from include.planning.search import Problem
+from include.planning.targets import Targets, of_resource, placed_targets
 
 
 def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """Bytes per broker come within tolerance of its share, with few bytes moved."""
+    """What brokers hold comes within tolerance of their shares, with few bytes and moves."""
+    named = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
+    return _planned(arrays, request, named, fill_only=False)
+
+
+def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """The named brokers get their shares, from the fullest others; nothing else moves."""
+    return _planned(arrays, request, brokers_named(arrays, request), fill_only=True)
+
+
+def _planned(
+    arrays: ClusterArrays, request: ReassignmentRequest, named: Mask, *, fill_only: bool
+) -> Outcome:
     hosts = arrays.brokers.live
-    named = brokers_named(arrays, request) if request.brokers else hosts
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     check_movable(arrays, np.flatnonzero(movable), leaving=np.zeros(len(hosts), bool))
     layout, tree = Layout(arrays), tree_of(arrays, hosts, request)
-    capacity = disk_shares(layout, hosts)
-    targets = byte_targets(
-        layout,
-        tree,
-        partitions=movable,
-        brokers=named,
-        capacity=capacity,
-        tolerance=request.tolerance,
+    capacity = capacities(arrays, hosts, request.weights)
+    brokers = hosts if fill_only else named
+    problem = problem_of(
+        layout, tree, request, partitions=movable, brokers=brokers, capacity=capacity
     )
-    before = layout.load.copy()
-    balancer = Balancer(layout, tree, targets, partitions=movable, brokers=named, capacity=capacity)
-    balancer.run()
+    if fill_only:
+        problem = _only_into(problem, named)
+    targets, before = problem.targets, layout.load.copy()
+    rebalance(problem, capacity)
+    cut = keep_within_budget(
+        problem, request.budget_bytes or np.inf, request.budget_moves or np.inf
+    )
     settle_leaders(layout)
+    tolerances = tolerances_of(request, arrays)
+    lead = LedShares.of(layout, np.tile(capacity * hosts, (2, 1)), tolerances)
+    if lead is not None:
+        hand_over(layout, lead, movable, hosts)
 
     def why(p: int) -> str:
+        if not left_brokers(layout, p):
+            return _handed_over(layout, p)
         shares = "; ".join(
             f"broker {arrays.brokers.ids[b]} held {bytes_text(before[b])} of a share of "
-            f"{bytes_text(targets.share[b])}"
+            f"{bytes_text(targets.share[0, b])}"
             for b in sorted(left_brokers(layout, p))
         )
         return f"{shares[:1].upper()}{shares[1:]}; {new_places(layout, p)}."
 
+    result = _Result(layout, targets, problem.weights, brokers, movable, cut)
     return Outcome(
         layout=layout,
         tree_before=tree,
@@ -57,61 +90,152 @@ def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
         infeasible=(
             *infeasible,
             *targets.infeasible,
-            *_missed(layout, targets, named, movable),
-            *_shifted(layout, targets, named, request.tolerance),
+            *result.missed(),
+            *(() if fill_only else result.shifted(tolerances)),
+            *(unmet(layout, lead) if lead is not None else ()),
         ),
     )
 
 
-def _missed(
-    layout: Layout, targets: Targets, brokers: Mask, partitions: Mask
-) -> tuple[Infeasible, ...]:
-    """Each broker that ends outside its box, and what keeps it there."""
-    over, under = layout.load > targets.high, layout.load < targets.low
-    return tuple(
-        Infeasible(
-            subject=f"broker {layout.arrays.brokers.ids[b]}",
-            constraint=_obstacle(layout, targets, b, partitions, over=bool(over[b])),
-            wanted=float(targets.high[b] if over[b] else targets.low[b]),
-            nearest=float(layout.load[b]),
-        )
-        for b in np.flatnonzero(brokers & (over | under)).tolist()
-    )
-
-
-def _shifted(
-    layout: Layout, targets: Targets, brokers: Mask, tolerance: float
-) -> tuple[Infeasible, ...]:
-    """Brokers inside their boxes and yet off their fair share by more than the tolerance.
-
-    Clips of shares that are each within the tolerance, and so not named, can add up to this.
+def _only_into(problem: Problem, named: Mask) -> Problem:
+    """The same with the named brokers as the only receivers: the others may end anywhere
+    between nothing and what they hold.
     """
-    inside = (layout.load <= targets.high) & (layout.load >= targets.low)
-    off = np.abs(layout.load - targets.fair) > tolerance * targets.fair + 1
-    if targets.infeasible:
-        return ()
-    return tuple(
-        Infeasible(
-            subject=f"broker {layout.arrays.brokers.ids[b]}",
-            constraint="racks, disks or replicas that may not move shift its share",
-            wanted=float(round(targets.fair[b])),
-            nearest=float(layout.load[b]),
-        )
-        for b in np.flatnonzero(brokers & inside & off).tolist()
+    targets = problem.targets
+    load = np.stack(
+        [broker_sums(problem.layout.rows, weight, len(named)) for weight in problem.weights]
+    )
+    low = np.where(named, targets.low, 0.0)
+    high = np.where(named, targets.high, np.maximum(targets.high, load))
+    targets = replace(targets, low=low, high=high)
+    return replace(problem, targets=targets, takes=problem.takes & named)
+
+
+def _handed_over(layout: Layout, p: int) -> str:
+    old, new = layout.arrays.brokers.ids[[layout.home[p, 0], layout.rows[p, 0]]]
+    return f"Broker {new} leads in place of broker {old}, to even out leaders; nothing is copied."
+
+
+def tolerances_of(request: ReassignmentRequest, arrays: ClusterArrays) -> dict[Resource, float]:
+    """The tolerance of each resource; infinite where it is free or its load is not known."""
+    asked = {Resource(name): value for name, value in request.tolerances.items()}
+    tolerances = {**DEFAULT_TOLERANCES, Resource.BYTES: request.tolerance}
+    for resource, value in asked.items():
+        tolerances[resource] = LOOSE if value is None else value
+    return {
+        resource: value if known(arrays, resource) else LOOSE
+        for resource, value in tolerances.items()
+    }
+
+
+def problem_of(
+    layout: Layout,
+    tree: RackTree,
+    request: ReassignmentRequest,
+    *,
+    partitions: Mask,
+    brokers: Mask,
+    capacity: Floats,
+) -> Problem:
+    """The problem a rebalance solves.
+
+    :param partitions: (P,) that may move.
+    :param brokers: (B,) that give and take replicas; those the tree does not let host end empty.
+    :param capacity: (B,) relative size of the brokers, or (K, B) per resource.
+    """
+    arrays = layout.arrays
+    weights = placed_weights(arrays)
+    tolerances = tolerances_of(request, arrays)
+    shape = (len(PLACED), len(tree.hosts))
+    targets = placed_targets(
+        layout,
+        tree,
+        weights=weights,
+        partitions=partitions,
+        brokers=brokers,
+        capacity=np.broadcast_to(capacity[: len(PLACED)] if capacity.ndim > 1 else capacity, shape)
+        * tree.hosts,
+        tolerances=tuple(tolerances[resource] for resource in PLACED),
+    )
+    return Problem(
+        layout=layout,
+        tree=tree,
+        targets=targets,
+        weights=weights,
+        partitions=partitions,
+        gives=brokers,
+        takes=brokers & tree.hosts & arrays.brokers.takes,
+        leaving=brokers & ~tree.hosts,
+        overhead_bytes=float(request.move_overhead_bytes),
     )
 
 
-def _obstacle(
-    layout: Layout, targets: Targets, broker: int, partitions: Mask, *, over: bool
-) -> str:
-    held = (layout.rows == broker).any(axis=1)
-    if over and (held & ~partitions).any():
-        stays = int(layout.size[held & ~partitions].sum())
-        if stays > targets.high[broker]:
-            return f"replicas that may not move hold {bytes_text(stays)}"
-    if over and held.any():
-        largest = int(np.where(held, layout.size, -1).argmax())
-        if layout.size[largest] > targets.high[broker]:
-            name = layout.arrays.partition(largest)
-            return f"partition {name} ({bytes_text(layout.size[largest])}) is larger than its share"
-    return "no move or swap of whole replicas that the racks and disks allow brings it closer"
+@dataclass(frozen=True)
+class _Result:
+    """What a rebalance reached, and what it did not."""
+
+    layout: Layout
+    targets: Targets
+    weights: Floats
+    brokers: Mask
+    partitions: Mask
+    cut_by_budget: bool
+
+    def _loads(self) -> Floats:
+        arrays, rows = self.layout.arrays, self.layout.rows
+        return np.stack([arrays.load(rows, weight) for weight in self.weights]).astype(float)
+
+    def missed(self) -> tuple[Infeasible, ...]:
+        """Each broker that ends outside a box, and what keeps it there."""
+        load, low, high = self._loads(), self.targets.low, self.targets.high
+        outside = self.brokers & ((load > high) | (load < low))
+        return tuple(
+            Infeasible(
+                subject=f"broker {self.layout.arrays.brokers.ids[b]}",
+                constraint=of_resource(PLACED[k], self._obstacle(k, b, load[k, b])),
+                wanted=float(high[k, b] if load[k, b] > high[k, b] else low[k, b]),
+                nearest=float(load[k, b]),
+            )
+            for k, b in np.argwhere(outside).tolist()
+        )
+
+    def shifted(self, tolerances: dict[Resource, float]) -> tuple[Infeasible, ...]:
+        """Brokers inside their boxes and yet off their fair share by more than the tolerance.
+
+        Clips of shares that are each within the tolerance, and so not named, can add up to this.
+        """
+        if self.targets.infeasible:
+            return ()
+        load, fair = self._loads(), self.targets.fair
+        allowed = np.array([tolerances[resource] for resource in PLACED])[:, None]
+        slack = np.where(np.isinf(allowed), np.inf, 0.0)
+        slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1
+        inside = (load <= self.targets.high) & (load >= self.targets.low)
+        off = inside & self.brokers & (np.abs(load - fair) > slack)
+        return tuple(
+            Infeasible(
+                subject=f"broker {self.layout.arrays.brokers.ids[b]}",
+                constraint=of_resource(
+                    PLACED[k], "racks, disks or replicas that may not move shift its share"
+                ),
+                wanted=float(round(fair[k, b])),
+                nearest=float(load[k, b]),
+            )
+            for k, b in np.argwhere(off).tolist()
+        )
+
+    def _obstacle(self, resource: int, broker: int, load: float) -> str:
+        if self.cut_by_budget:
+            return "the movement budget does not pay for more"
+        layout, weight = self.layout, self.weights[resource]
+        high = self.targets.high[resource, broker]
+        held = (layout.rows == broker).any(axis=1)
+        if load > high and held.any():
+            stays = int(weight[held & ~self.partitions].sum())
+            if stays > high:
+                return f"replicas that may not move hold {bytes_text(stays)}"
+            largest = int(np.where(held, weight, -1).argmax())
+            if weight[largest] > high:
+                name = layout.arrays.partition(largest)
+                return f"partition {name} ({bytes_text(weight[largest])}) is larger than its share"
+        return "no move or swap of whole replicas that the racks and disks allow brings it closer"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import enum
-import json
-import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from include.cluster.model import BrokerId
 from include.errors import InvalidRequestError
-from include.planning.kafka_json import parse_reassignment
+from include.planning import values
 
 
 class Action(enum.StrEnum):
@@ -20,6 +18,7 @@ class Action(enum.StrEnum):
 
     REBALANCE = "rebalance"
     DRAIN = "drain"
+    EXPAND = "expand"
     SET_REPLICATION_FACTOR = "set_replication_factor"
     REPAIR_RACKS = "repair_racks"
     BALANCE_LEADERS = "balance_leaders"
@@ -39,7 +38,8 @@ class OnWindowEnd(enum.StrEnum):
 class ReassignmentRequest:
     """A validated request. See design: "Params of `reassign_partitions`".
 
-    :param brokers: ids the action is about (drain: to empty; rebalance: empty = all).
+    :param brokers: ids the action is about (drain: to empty; expand: to fill;
+        rebalance: empty = all).
     :param topics: names or glob patterns; empty = all, internal topics only for a drain, which
         must leave its brokers empty. An internal topic takes part elsewhere when its full name
         is given: a pattern does not reach it.
@@ -48,6 +48,16 @@ class ReassignmentRequest:
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param max_moves_per_broker: slots per broker and direction.
     :param tolerance: rebalance: allowed deviation from a broker's share of bytes (0.02 = 2 %).
+    :param tolerances: the same for other resources (replicas, leaders, bytes_in, bytes_out);
+        None = spread in any way. Of those not named, traffic is balanced to 5 % where it is
+        known, and numbers of replicas and leaders are free.
+    :param move_overhead_bytes: what a move costs beside its bytes, for being a move.
+    :param exclude_topics: names or patterns that stay where they are.
+    :param exclude_brokers: ids that get nothing new.
+    :param weights: relative size of brokers, on top of their disks; 1 where not named.
+    :param budget_bytes, budget_moves: what a rebalance or an expansion may copy at most: then
+        it does the best it can with that. None = no limit.
+    :param ignore_racks: plan as if no broker had a rack.
     :param seed: breaks ties; same snapshot, request and seed give the same plan.
     """
 
@@ -65,10 +75,19 @@ class ReassignmentRequest:
     approval: bool = False
     additional: bool = False
     tolerance: float = 0.02
+    tolerances: Mapping[str, float | None] = field(default_factory=dict)
+    move_overhead_bytes: int = 32_000_000
+    exclude_topics: tuple[str, ...] = ()
+    exclude_brokers: tuple[BrokerId, ...] = ()
+    weights: Mapping[BrokerId, float] = field(default_factory=dict)
+    budget_bytes: int | None = None
+    budget_moves: int | None = None
+    ignore_racks: bool = False
     seed: int = 0
 
 
 NEEDED = {
+    Action.EXPAND: "brokers",
     Action.DRAIN: "brokers",
     Action.SET_REPLICATION_FACTOR: "replication_factor",
     Action.REASSIGN: "reassignment",
@@ -77,15 +96,34 @@ NEEDED = {
 """The parameter an action cannot do without."""
 
 USED_BY = {
-    "brokers": (Action.REBALANCE, Action.DRAIN),
+    "brokers": (Action.REBALANCE, Action.EXPAND, Action.DRAIN),
     "topics": (
         Action.REBALANCE,
+        Action.EXPAND,
         Action.DRAIN,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
         Action.BALANCE_LEADERS,
     ),
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
+    "tolerances": (Action.REBALANCE, Action.EXPAND),
+    "weights": (Action.REBALANCE, Action.EXPAND),
+    "budget_bytes": (Action.REBALANCE, Action.EXPAND),
+    "budget_moves": (Action.REBALANCE, Action.EXPAND),
+    "exclude_topics": (
+        Action.REBALANCE,
+        Action.EXPAND,
+        Action.SET_REPLICATION_FACTOR,
+        Action.REPAIR_RACKS,
+        Action.BALANCE_LEADERS,
+    ),
+    "exclude_brokers": (
+        Action.REBALANCE,
+        Action.EXPAND,
+        Action.DRAIN,
+        Action.SET_REPLICATION_FACTOR,
+        Action.REPAIR_RACKS,
+    ),
     "reassignment": (Action.REASSIGN,),
 }
 """Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""
@@ -102,24 +140,31 @@ def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> 
         neither those nor the format of times.
     """
     reader = _Reader(params)
-    throttle = reader.read("throttle", _throttle)
-    values: dict[str, Any] = {
-        "action": reader.read("action", _one_of(Action)),
-        "brokers": reader.read("brokers", _broker_ids),
-        "topics": reader.read("topics", _texts),
-        "replication_factor": reader.read("replication_factor", _integer(1)),
-        "reassignment": reader.read("reassignment", _reassignment),
-        "plan_id": reader.read("plan_id", _text),
+    throttle = reader.read("throttle", values.throttle)
+    found: dict[str, Any] = {
+        "action": reader.read("action", values.one_of(Action)),
+        "brokers": reader.read("brokers", values.broker_ids),
+        "topics": reader.read("topics", values.texts),
+        "replication_factor": reader.read("replication_factor", values.integer(1)),
+        "reassignment": reader.read("reassignment", values.reassignment),
+        "plan_id": reader.read("plan_id", values.text),
         "throttle_bytes_per_s": None if throttle == "auto" else throttle,
-        "window_end": reader.read("window_end", _time_after(now or datetime.now(UTC))),
-        "on_window_end": reader.read("on_window_end", _one_of(OnWindowEnd)),
-        "max_moves_per_broker": reader.read("max_moves_per_broker", _integer(1)),
-        "tolerance": reader.read("tolerance", _fraction),
-        "seed": reader.read("seed", _integer(0)),
+        "window_end": reader.read("window_end", values.time_after(now or datetime.now(UTC))),
+        "on_window_end": reader.read("on_window_end", values.one_of(OnWindowEnd)),
+        "max_moves_per_broker": reader.read("max_moves_per_broker", values.integer(1)),
+        "tolerance": reader.read("tolerance", values.fraction),
+        "tolerances": reader.read("tolerances", values.tolerances),
+        "move_overhead_bytes": reader.read("move_overhead_bytes", values.integer(0)),
+        "exclude_topics": reader.read("exclude_topics", values.texts),
+        "exclude_brokers": reader.read("exclude_brokers", values.broker_ids),
+        "weights": reader.read("weights", values.weights),
+        "budget_bytes": reader.read("budget_bytes", values.integer(1)),
+        "budget_moves": reader.read("budget_moves", values.integer(1)),
+        "seed": reader.read("seed", values.integer(0)),
     }
-    for name in ("dry_run", "approval", "additional"):
-        values[name] = reader.read(name, _boolean)
-    given = {name: value for name, value in values.items() if value is not None}
+    for name in ("dry_run", "approval", "additional", "ignore_racks"):
+        found[name] = reader.read(name, values.boolean)
+    given = {name: value for name, value in found.items() if value is not None}
     problems = reader.problems + _conflicts(given, reader.failed)
     if problems:
         raise InvalidRequestError(problems)
@@ -134,8 +179,10 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     params["window_end"] = None if end is None else end.isoformat()
     params["action"] = request.action.value
     params["on_window_end"] = request.on_window_end.value
-    params["brokers"] = list(request.brokers)
-    params["topics"] = list(request.topics)
+    for name in ("brokers", "topics", "exclude_topics", "exclude_brokers"):
+        params[name] = list(params[name])
+    params["tolerances"] = dict(request.tolerances)
+    params["weights"] = {str(broker): size for broker, size in request.weights.items()}
     return params
 
 
@@ -184,110 +231,3 @@ def _conflicts(given: Mapping[str, Any], failed: Collection[str]) -> list[str]:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _one_of(kind: type[enum.StrEnum]) -> Callable[[Any], enum.StrEnum]:
-    def parse(value: Any) -> enum.StrEnum:
-        if value not in [item.value for item in kind]:
-            raise ValueError(f"is not one of {', '.join(kind)}")
-        return kind(value)
-
-    return parse
-
-
-def _integer(minimum: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
-        number = _int_of(value)
-        if number is None:
-            raise ValueError("is not a whole number")
-        if number < minimum:
-            raise ValueError(f"is less than {minimum}")
-        return number
-
-    return parse
-
-
-def _int_of(value: Any) -> int | None:
-    """An int, or text that is one: forms and command lines deliver text."""
-    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value):
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _throttle(value: Any) -> int | str:
-    if value == "auto":
-        return "auto"
-    number = _int_of(value)
-    if number is None or number <= 0:
-        raise ValueError('is neither "auto" nor a positive number of bytes per second')
-    return number
-
-
-def _fraction(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise TypeError("is not a number")
-    number = float(value)
-    if not 0 <= number < 1:
-        raise ValueError("is not a fraction from 0 up to, but not including, 1")
-    return number
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError("is neither true nor false")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("is not text")
-    return value.strip()
-
-
-def _items(value: Any) -> list[Any]:
-    """A list, or text with its items parted by commas or white space."""
-    if isinstance(value, str):
-        return [item for item in re.split(r"[,\s]+", value) if item]
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    raise ValueError("is not a list")
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    items = _items(value)
-    if not all(isinstance(item, str) and item for item in items):
-        raise ValueError("is not a list of names or patterns")
-    return tuple(dict.fromkeys(items))
-
-
-def _broker_ids(value: Any) -> tuple[BrokerId, ...]:
-    numbers = [_int_of(item) for item in _items(value)]
-    ids = [number for number in numbers if number is not None and number >= 0]
-    if len(ids) != len(numbers):
-        raise ValueError("is not a list of broker ids")
-    if len(set(ids)) != len(ids):
-        raise ValueError("names a broker more than once")
-    return tuple(sorted(ids))
-
-
-def _reassignment(value: Any) -> Mapping[str, Any] | None:
-    if isinstance(value, Mapping) and not value:
-        return None
-    parse_reassignment(value)
-    parsed: Mapping[str, Any] = json.loads(value) if isinstance(value, str) else value
-    return parsed
-
-
-def _time_after(now: datetime) -> Callable[[Any], datetime]:
-    def parse(value: Any) -> datetime:
-        try:
-            time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-        except (TypeError, ValueError):
-            raise ValueError("is not an ISO 8601 time") from None
-        if time.tzinfo is None:
-            raise ValueError("has no time zone: write 2030-01-31T04:00:00Z or +01:00")
-        if time <= now:
-            raise ValueError("has passed already")
-        return time.astimezone(UTC)
-
-    return parse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -28,6 +29,8 @@ def partitions_in_scope(arrays: ClusterArrays, request: ReassignmentRequest) -> 
         chosen = ~arrays.internal
     if request.topics:
         chosen = _named(arrays, request.topics)
+    if request.exclude_topics:
+        chosen = chosen & ~_named(arrays, request.exclude_topics)
     in_scope: Mask = chosen[arrays.topic_of]
     return in_scope
 
@@ -56,23 +59,43 @@ def brokers_named(arrays: ClusterArrays, request: ReassignmentRequest) -> Mask:
 
     :raises InvalidRequestError: for ids the cluster does not have.
     """
-    unknown = sorted(set(request.brokers) - set(arrays.brokers.ids.tolist()))
-    if unknown:
-        raise InvalidRequestError([f"Unknown broker {broker}." for broker in unknown])
-    return np.isin(arrays.brokers.ids, request.brokers)
+    return _brokers(arrays, request.brokers)
 
 
-def rack_paths(arrays: ClusterArrays) -> tuple[tuple[str, ...], ...]:
-    """The brokers' rack paths, checked.
+def _brokers(arrays: ClusterArrays, ids: Iterable[int]) -> Mask:
+    named = sorted(set(ids))
+    unknown = sorted(set(named) - set(arrays.brokers.ids.tolist()))
+    raise_if([f"Unknown broker {broker}." for broker in unknown])
+    return np.isin(arrays.brokers.ids, named)
+
+
+def without_excluded(arrays: ClusterArrays, request: ReassignmentRequest) -> ClusterArrays:
+    """The cluster with the excluded brokers taking no new replicas.
+
+    :raises InvalidRequestError: for ids the cluster does not have.
+    """
+    if not request.exclude_brokers:
+        return arrays
+    takes = arrays.brokers.takes & ~_brokers(arrays, request.exclude_brokers)
+    return replace(arrays, brokers=replace(arrays.brokers, takes=takes))
+
+
+def rack_paths(arrays: ClusterArrays, request: ReassignmentRequest) -> tuple[tuple[str, ...], ...]:
+    """The brokers' rack paths, checked; all empty when the request ignores racks.
 
     :raises InvalidRequestError: some live brokers have a rack and others have none: neither
         ignoring the racks nor guessing the missing ones would keep replicas apart.
     """
     brokers = arrays.brokers
+    if request.ignore_racks:
+        return ((),) * len(brokers.ids)
     without = [i for i in np.flatnonzero(brokers.live) if not brokers.rack_paths[i]]
     if without and len(without) < int(brokers.live.sum()):
         names = ", ".join(str(brokers.ids[i]) for i in without)
-        problem = f"Brokers {names} have no rack while others do: set broker.rack on all or none."
+        problem = (
+            f"Brokers {names} have no rack while others do: set broker.rack on all or none, "
+            "or plan without racks (ignore_racks)."
+        )
         raise InvalidRequestError([problem])
     return brokers.rack_paths
 

@@ -1,10 +1,9 @@
-"""How many bytes each broker should hold, and by how much it may be off.
+"""How much of each resource a broker should hold, and by how much it may be off.
 
-A broker's fair share is by its disk (or equal, where disks are unknown). Shares are handed down
-the rack tree from the root and clipped at each node to what is possible there: the spread rule
-forces and permits only so many replicas below a node, replicas that are out of scope stay, and
-a disk holds only so much. Every clip beyond the tolerance is named: it is a target that no
-plan can meet.
+Fair shares are by capacity. They are handed down the rack tree from the root and clipped at
+each node to what is possible there: the spread rule forces and permits only so many replicas
+below a node, replicas that are out of scope stay, and a disk holds only so much. Every clip
+beyond the tolerance is named: it is a target that no plan can meet.
 """
 
 from __future__ import annotations
@@ -13,174 +12,219 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask
+from include.planning.arrays import UNLIMITED, Floats, Ints, Mask, broker_sums
 from include.planning.layout import Layout
 from include.planning.plan import Infeasible
 from include.planning.racks import RackTree
+from include.planning.resources import LOOSE, NAMES, PLACED, Resource
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The box of each broker, in bytes.
+    """The box of each broker in each resource that comes with replicas (K rows, see PLACED).
 
-    :param share: (B,) aimed at; ``low`` ≤ ``share`` ≤ ``high``.
-    :param low, high: (B,) share less and plus the tolerance. Of a broker that does not take
-        part, what it holds.
+    :param share: (K, B) aimed at; ``low`` ≤ ``share`` ≤ ``high``.
+    :param low, high: (K, B) share less and plus the tolerance; 0 and infinite for a resource
+        without one. Of a broker that does not take part, what it holds.
     :param domain: (B,) brokers with the same number share a total that no plan can change.
-    :param fair: (B,) what the share would be if everything could be moved anywhere.
+    :param fair: (K, B) what the share would be if everything could be moved anywhere.
     :param infeasible: fair shares that had to be clipped by more than the tolerance.
     """
 
-    share: Ints
-    low: Ints
-    high: Ints
+    share: Floats
+    low: Floats
+    high: Floats
     domain: Ints
     fair: Floats
     infeasible: tuple[Infeasible, ...]
 
 
-def disk_shares(layout: Layout, hosts: Mask) -> Floats:
-    """(B,) relative size of the brokers: by their disks when all hosts report them, else equal."""
-    capacity = layout.arrays.brokers.capacity_bytes
-    if (capacity[hosts] > 0).all():
-        return capacity / max(1.0, float(capacity[hosts].mean()))
-    return np.ones(len(hosts))
-
-
-def byte_targets(
+def placed_targets(
     layout: Layout,
     tree: RackTree,
     *,
+    weights: Floats,
     partitions: Mask,
     brokers: Mask,
     capacity: Floats,
-    tolerance: float,
+    tolerances: tuple[float, ...],
 ) -> Targets:
     """Boxes for a rebalance.
 
+    :param weights: (K, P) weight of one replica in each resource.
     :param partitions: (P,) that may move.
     :param brokers: (B,) that give and take replicas; the others keep what they hold.
-    :param capacity: (B,) relative size of the brokers.
-    :param tolerance: allowed deviation from the share, as a fraction.
+    :param capacity: (K, B) relative size of the brokers; 0 where one is to be emptied.
+    :param tolerances: (K,) allowed deviation from the share, as fractions; infinite = any.
     """
-    least, most = _reachable(layout, tree, partitions, brokers)
-    domain = _domains(tree, least, most)
-    fixed = np.where(brokers, 0, layout.load)
-    weight = np.where(brokers, capacity, 0.0)
-    share, infeasible = _hand_down(layout, tree, least, most, fixed, weight, tolerance)
-    low = np.where(brokers, np.floor(share * (1 - tolerance)), layout.load).astype(np.int64)
-    high = np.where(brokers, np.ceil(share * (1 + tolerance)), layout.load).astype(np.int64)
-    high = np.minimum(high, np.maximum(layout.load + layout.room, low))
-    aim = np.clip(np.rint(share).astype(np.int64), low, high)
-    fair = fixed + weight * _fraction(layout.load.sum() - fixed.sum(), weight.sum())
-    return Targets(aim, low, high, domain, fair, infeasible)
+    layers = [
+        _Layer(layout, tree, partitions, brokers, weight, resource)
+        for weight, resource in zip(weights, PLACED, strict=True)
+    ]
+    boxes = [
+        layer.box(np.where(brokers, size, 0.0), tolerance)
+        for layer, size, tolerance in zip(layers, capacity, tolerances, strict=True)
+    ]
+    share, low, high, fair, infeasible = zip(*boxes, strict=True)
+    return Targets(
+        share=np.stack(share),
+        low=np.stack(low),
+        high=np.stack(high),
+        domain=layers[PLACED.index(Resource.REPLICAS)].domains(),
+        fair=np.stack(fair),
+        infeasible=tuple(item for items in infeasible for item in items),
+    )
 
 
-def _reachable(
-    layout: Layout, tree: RackTree, partitions: Mask, brokers: Mask
-) -> tuple[list[Ints], list[Ints]]:
-    """Per level, per node: the fewest and the most bytes it can hold.
+class _Layer:
+    """One resource's shares over the rack tree.
 
-    Partitions that may move hold between ``tree.least`` and ``tree.most`` replicas in a node,
-    and no fewer than lie on brokers that keep theirs; all others stay. Today's place of what
-    may move plays no part, so that a plan that has been carried out leaves the targets as
-    they were.
+    :ivar least, most: per level, per node: the least and the most it can hold.
     """
-    rows, size = layout.rows, layout.size
-    held = rows != NONE
-    replicas = held.sum(axis=1)
-    least, most = [], []
-    for level, node in enumerate(tree.node):
-        nodes = len(tree.capacity[level])
-        floor = _held(node, nodes, layout, held & ~(partitions[:, None] & brokers[rows]))
-        stays = _held(node, nodes, layout, held & ~partitions[:, None])
-        low, high = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-        for count in np.unique(replicas):
-            bytes_of = int(size[partitions & (replicas == count)].sum())
-            low += bytes_of * tree.least[level][count]
-            high += bytes_of * tree.most[level][count]
-        least.append(np.maximum(stays + low, floor))
-        most.append(stays + high)
-    leaf = tree.node[-1]
-    keeps = ~brokers
-    least[-1][leaf[keeps]] = most[-1][leaf[keeps]] = layout.load[keeps]
-    gives = brokers & ~layout.arrays.brokers.takes
-    limit = np.where(gives, layout.load, layout.load + np.minimum(layout.room, UNLIMITED))
-    most[-1] = np.maximum(np.minimum(most[-1], limit), least[-1])
-    for level in range(tree.height - 1, -1, -1):
-        below = np.zeros((2, len(least[level])), np.int64)
-        np.add.at(below[0], tree.parent[level + 1], least[level + 1])
-        np.add.at(below[1], tree.parent[level + 1], most[level + 1])
-        least[level] = np.maximum(least[level], below[0])
-        most[level] = np.maximum(np.minimum(most[level], below[1]), least[level])
-    return least, most
+
+    def __init__(
+        self,
+        layout: Layout,
+        tree: RackTree,
+        partitions: Mask,
+        brokers: Mask,
+        weight: Floats,
+        resource: Resource,
+    ) -> None:
+        self._layout, self._tree, self._brokers = layout, tree, brokers
+        self._partitions, self._weight, self._resource = partitions, weight, resource
+        self.load = broker_sums(layout.rows, weight, len(brokers))
+        self.least: list[Floats] = []
+        self.most: list[Floats] = []
+        self._reach()
+
+    def _reach(self) -> None:
+        """Partitions that may move hold between ``tree.least`` and ``tree.most`` replicas in a
+        node, and no fewer than lie on brokers that keep theirs; all others stay. Today's place
+        of what may move plays no part, so that a plan that has been carried out leaves the
+        targets as they were.
+        """
+        tree, weight, partitions = self._tree, self._weight, self._partitions
+        replicas = self._layout.arrays.replication_factor
+        of_count = np.bincount(replicas[partitions], weight[partitions])
+        rows = self._layout.rows
+        stays = broker_sums(rows[~partitions], weight[~partitions], len(self._brokers))
+        kept = np.where(self._brokers, stays, self.load)
+        for level, node in enumerate(tree.node):
+            nodes = len(tree.capacity[level])
+            low, high = np.zeros(nodes), np.zeros(nodes)
+            for count in np.flatnonzero(of_count):
+                low += of_count[count] * tree.least[level][count]
+                high += of_count[count] * tree.most[level][count]
+            out_of_scope = np.bincount(node, stays, nodes)
+            self.least.append(np.maximum(out_of_scope + low, np.bincount(node, kept, nodes)))
+            self.most.append(out_of_scope + high)
+        self._limit_leaves()
+        for level in range(tree.height - 1, -1, -1):
+            parent, nodes = tree.parent[level + 1], len(self.least[level])
+            below = [
+                np.bincount(parent, ends[level + 1], nodes) for ends in (self.least, self.most)
+            ]
+            self.least[level] = np.maximum(self.least[level], below[0])
+            self.most[level] = np.maximum(np.minimum(self.most[level], below[1]), self.least[level])
+
+    def _limit_leaves(self) -> None:
+        leaf, keeps, arrays = self._tree.node[-1], ~self._brokers, self._layout.arrays
+        self.least[-1][leaf[keeps]] = self.most[-1][leaf[keeps]] = self.load[keeps]
+        limit = np.full(len(keeps), float("inf"))
+        if self._resource is Resource.BYTES:
+            limit = self.load + np.minimum(self._layout.room, UNLIMITED)
+        limit = np.where(self._brokers & ~arrays.brokers.takes, self.load, limit)
+        self.most[-1] = np.maximum(np.minimum(self.most[-1], limit), self.least[-1])
+
+    def domains(self) -> Ints:
+        """(B,) number of each broker's deepest branch whose load no plan can change."""
+        domain = np.zeros(len(self._brokers), np.int64)
+        offset = 0
+        for level in range(1, self._tree.height):
+            offset += len(self.least[level - 1])
+            node = self._tree.node[level]
+            forced = (self.least[level] == self.most[level])[node]
+            domain = np.where(forced, offset + node, domain)
+        return domain
+
+    def box(
+        self, capacity: Floats, tolerance: float
+    ) -> tuple[Floats, Floats, Floats, Floats, tuple[Infeasible, ...]]:
+        """(B,) share, low, high, fair share; and the nodes whose fair part is out of reach."""
+        brokers, load = self._brokers, self.load
+        fixed = np.where(brokers, 0, load)
+        fair = fixed + capacity * _fraction(load.sum() - fixed.sum(), capacity.sum())
+        if tolerance == LOOSE or not load.any():
+            low, high = np.zeros(len(load)), np.full(len(load), float("inf"))
+            return load.copy(), low, high, fair, ()
+        share, infeasible = self._hand_down(fixed, capacity, tolerance)
+        low = np.where(brokers, np.floor(share * (1 - tolerance)), load)
+        high = np.where(brokers, np.ceil(share * (1 + tolerance)), load)
+        if self._resource is Resource.BYTES:
+            high = np.minimum(high, np.maximum(load + self._layout.room, low))
+        return np.clip(np.rint(share), low, high), low, high, fair, infeasible
+
+    def _hand_down(
+        self, fixed: Floats, capacity: Floats, tolerance: float
+    ) -> tuple[Floats, tuple[Infeasible, ...]]:
+        tree, infeasible = self._tree, []
+        share = np.array([float(self.load.sum())])
+        for level in range(1, tree.height + 1):
+            nodes = len(self.least[level])
+            weights: Floats = np.bincount(tree.node[level], capacity, nodes).astype(float)
+            stays: Floats = np.bincount(tree.node[level], fixed, nodes).astype(float)
+            below = np.zeros(nodes)
+            for parent, children in enumerate(tree.children[level - 1]):
+                low, high = self.least[level][children], self.most[level][children]
+                part, base = weights[children], stays[children]
+                below[children] = _pour(share[parent], base, part, low, high)
+                fair = base + part * _fraction(share[parent] - base.sum(), part.sum())
+                off = np.abs(below[children] - fair) > tolerance * fair + 1
+                for i in np.flatnonzero(off & (part > 0) & ((fair > high) | (fair < low))):
+                    child = int(children[i])
+                    clip = Infeasible(
+                        subject=self._subject(level, child),
+                        constraint=self._constraint(level, child, fair[i] > high[i]),
+                        wanted=float(round(fair[i])),
+                        nearest=float(round(below[child])),
+                    )
+                    infeasible.append(clip)
+            share = below
+        return share, tuple(infeasible)
+
+    def _subject(self, level: int, node: int) -> str:
+        if level == self._tree.height:
+            return f"broker {self._layout.arrays.brokers.ids[node]}"
+        return f"rack {self._tree.name(level, node)}"
+
+    def _constraint(self, level: int, node: int, too_much: bool) -> str:
+        return of_resource(self._resource, self._forbids(level, node, too_much))
+
+    def _forbids(self, level: int, node: int, too_much: bool) -> str:
+        layout = self._layout
+        if level < self._tree.height:
+            verb = "allow no more" if too_much else "force more"
+            return f"even spread over racks, and replicas that stay, {verb} in this rack"
+        if not too_much:
+            return "replicas that may not move hold more than the broker's share"
+        if not layout.arrays.brokers.takes[node]:
+            return "the broker takes no new replicas: it is excluded, or its log dirs are cordoned"
+        if layout.load[node] + layout.room[node] < UNLIMITED:
+            return "the broker's disk does not hold its share"
+        return "one replica of a partition per broker allows no more"
 
 
-def _held(node: Ints, nodes: int, layout: Layout, slots: Mask) -> Ints:
-    total = np.zeros(nodes, np.int64)
-    size = np.broadcast_to(layout.size[:, None], layout.rows.shape)
-    np.add.at(total, node[layout.rows[slots]], size[slots])
-    return total
-
-
-def _domains(tree: RackTree, least: list[Ints], most: list[Ints]) -> Ints:
-    """(B,) number of each broker's deepest branch whose bytes no plan can change."""
-    domain = np.zeros(len(tree.hosts), np.int64)
-    offset = 0
-    for level in range(1, tree.height):
-        offset += len(least[level - 1])
-        node = tree.node[level]
-        domain = np.where((least[level] == most[level])[node], offset + node, domain)
-    return domain
-
-
-def _hand_down(
-    layout: Layout,
-    tree: RackTree,
-    least: list[Ints],
-    most: list[Ints],
-    fixed: Ints,
-    weight: Floats,
-    tolerance: float,
-) -> tuple[Floats, tuple[Infeasible, ...]]:
-    """(B,) shares, and the nodes whose fair part of their parent's share is out of reach."""
-    infeasible = []
-    share = np.array([float(layout.load.sum())])
-    for level in range(1, tree.height + 1):
-        node = tree.node[level]
-        weights = _sum(node, weight, len(least[level]))
-        stays = _sum(node, fixed, len(least[level]))
-        below = np.zeros(len(least[level]))
-        for parent, children in enumerate(tree.children[level - 1]):
-            low, high = least[level][children], most[level][children]
-            part, base = weights[children], stays[children]
-            below[children] = _pour(share[parent], base, part, low, high)
-            fair = base + part * _fraction(share[parent] - base.sum(), part.sum())
-            off = np.abs(below[children] - fair) > tolerance * fair + 1
-            for i in np.flatnonzero(off & (part > 0) & ((fair > high) | (fair < low))):
-                child = int(children[i])
-                clip = Infeasible(
-                    subject=_subject(layout, tree, level, child),
-                    constraint=_constraint(layout, tree, level, child, fair[i] > high[i]),
-                    wanted=float(round(fair[i])),
-                    nearest=float(round(below[child])),
-                )
-                infeasible.append(clip)
-        share = below
-    return share, tuple(infeasible)
-
-
-def _sum(node: Ints, values: Ints | Floats, nodes: int) -> Floats:
-    total = np.zeros(nodes)
-    np.add.at(total, node, values)
-    return total
+def of_resource(resource: Resource, sentence: str) -> str:
+    """The sentence, with the resource it is about named where that is not bytes."""
+    return sentence if resource is Resource.BYTES else f"{NAMES[resource]}: {sentence}"
 
 
 def _fraction(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
 
 
-def _pour(total: float, base: Floats, weight: Floats, low: Ints, high: Ints) -> Floats:
+def _pour(total: float, base: Floats, weight: Floats, low: Floats, high: Floats) -> Floats:
     """Hand ``total`` out as ``clip(base + level · weight, low, high)`` with one level for all."""
     bottom, top = 0.0, 1.0
     positive = weight > 0
@@ -194,22 +238,3 @@ def _pour(total: float, base: Floats, weight: Floats, low: Ints, high: Ints) -> 
             top = level
     poured: Floats = np.clip(base + top * weight, low, high)
     return poured
-
-
-def _subject(layout: Layout, tree: RackTree, level: int, node: int) -> str:
-    if level == tree.height:
-        return f"broker {layout.arrays.brokers.ids[node]}"
-    return f"rack {tree.name(level, node)}"
-
-
-def _constraint(layout: Layout, tree: RackTree, level: int, node: int, too_much: bool) -> str:
-    if level == tree.height:
-        if not too_much:
-            return "replicas that may not move hold more than the broker's share"
-        if not layout.arrays.brokers.takes[node]:
-            return "the broker's log dirs are cordoned: it takes no new replicas"
-        if layout.load[node] + layout.room[node] < UNLIMITED:
-            return "the broker's disk does not hold its share"
-        return "one replica of a partition per broker allows no more"
-    verb = "allow no more" if too_much else "force more"
-    return f"even spread over racks, and replicas that stay, {verb} in this rack"

@@ -62,7 +62,7 @@ def check_plan(
     :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
     """
     drained = request.brokers if request.action is Action.DRAIN else ()
-    explicit = request.action in (Action.REASSIGN, Action.ROLLBACK)
+    explicit = request.action in (Action.REASSIGN, Action.ROLLBACK) or request.ignore_racks
     rules = plan_rules(
         drained=drained,
         replication_factor=(

@@ -1,0 +1,157 @@
+"""Made-up large clusters: three data centres of ten racks, heavy-tailed sizes and rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from include.planning.arrays import UNLIMITED, BrokerArrays, ClusterArrays
+
+Floats = npt.NDArray[np.float64]
+
+DATA_CENTRES = 3
+RACKS = 30
+PER_TOPIC = 100
+MEDIAN_BYTES = 1e9
+LARGEST = 0.25
+"""Of a broker's mean load: no replica weighs more, in any resource."""
+
+WEEK_S = 7 * 86_400
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of imbalance.
+
+    :param new: part of the brokers that hold nothing yet.
+    :param drained: part of the brokers to be emptied.
+    :param skew: how unevenly replicas were placed (sigma of a log-normal pull).
+    :param twice: part of the brokers that are twice as large.
+    :param twice_disk_only: whether these are so by their disks alone.
+    :param independent: whether rates have nothing to do with sizes.
+    """
+
+    name: str
+    new: float = 0.0
+    drained: float = 0.0
+    skew: float = 0.15
+    replicas: int = 3
+    twice: float = 0.0
+    twice_disk_only: bool = False
+    independent: bool = False
+
+
+CASES = (
+    Case("expansion", new=0.2),
+    Case("drain", drained=0.05),
+    Case("skew"),
+    Case("rf2", replicas=2),
+    Case("uneven", twice=0.3),
+    Case("rates", new=0.2, independent=True),
+    Case("stress", twice=0.3, twice_disk_only=True),
+)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A cluster and what is asked of it.
+
+    :param capacity: (5, B) relative size of the brokers per resource, in the order bytes,
+        replicas, bytes in, leaders, bytes out.
+    :param drained: (B,) brokers to be emptied.
+    """
+
+    arrays: ClusterArrays
+    capacity: Floats
+    drained: npt.NDArray[np.bool_]
+
+
+def build(case: Case, partitions: int, brokers: int, seed: int = 1) -> Instance:
+    """The instance of a case: one replica per data centre, placed at random with a pull."""
+    rng = np.random.default_rng(seed)
+    rack = np.arange(brokers) % RACKS
+    centre = rack % DATA_CENTRES
+    size = np.exp(2 * rng.standard_normal(partitions))
+    heat = np.exp(0.8 * rng.standard_normal(partitions))
+    old = np.ones(brokers, bool)
+    old[rng.choice(brokers, int(case.new * brokers), replace=False)] = False
+    pull = np.exp(case.skew * rng.standard_normal(brokers)) * old
+    rows = _rows(rng, centre, pull, partitions, case.replicas)
+    drained = np.zeros(brokers, bool)
+    drained[rng.choice(brokers, int(case.drained * brokers), replace=False)] = True
+    live = brokers - int(drained.sum())
+    size = clipped(size, case.replicas / live)
+    rate_in = clipped(size * heat, case.replicas / live)
+    fanout = case.replicas - 1 + np.exp(0.8 * rng.standard_normal(partitions))
+    rate_out = rate_in * fanout
+    if case.independent:
+        rate_in = clipped(np.exp(2 * rng.standard_normal(partitions)), case.replicas / live)
+        rate_out = np.exp(2 * rng.standard_normal(partitions))
+    rate_out = clipped(rate_out, 1 / live)
+    twice = np.where(rng.random(brokers) < case.twice, 2.0, 1.0)
+    capacity = np.broadcast_to(twice, (5, brokers)).copy()
+    if case.twice_disk_only:
+        capacity[1:] = 1.0
+    arrays = _arrays(rows, size * MEDIAN_BYTES, centre, rack, seed)
+    rates = {
+        "bytes_in": np.rint(rate_in * MEDIAN_BYTES / WEEK_S * 1000),
+        "bytes_out": np.rint(rate_out * MEDIAN_BYTES / WEEK_S * 1000),
+    }
+    return Instance(ClusterArrays(**arrays, **rates), capacity, drained)
+
+
+def clipped(values: Floats, part_of_all: float) -> Floats:
+    """The values with none above :data:`LARGEST` of a broker's mean load."""
+    for _ in range(8):
+        values = np.minimum(values, LARGEST * values.sum() * part_of_all)
+    return values
+
+
+def _rows(
+    rng: np.random.Generator,
+    centre: npt.NDArray[np.int64],
+    pull: Floats,
+    partitions: int,
+    replicas: int,
+) -> npt.NDArray[np.int32]:
+    centres = np.argsort(rng.random((partitions, DATA_CENTRES)), axis=1)[:, :replicas]
+    rows = np.empty((partitions, replicas), np.int32)
+    for number in range(DATA_CENTRES):
+        among = np.flatnonzero(centre == number)
+        here = centres == number
+        rows[here] = rng.choice(among, int(here.sum()), p=pull[among] / pull[among].sum())
+    return rows
+
+
+def _arrays(
+    rows: npt.NDArray[np.int32],
+    size: Floats,
+    centre: npt.NDArray[np.int64],
+    rack: npt.NDArray[np.int64],
+    seed: int,
+) -> dict[str, object]:
+    partitions, brokers = len(rows), len(rack)
+    topics = -(-partitions // PER_TOPIC)
+    everyone = np.ones(brokers, bool)
+    return {
+        "brokers": BrokerArrays(
+            ids=np.arange(brokers),
+            live=everyone,
+            takes=everyone,
+            rack_paths=tuple((f"dc{d}", f"r{r}") for d, r in zip(centre, rack, strict=True)),
+            capacity_bytes=np.zeros(brokers, np.int64),
+            room_bytes=np.full(brokers, UNLIMITED),
+        ),
+        "topics": tuple(f"t{number:07d}" for number in range(topics)),
+        "internal": np.zeros(topics, bool),
+        "topic_of": np.arange(partitions) // PER_TOPIC,
+        "partition_of": np.arange(partitions) % PER_TOPIC,
+        "rows": rows,
+        "log_dirs": np.full(rows.shape, -1, np.int32),
+        "log_dir_names": (),
+        "size_bytes": np.rint(size).astype(np.int64),
+        "leader": rows[:, 0].copy(),
+        "in_flight": np.zeros(partitions, bool),
+    }

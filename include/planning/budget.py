@@ -1,0 +1,86 @@
+"""The best part of a plan that a movement budget pays for.
+
+Partitions are taken in the order of excess removed per byte copied, the overhead of a move
+included, and looked at again as brokers approach their boxes. A part of a valid plan is valid:
+replicas are set partition by partition, and disks are counted as if nothing had left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.planning.search import Problem, Search
+
+LOOKS = 64
+"""How often what is left is ranked anew."""
+
+
+def keep_within_budget(problem: Problem, budget_bytes: float, budget_moves: float) -> bool:
+    """Take back what the budget does not pay for, in place; whether anything was taken back.
+
+    :param budget_bytes: that may be copied; ``budget_moves``: replicas that may be.
+    """
+    layout = problem.layout
+    fresh = _fresh(layout.rows, layout.home)
+    copies = fresh.sum(axis=1)
+    planned = np.flatnonzero(copies)
+    size = layout.size.astype(float)
+    if (copies * size).sum() <= budget_bytes and copies.sum() <= budget_moves:
+        return False
+    wanted = layout.rows.copy()
+    layout.rows[planned] = layout.home[planned]
+    layout.refresh()
+    search = Search(problem)
+    costs = np.stack([copies * size, copies.astype(float)])
+    left = np.array([budget_bytes, budget_moves])
+    for _ in range(LOOKS * 4):
+        planned = planned[(costs[:, planned] <= left[:, None]).all(axis=0)]
+        gain = _gain(search, wanted, planned)
+        score = gain / (costs[0, planned] + problem.overhead_bytes * costs[1, planned] + 1)
+        order = np.argsort(-score, kind="stable")
+        order = order[gain[order] > 0][: max(1, len(planned) // LOOKS)]
+        if not len(order):
+            break
+        sums = np.cumsum(costs[:, planned[order]], axis=1)
+        chosen = planned[order[(sums <= left[:, None]).all(axis=0)]]
+        left = left - costs[:, chosen].sum(axis=1)
+        _set(search, wanted, chosen)
+        planned = np.setdiff1d(planned, chosen)
+    layout.refresh()
+    return True
+
+
+def _fresh(rows: Rows, home: Rows) -> Mask:
+    fresh: Mask = (rows != NONE) & (rows[:, :, None] != home[:, None, :]).all(axis=2)
+    return fresh
+
+
+def _changes(search: Search, wanted: Rows, partitions: Ints) -> tuple[Ints, Ints]:
+    """Slots whose broker changes, and the brokers they go to."""
+    places = np.arange(search.width)
+    slots = (partitions[:, None] * search.width + places).ravel()
+    targets = wanted[partitions].ravel().astype(np.int64)
+    moved = (search.flat[slots] != targets) & (targets != NONE)
+    return slots[moved], targets[moved]
+
+
+def _gain(search: Search, wanted: Rows, partitions: Ints) -> Floats:
+    """(n,) excess removed by moving each partition alone."""
+    slots, targets = _changes(search, wanted, partitions)
+    source, weight = search.holders(slots), search.weight(slots)
+    leaves, enters = search.load[:, source], search.load[:, targets]
+    gain = (
+        search.excess(source, leaves)
+        - search.excess(source, leaves - weight)
+        + search.excess(targets, enters)
+        - search.excess(targets, enters + weight)
+    )
+    place = np.searchsorted(partitions, slots // search.width)
+    return np.bincount(place, gain, len(partitions)).astype(float)
+
+
+def _set(search: Search, wanted: Rows, partitions: Ints) -> None:
+    slots, targets = _changes(search, wanted, partitions)
+    search.lift(slots)
+    search.put(slots, targets)

@@ -1,0 +1,199 @@
+"""Where replicas that left go: the large ones one by one, the small ones in rounds.
+
+Each goes to the valid broker that gains most over all resources. Those that find no seat stay
+where they were, unless they must leave.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.planning.search import Search
+from include.planning.shed import REPLICAS
+
+LARGE = 1e-3
+"""Of a share: from this weight on, replicas are placed one at a time."""
+
+TIGHT = (0.1, 0.7, 0.9)
+"""How far above its wanted load, towards the edge of its box, a broker is filled at first."""
+
+TRIES = 8
+"""Brokers that are tried at once where the spread rule is dear to ask."""
+
+IMPORTANCE = (1.0, 0.03, 0.16)
+"""What a lack of each resource counts when the neediest broker is chosen: bytes come first."""
+
+
+def fill(search: Search, wanted: Floats, slots: Ints) -> Ints:
+    """Move replicas to brokers that lack something.
+
+    :param wanted: (K, B) loads to fill up to.
+    :returns: slots that must leave their brokers and found no other.
+    """
+    domain = search.problem.targets.domain
+    owner = search.flat[slots]
+    must = search.problem.leaving[owner]
+    of_slot = domain[owner]
+    taking = np.unique(domain[search.receivers])
+    of_slot = np.where(must & ~np.isin(of_slot, taking), NONE, of_slot)
+    search.lift(slots)
+    stranded = []
+    for number in np.unique(of_slot):
+        brokers = search.receivers
+        if number != NONE:
+            brokers = brokers[domain[brokers] == number]
+        mine = of_slot == number
+        stranded.append(_Filler(search, wanted, brokers).run(slots[mine]))
+    return np.concatenate(stranded) if stranded else np.zeros(0, np.int64)
+
+
+class _Filler:
+    """Fills the brokers of one domain."""
+
+    def __init__(self, search: Search, wanted: Floats, brokers: Ints) -> None:
+        self._search, self._brokers = search, brokers
+        self._wanted = wanted[:, brokers]
+        self._high = search.high[:, brokers]
+        self._scale = search.scale[:, brokers]
+        boxed = self._scale > 0
+        reach = np.where(boxed, self._high, 0) - np.where(boxed, self._wanted, 0)
+        tight = self._wanted + np.array(TIGHT)[:, None] * reach
+        self._tight = np.where(boxed, tight, np.inf)
+        self._value = self._scale**2 * np.array(IMPORTANCE)[:, None]
+
+    def run(self, slots: Ints) -> Ints:
+        """Place the replicas; those that must leave and cannot be placed come back."""
+        search = self._search
+        if not len(self._brokers):
+            return self._put_back(slots)
+        weight = search.weight(slots)
+        scale = np.where(self._scale.any(axis=1), self._scale.max(axis=1), 0)
+        relative = (weight * scale[:, None])[[0, 2]].max(axis=0)
+        order = np.argsort(-relative, kind="stable")
+        large = int((relative > LARGE).sum())
+        if not self._scale[REPLICAS].any():
+            large = len(slots)
+        slots = slots[order]
+        left = self._one_by_one(slots[:large])
+        small = self._in_rounds(slots[large:])
+        return np.concatenate([left, self._one_by_one(small)])
+
+    def _put_back(self, slots: Ints) -> Ints:
+        self._search.lift(slots, +1)
+        return slots[self._search.problem.leaving[self._search.flat[slots]]]
+
+    # ---------------------------------------------------------------- one at a time
+
+    def _one_by_one(self, slots: Ints) -> Ints:
+        stranded = []
+        for slot in slots.tolist():
+            broker = self._best(slot)
+            if broker == NONE:
+                stranded.append(slot)
+            else:
+                self._search.put_one(slot, broker)
+        return self._put_back(np.array(stranded, np.int64))
+
+    def _best(self, slot: int) -> int:
+        """The valid broker for one lifted replica; NONE when it should stay."""
+        search = self._search
+        weight = search.weights[:, slot // search.width]
+        load = search.load[:, self._brokers]
+        after = load + weight[:, None]
+        need = (self._wanted - load) * self._value * weight[:, None]
+        gain = need[0] + need[1] + need[2]
+        for bound in (self._tight, self._high):
+            inside = after <= bound
+            fits = np.flatnonzero(inside[0] & inside[1] & inside[2])
+            broker = self._most_valuable(slot, fits, gain)
+            if broker != NONE:
+                return broker
+        return self._least_harm(slot, load, after)
+
+    def _most_valuable(self, slot: int, fits: Ints, gain: Floats) -> int:
+        if not len(fits):
+            return NONE
+        best = int(self._brokers[fits[gain[fits].argmax()]])
+        if self._search.valid_one(slot, best):
+            return best
+        return self._first_valid(slot, fits[np.argsort(-gain[fits], kind="stable")])
+
+    def _least_harm(self, slot: int, load: Floats, after: Floats) -> int:
+        search, owner = self._search, int(self._search.flat[slot])
+        weight = search.weights[:, slot // search.width]
+        harm = search.excess(self._brokers, after) - search.excess(self._brokers, load)
+        order = np.argsort(harm, kind="stable")
+        if not search.problem.leaving[owner]:
+            here = np.array([owner])
+            stays = search.excess(here, search.load[:, here] + weight[:, None]) - search.excess(
+                here, search.load[:, here]
+            )
+            order = order[harm[order] < stays[0] - 1e-12]
+        return self._first_valid(slot, order)
+
+    def _first_valid(self, slot: int, order: Ints) -> int:
+        search = self._search
+        plain = search.seats.plain()
+        for start in range(0, len(order), TRIES):
+            brokers = self._brokers[order[start : start + TRIES]]
+            if plain:
+                for broker in brokers.tolist():
+                    if search.valid_one(slot, broker):
+                        return int(broker)
+                continue
+            valid = search.valid(np.full(len(brokers), slot), brokers)
+            if valid.any():
+                return int(brokers[valid.argmax()])
+        return NONE
+
+    # ---------------------------------------------------------------- in rounds
+
+    def _in_rounds(self, slots: Ints) -> Ints:
+        """One small replica per needy broker and round, largest to neediest.
+
+        At first into tight bounds, then into the boxes, then wherever the excess does not grow.
+
+        :returns: those that found no place.
+        """
+        bounds = (self._tight, self._tight, self._high, None, None, None)
+        for attempt in range(len(bounds)):
+            if not len(slots):
+                break
+            bound = bounds[attempt]
+            retry, start = [], 0
+            while start < len(slots):
+                needy = self._needy(attempt)
+                some = slots[start : start + len(needy)]
+                if not len(some):
+                    break
+                start += len(some)
+                placed = self._match(some, needy[: len(some)], bound)
+                retry.append(some[~placed])
+            slots = np.concatenate([*retry, slots[start:]])
+        return slots
+
+    def _needy(self, attempt: int) -> Ints:
+        """Indexes of brokers that lack a replica or more, neediest first."""
+        load = self._search.load[:, self._brokers]
+        lack = self._wanted - load
+        needy = np.flatnonzero(lack[REPLICAS] >= 0.5)
+        value = (lack * self._value)[[0, 2]].sum(axis=0)
+        return np.roll(needy[np.argsort(-value[needy], kind="stable")], attempt)
+
+    def _match(self, slots: Ints, targets: Ints, bound: Floats | None) -> Mask:
+        search, brokers = self._search, self._brokers[targets]
+        load = search.load[:, brokers]
+        after = load + search.weight(slots)
+        if bound is None:
+            fits: Mask = search.excess(brokers, after) <= search.excess(brokers, load)
+        else:
+            fits = np.logical_and.reduce(after <= bound[:, targets])
+        placed = fits & search.valid(slots, brokers)
+        partitions = slots // search.width
+        if len(set(partitions.tolist())) < len(slots):
+            first = np.zeros(len(slots), bool)
+            first[np.unique(partitions, return_index=True)[1]] = True
+            placed &= first
+        search.put(slots[placed], brokers[placed])
+        return placed

@@ -1,0 +1,217 @@
+"""Leadership by share: hand-overs between replicas that exist, so that no data moves.
+
+Each hand-over lowers the sum, over brokers and resources, of the squared deviation from the
+share beyond most of the tolerance. It ends when all brokers are within tolerance, or when no
+hand-over helps; planning again on the result hands nothing over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.planning.layout import Layout
+from include.planning.leaders import promote
+from include.planning.plan import Infeasible
+from include.planning.resources import LED, LOOSE, Resource, partition_weight
+from include.planning.targets import of_resource
+
+AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)
+"""Part of the tolerance inside of which a broker's deviation counts for nothing: one after the
+other, as long as some broker is off its share.
+"""
+
+ROUNDS = 25
+LEAST_GAIN = 1e-15
+AT_ONCE = 4_096
+"""Hand-overs that are made before the others are looked at again."""
+
+
+@dataclass(frozen=True)
+class LedShares:
+    """What brokers lead against what they should: number of leaders and bytes out.
+
+    :param weights: (2, P) weight of leading each partition; 0 for a resource without tolerance.
+    :param share: (2, B) to be led; ``tolerance``: (2,) fractions of it.
+    """
+
+    weights: Floats
+    share: Floats
+    tolerance: Floats
+
+    @classmethod
+    def of(
+        cls, layout: Layout, capacity: Floats, tolerances: dict[Resource, float]
+    ) -> LedShares | None:
+        """Shares by capacity (2, B); None when neither resource has a tolerance."""
+        tolerance = np.array([tolerances[resource] for resource in LED])
+        boxed = tolerance != LOOSE
+        if not boxed.any():
+            return None
+        weights = np.stack([partition_weight(layout.arrays, resource) for resource in LED])
+        weights[~boxed] = 0
+        part = capacity / np.maximum(capacity.sum(axis=1, keepdims=True), 1e-300)
+        share = part * weights.sum(axis=1)[:, None]
+        return cls(weights, share, np.where(boxed, tolerance, 1.0))
+
+    def load(self, leaders: Rows) -> Floats:
+        """(2, B) led by each broker."""
+        led = leaders != NONE
+        count = self.share.shape[1]
+        return np.stack([np.bincount(leaders[led], w[led], count) for w in self.weights])
+
+    def beyond(self, leaders: Rows) -> float:
+        """How far brokers are off their shares beyond the tolerance, in shares, summed."""
+        off = np.abs(self.load(leaders) - self.share) - self.tolerance[:, None] * self.share - 1
+        return float((np.maximum(off, 0) / np.maximum(self.share, 1)).sum())
+
+    def outside(self, leaders: Rows) -> Mask:
+        """(2, B) which brokers are off their share by more than the tolerance."""
+        off = np.abs(self.load(leaders) - self.share)
+        outside: Mask = off > self.tolerance[:, None] * self.share + 1
+        return outside
+
+
+def hand_over(layout: Layout, shares: LedShares, movable: Mask, hosts: Mask) -> None:
+    """Bring leadership within tolerance, in place, by the order of replicas alone.
+
+    :param movable: (P,) partitions whose order may change.
+    :param hosts: (B,) brokers that may lead.
+    """
+    rows = layout.rows
+    some = np.flatnonzero(movable & (rows[:, 0] != NONE))
+    best, least = rows.copy(), shares.beyond(rows[:, 0])
+    for aim in AIMS:
+        if least <= 0:
+            break
+        _descend(rows, some, shares, hosts, aim)
+        beyond = shares.beyond(rows[:, 0])
+        if beyond < least:
+            best, least = rows.copy(), beyond
+    rows[:] = best
+
+
+def _descend(rows: Rows, some: Ints, shares: LedShares, hosts: Mask, aim: float) -> None:
+    """Hand over until no broker is off its share, or no hand-over lowers the penalty."""
+    aims = (aim * shares.tolerance)[:, None]
+    for _ in range(ROUNDS):
+        leaders = rows[:, 0]
+        if shares.beyond(leaders) <= 0:
+            return
+        load = shares.load(leaders)
+        near = _worth_a_look(rows, some, shares, load, aims)
+        gain, place = _best_place(rows[near], shares, near, load, hosts, aims)
+        useful = np.flatnonzero(gain > LEAST_GAIN)
+        heavy = shares.weights[:, near[useful]] / np.maximum(shares.share.max(1), 1e-300)[:, None]
+        useful = useful[np.argsort(-heavy.max(axis=0), kind="stable")]
+        if not _hand_over_in_order(rows, near[useful], place[useful], shares, aims):
+            return
+
+
+def _worth_a_look(
+    rows: Rows, partitions: Ints, shares: LedShares, load: Floats, aim: Floats
+) -> Ints:
+    """Partitions led by a broker that leads too much, or held by one that leads too little."""
+    off, slack = load - shares.share, aim * shares.share
+    over, under = (np.logical_or.reduce(side) for side in (off > slack, off < -slack))
+    look: Mask = over[rows[partitions, 0]]
+    for column in rows[partitions, 1:].T:
+        look |= under[column] & (column != NONE)
+    return partitions[look]
+
+
+def _beyond(deviation: Floats, aim: Floats) -> Floats:
+    excess: Floats = np.maximum(np.abs(deviation) - aim, 0) ** 2
+    return excess
+
+
+def _best_place(
+    rows: Rows, shares: LedShares, partitions: Ints, load: Floats, hosts: Mask, aim: Floats
+) -> tuple[Floats, Ints]:
+    """(n,) the gain of the best hand-over of each partition, and the place it goes to."""
+    scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
+    off = (load - shares.share) * scale
+    weight, old = shares.weights[:, partitions], rows[:, 0]
+    now, less = off[:, old], off[:, old] - weight * scale[:, old]
+    leaves = (_beyond(now, aim) - _beyond(less, aim)).sum(axis=0)
+    best, place = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
+    for number in range(1, rows.shape[1]):
+        new = rows[:, number]
+        more = off[:, new] + weight * scale[:, new]
+        gain = leaves + (_beyond(off[:, new], aim) - _beyond(more, aim)).sum(axis=0)
+        better = (gain > best) & (new != NONE) & hosts[new]
+        best, place = np.where(better, gain, best), np.where(better, number, place)
+    return best, place
+
+
+def _hand_over_in_order(
+    rows: Rows, partitions: Ints, places: Ints, shares: LedShares, aim: Floats
+) -> int:
+    """Make each hand-over that still helps when its turn comes; how many."""
+    scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
+    off = (shares.load(rows[:, 0]) - shares.share) * scale
+    weight = shares.weights[:, partitions]
+    old, new = rows[partitions, 0], rows[partitions, places]
+    chosen: list[int] = []
+    left = np.arange(len(partitions))
+    while len(left):
+        some, left = left[:AT_ONCE], left[AT_ONCE:]
+        chosen += some[_helpful(weight[:, some], old[some], new[some], off, scale, aim)].tolist()
+        a, b, w = old[left], new[left], weight[:, left]
+        gain = _beyond(off[:, a], aim) - _beyond(off[:, a] - w * scale[:, a], aim)
+        gain += _beyond(off[:, b], aim) - _beyond(off[:, b] + w * scale[:, b], aim)
+        left = left[gain.sum(axis=0) > LEAST_GAIN]
+    promote(rows, partitions[chosen], places[chosen])
+    return len(chosen)
+
+
+def _helpful(
+    weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
+) -> list[int]:
+    """Which hand-overs help, one after the other; updates ``off``, (2, B) deviations."""
+    counts, rates = off.tolist()
+    count_scale, rate_scale = scale.tolist()
+    of_count, of_rate = aim[:, 0].tolist()
+    chosen = []
+    moves = zip(old.tolist(), new.tolist(), *weight.tolist(), strict=True)
+    for i, (a, b, leads, sends) in enumerate(moves):
+        count_a, rate_a = counts[a] - leads * count_scale[a], rates[a] - sends * rate_scale[a]
+        count_b, rate_b = counts[b] + leads * count_scale[b], rates[b] + sends * rate_scale[b]
+        gain = (
+            _squared(counts[a], of_count)
+            + _squared(counts[b], of_count)
+            - _squared(count_a, of_count)
+            - _squared(count_b, of_count)
+            + _squared(rates[a], of_rate)
+            + _squared(rates[b], of_rate)
+            - _squared(rate_a, of_rate)
+            - _squared(rate_b, of_rate)
+        )
+        if gain > LEAST_GAIN:
+            counts[a], rates[a], counts[b], rates[b] = count_a, rate_a, count_b, rate_b
+            chosen.append(i)
+    off[:] = counts, rates
+    return chosen
+
+
+def _squared(off: float, aim: float) -> float:
+    beyond = (off if off >= 0 else -off) - aim
+    return beyond * beyond if beyond > 0 else 0.0
+
+
+def unmet(layout: Layout, shares: LedShares) -> tuple[Infeasible, ...]:
+    """Brokers that lead more or less than they should, for want of replicas to hand over."""
+    outside, load = shares.outside(layout.rows[:, 0]), shares.load(layout.rows[:, 0])
+    return tuple(
+        Infeasible(
+            subject=f"broker {layout.arrays.brokers.ids[b]}",
+            constraint=of_resource(
+                LED[k], "no hand-over between the replicas that exist brings it closer"
+            ),
+            wanted=float(round(shares.share[k, b])),
+            nearest=float(load[k, b]),
+        )
+        for k, b in np.argwhere(outside).tolist()
+    )

@@ -1,0 +1,336 @@
+"""Trades between brokers that bring the one furthest outside its boxes closer to them.
+
+A trade hands one replica to another broker, or takes one, or both. They are ranked by excess
+removed per byte copied, a move's overhead included. A few promising ones are looked at first;
+then all of them, or a fixed sample where there are too many: nothing is left to chance.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints
+from include.planning.search import Search
+
+QUICK_REPLICAS = 24
+QUICK_BROKERS = 140
+RICH = 4
+"""Brokers that are asked first for what another lacks."""
+
+AT_ONCE = 1_000_000
+"""Trades that are weighed at once; of more, a sample evenly spaced by size."""
+
+PARTNERS = 8
+"""Brokers with which swaps are tried at once."""
+
+PARTNERS_IN_ALL = 48
+FEW_SWAPPED = 40
+SWAPPED = 128
+"""Replicas of a broker that are put forward for swaps, evenly spaced by size."""
+
+CANDIDATES = 400
+CHECKED = 16_384
+"""Trades of one look that are checked, best first: at first, and before it gives up."""
+
+BATCH = 400
+ENOUGH = 40
+"""Trades that are checked at once, and valid ones that suffice."""
+
+WORTH = 0.3
+"""Part of the best trade's gain per byte that further trades of the same look must reach."""
+
+FREE = 2e-4
+"""What a trade costs at least, in shares: trades without copies are ranked by gain."""
+
+WINDOW = 200
+PROGRESS = 0.97
+"""The search ends when a window of steps leaves more than this part of the excess."""
+
+STILL = 0.5
+"""Part of its gain that such a trade must still have when its turn comes."""
+
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Trades:
+    """n trades with one broker; NONE where nothing goes in that direction.
+
+    :param give: (n,) slots that leave the broker; ``take``: (n,) slots that come to it.
+    :param other: (n,) the broker on the other side.
+    :param gain: (n,) excess removed.
+    :param cost: (n,) shares of bytes copied.
+    """
+
+    give: Ints
+    take: Ints
+    other: Ints
+    gain: Floats
+    cost: Floats
+
+    @property
+    def score(self) -> Floats:
+        """(n,) what trades are ranked by."""
+        return self.gain / self.cost
+
+    def best(self, count: int) -> Trades:
+        """The best by score, best first; ties by position."""
+        score, chosen = self.score, np.flatnonzero(self.score > 0)
+        if len(chosen) > count:
+            cut = np.partition(score[chosen], -count)[-count]
+            chosen = chosen[score[chosen] >= cut]
+        chosen = chosen[np.argsort(-score[chosen], kind="stable")][:count]
+        return self.only(chosen)
+
+    def only(self, chosen: Ints) -> Trades:
+        """The trades at these indexes, in their order."""
+        give, take, other = self.give[chosen], self.take[chosen], self.other[chosen]
+        return Trades(give, take, other, self.gain[chosen], self.cost[chosen])
+
+
+class Polisher:
+    """Improves a search until no broker outside its boxes can be helped."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        problem = search.problem
+        self._all: Ints = np.arange(len(problem.gives))
+        domain = problem.targets.domain
+        if not search.seats.even():
+            domain = np.zeros_like(domain)
+        givers = np.flatnonzero(problem.gives)
+        takers = search.receivers
+        self._takers = {n: takers[domain[takers] == n] for n in np.unique(domain).tolist()}
+        self._givers = {n: givers[domain[givers] == n] for n in np.unique(domain).tolist()}
+        self._domain: list[int] = domain.tolist()
+        share = max(1.0, float(search.share[0].mean()))
+        self._byte = 1 / share
+
+    def run(self) -> None:
+        """Help the worst broker until none can be helped any more."""
+        search, gives = self._search, self._search.problem.gives
+        excess = np.where(gives, search.excess(slice(None), search.load), 0.0)
+        stuck = np.zeros(len(excess), bool)
+        helped, before, window = False, np.inf, max(WINDOW, len(excess))
+        for step in itertools.count(1):
+            if step % window == 0:
+                if excess.sum() > PROGRESS * before:
+                    return
+                before = excess.sum()
+            worst = int(np.where(stuck, 0.0, excess).argmax())
+            if stuck[worst] or excess[worst] <= 0:
+                if not helped or not excess.any():
+                    return
+                stuck[:], helped = False, False
+                continue
+            touched = self._help(worst)
+            stuck[worst] = not touched
+            helped |= bool(touched)
+            some = np.array(sorted({worst, *touched}), np.int64)
+            excess[some] = np.where(gives[some], search.excess(some, search.load[:, some]), 0.0)
+
+    def _help(self, broker: int) -> list[int]:
+        """The brokers that trades with this one changed; empty when there is none to make."""
+        for look, count in self._looks():
+            for trades in look(broker):
+                touched = self._make(broker, self._valid_ones(broker, trades.best(count)))
+                if touched:
+                    return touched
+        return []
+
+    def _looks(self) -> Iterator[tuple[Callable[[int], Iterator[Trades]], int]]:
+        yield self._quick, CANDIDATES
+        yield partial(self._swaps, sample=FEW_SWAPPED), CANDIDATES
+        yield self._thorough, CHECKED
+        yield partial(self._swaps, sample=SWAPPED), CHECKED
+
+    def _make(self, broker: int, trades: Trades) -> list[int]:
+        """Make the best trade, and what is nearly as good and still helps after it."""
+        search, touched, here = self._search, [broker], np.array([broker])
+        enough = WORTH * trades.score.max(initial=0.0)
+        while len(trades.give):
+            gain = self._gain(broker, trades.give, trades.take, trades.other)
+            score = np.where(gain >= STILL * trades.gain, gain / trades.cost, 0.0)
+            best = int(score.argmax())
+            if score[best] < enough or score[best] <= 0:
+                break
+            give, take, other = (
+                int(column[best]) for column in (trades.give, trades.take, trades.other)
+            )
+            left = np.arange(len(score)) != best
+            if len(touched) == 1 or self._valid(broker, give, take, other):
+                if give != NONE:
+                    search.move(give, other)
+                if take != NONE:
+                    search.move(take, broker)
+                touched.append(other)
+                if search.excess(here, search.load[:, here])[0] <= 0:
+                    break
+                left &= ((trades.give != give) | (give == NONE)) & (
+                    (trades.take != take) | (take == NONE)
+                )
+            trades = trades.only(np.flatnonzero(left))
+        return touched if len(touched) > 1 else []
+
+    def _valid_ones(self, broker: int, trades: Trades) -> Trades:
+        """The first few trades that the racks and disks allow as things are."""
+        search, kept, found = self._search, [np.zeros(0, np.int64)], 0
+        for start in range(0, len(trades.give), BATCH):
+            give, take = (part[start : start + BATCH] for part in (trades.give, trades.take))
+            other = trades.other[start : start + BATCH]
+            valid = (give // search.width != take // search.width) | (take == NONE)
+            for slots, target in ((give, other), (take, np.full(len(take), broker))):
+                real = np.flatnonzero((slots != NONE) & valid)
+                valid[real] = search.valid(slots[real], target[real])
+            kept.append(start + np.flatnonzero(valid))
+            found += int(valid.sum())
+            if found >= ENOUGH:
+                break
+        return trades.only(np.concatenate(kept)[:ENOUGH])
+
+    def _valid(self, broker: int, give: int, take: int, other: int) -> bool:
+        search = self._search
+        if give != NONE and take != NONE and give // search.width == take // search.width:
+            return False
+        if give != NONE and not search.valid_one(give, other):
+            return False
+        return take == NONE or search.valid_one(take, broker)
+
+    # ---------------------------------------------------------------- what trades there are
+
+    def _quick(self, broker: int) -> Iterator[Trades]:
+        """The replicas that relieve the broker most, and what the richest could give it."""
+        search, near = self._search, self._takers[self._domain[broker]]
+        slots = search.on(broker)
+        own = search.excess(np.array([broker]), search.load[:, [broker]])[0]
+        rest = search.load[:, broker, None] - search.weight(slots)
+        relief = own - search.excess(broker, rest) if len(slots) else np.zeros(0)
+        relief = np.where(relief > TINY, relief / self._price(slots), 0.0)
+        some = _largest(relief, QUICK_REPLICAS)
+        some = some[relief[some] > 0]
+        boxed = search.scale[:, near] > 0
+        high = np.where(boxed, search.high[:, near], np.inf)
+        scale = np.where(boxed, search.scale[:, near], 1.0)
+        room = ((high - search.load[:, near]) * scale).min(axis=0)
+        lack = search.excess(near, search.load[:, near])
+        targets = np.union1d(
+            near[_largest(room, QUICK_BROKERS // 2)], near[_largest(lack, QUICK_BROKERS // 2)]
+        )
+        trades = [self._pushes(broker, slots[some], targets)]
+        if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
+            rich = self._richest(self._givers[self._domain[broker]])
+            trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
+        yield _joined(trades)
+
+    def _richest(self, givers: Ints) -> Ints:
+        """The brokers that can spare most of everything."""
+        search = self._search
+        load, scale = search.load[:, givers], search.scale[:, givers]
+        slack = np.where(scale > 0, (load - search.low[:, givers]) * scale, np.inf)
+        spare = slack.min(axis=0) + search.excess(givers, load)
+        return givers[_largest(spare, RICH)]
+
+    def _thorough(self, broker: int) -> Iterator[Trades]:
+        search, near = self._search, self._takers[self._domain[broker]]
+        slots = search.on(broker)
+        yield self._pushes(broker, self._sample(slots, AT_ONCE // max(1, len(near))), near)
+        if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
+            owners = np.isin(self._all, self._givers[self._domain[broker]])
+            theirs = search.movable[owners[search.flat[search.movable]]]
+            yield self._pulls(broker, self._sample(theirs, AT_ONCE))
+
+    def _swaps(self, broker: int, sample: int) -> Iterator[Trades]:
+        near = self._takers[self._domain[broker]]
+        if broker not in near:
+            return
+        mine = self._sample(self._search.on(broker), sample)
+        others = near[near != broker]
+        spread = others[
+            np.linspace(0, len(others) - 1, min(len(others), PARTNERS_IN_ALL)).astype(int)
+        ]
+        for start in range(0, len(spread), PARTNERS):
+            some = spread[start : start + PARTNERS].tolist()
+            samples = [self._sample(self._search.on(other), sample) for other in some]
+            theirs = np.concatenate(samples)
+            yield self._scored(
+                broker,
+                np.repeat(mine, len(theirs)),
+                np.tile(theirs, len(mine)),
+                np.tile(self._search.flat[theirs], len(mine)),
+            )
+
+    def _sample(self, slots: Ints, count: int) -> Ints:
+        if len(slots) <= count:
+            return slots
+        size = self._search.weights[0, slots // self._search.width]
+        order = np.argsort(size, kind="stable")
+        return slots[order[np.linspace(0, len(slots) - 1, count).astype(np.int64)]]
+
+    def _pushes(self, broker: int, slots: Ints, targets: Ints) -> Trades:
+        targets = targets[targets != broker]
+        give = np.repeat(slots, len(targets))
+        return self._scored(broker, give, np.full(len(give), NONE), np.tile(targets, len(slots)))
+
+    def _pulls(self, broker: int, slots: Ints) -> Trades:
+        slots = slots[self._search.flat[slots] != broker]
+        other = self._search.flat[slots].astype(np.int64)
+        return self._scored(broker, np.full(len(slots), NONE), slots, other)
+
+    # ---------------------------------------------------------------- what they are worth
+
+    def _scored(self, broker: int, give: Ints, take: Ints, other: Ints) -> Trades:
+        gain = self._gain(broker, give, take, other)
+        some = np.flatnonzero(gain > TINY)
+        give, take, other, gain = give[some], take[some], other[some], gain[some]
+        search, cost = self._search, np.zeros(len(some))
+        for slots, target in ((give, other), (take, np.full(len(take), broker))):
+            real = slots != NONE
+            cost[real] += search.price(slots[real], target[real])
+        return Trades(give, take, other, gain, cost * self._byte + FREE)
+
+    def _price(self, slots: Ints) -> Floats:
+        nowhere = np.full(len(slots), NONE - 1)
+        price: Floats = self._search.price(slots, nowhere) * self._byte + FREE
+        return price
+
+    def _gain(self, broker: int, give: Ints, take: Ints, other: Ints) -> Floats:
+        """(n,) excess that each trade removes from both sides."""
+        search = self._search
+        change = np.zeros((len(search.load), len(other)))
+        for slots, sign in ((give, -1), (take, 1)):
+            real = slots != NONE
+            if real.all():
+                change += sign * search.weight(slots)
+            elif real.any():
+                change[:, real] += sign * search.weight(slots[real])
+        load = search.load
+        here = load[:, broker, None]
+        theirs = load[:, other]
+        gain: Floats = (
+            search.excess(broker, here)
+            - search.excess(broker, here + change)
+            + search.excess(other, theirs)
+            - search.excess(other, theirs - change)
+        )
+        return gain
+
+
+def _joined(trades: list[Trades]) -> Trades:
+    return Trades(
+        *(
+            np.concatenate([getattr(part, name) for part in trades])
+            for name in ("give", "take", "other", "gain", "cost")
+        )
+    )
+
+
+def _largest(values: Floats, count: int) -> Ints:
+    """Indexes of the largest values, in no order of size."""
+    if len(values) <= count:
+        return np.arange(len(values))
+    return np.sort(np.argsort(-values, kind="stable")[:count])

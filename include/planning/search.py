@@ -1,0 +1,191 @@
+"""The state of a rebalance while it is searched for: rows, loads, boxes, and what is allowed.
+
+A *slot* is a place in a row: ``partition · R + place``. Loads are whole numbers held as floats:
+moves that cancel out leave exactly what was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, broker_sums
+from include.planning.layout import Layout
+from include.planning.racks import RackTree
+from include.planning.seats import Seats
+from include.planning.targets import Targets
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be rebalanced.
+
+    :param weights: (K, P) weight of one replica in each resource; the first one is bytes.
+    :param partitions: (P,) that may move.
+    :param gives: (B,) brokers that take part.
+    :param takes: (B,) of these, the ones that may receive.
+    :param leaving: (B,) of these, the ones that must end empty.
+    :param overhead_bytes: what a move costs beside its bytes, for being a move.
+    """
+
+    layout: Layout
+    tree: RackTree
+    targets: Targets
+    weights: Floats
+    partitions: Mask
+    gives: Mask
+    takes: Mask
+    leaving: Mask
+    overhead_bytes: float
+
+
+class Search:
+    """Moves replicas and keeps the books.
+
+    :ivar load: (K, B) held under the rows as they are now.
+    :ivar scale: (K, B) one over the share, 0 where a resource has no box: makes loads of
+        different resources comparable.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        layout, targets = problem.layout, problem.targets
+        self.problem = problem
+        self.rows, self.home = layout.rows, layout.home
+        self.flat = self.rows.reshape(-1)
+        self.width = self.rows.shape[1]
+        self.weights = problem.weights
+        self.low, self.high, self.share = targets.low, targets.high, targets.share
+        boxed = np.isfinite(targets.high) & problem.gives
+        self.scale = np.where(boxed, 1 / np.maximum(self.share, 1.0), 0.0)
+        self.load = np.stack(
+            [broker_sums(self.rows, weight, len(problem.gives)) for weight in self.weights]
+        )
+        self.seats = Seats(problem.tree, self.rows)
+        self.receivers: Ints = problem.tree.order[problem.takes[problem.tree.order]]
+        self._incoming = layout.incoming.astype(float)
+        self._room = layout.room.astype(float)
+        self._limited = bool((layout.room[problem.takes] < UNLIMITED).any())
+        self._index()
+
+    def _index(self) -> None:
+        movable = np.repeat(self.problem.partitions, self.width)
+        movable &= (self.flat != NONE) & self.problem.gives[self.flat]
+        self.movable: Ints = np.flatnonzero(movable)
+        owner = self.flat[self.movable].astype(np.int16 if len(self.low[0]) < 2**15 else np.int32)
+        self._by_broker: Ints = self.movable[np.argsort(owner, kind="stable")]
+        ends = np.cumsum(np.bincount(owner, minlength=len(self.problem.gives)))
+        self._ends: list[int] = [0, *ends.tolist()]
+        self._arrived: list[list[int]] = [[] for _ in self.problem.gives]
+
+    def on(self, broker: int) -> Ints:
+        """Slots of the movable replicas that a broker holds."""
+        slots = self._by_broker[self._ends[broker] : self._ends[broker + 1]]
+        if self._arrived[broker]:
+            slots = np.union1d(slots, np.array(self._arrived[broker], np.int64))
+        held: Ints = slots[self.flat[slots] == broker]
+        return held
+
+    def holders(self, slots: Ints) -> Ints:
+        """(n,) the brokers that hold the replicas in these slots."""
+        return self.flat[slots].astype(np.int64)
+
+    # ---------------------------------------------------------------- worth and price
+
+    def excess(self, brokers: Ints | int | slice, load: Floats) -> Floats:
+        """How far loads (K, n, …) are outside the boxes of brokers (n, …), in shares, summed."""
+        low, high, scale = self.low[:, brokers], self.high[:, brokers], self.scale[:, brokers]
+        while low.ndim < load.ndim:
+            low, high, scale = low[..., None], high[..., None], scale[..., None]
+        outside = np.maximum(np.maximum(load - high, low - load), 0) * scale
+        total: Floats = outside[0] + outside[1] + outside[2]
+        return total
+
+    def weight(self, slots: Ints) -> Floats:
+        """(K, n) what the replicas in these slots weigh."""
+        of_slots: Floats = self.weights[:, slots // self.width]
+        return of_slots
+
+    def at_home(self, slots: Ints, brokers: Ints) -> Mask:
+        """Whether the brokers held the partitions of these slots to begin with; broadcasts."""
+        home = self.home[slots // self.width]
+        here: Mask = home[..., 0] == brokers
+        for place in range(1, self.width):
+            here = here | (home[..., place] == brokers)
+        return here
+
+    def price(self, slots: Ints, brokers: Ints) -> Floats:
+        """What moving adds to the plan's cost, in bytes: nothing for a replica already away."""
+        size = self.weights[0, slots // self.width] + self.problem.overhead_bytes
+        copied = self.at_home(slots, self.holders(slots)) & ~self.at_home(slots, brokers)
+        price: Floats = np.where(copied, size, 0.0)
+        return price
+
+    # ---------------------------------------------------------------- what is allowed
+
+    def fits(self, slots: Ints, brokers: Ints) -> Mask:
+        """Whether the disks of the brokers have room for the replicas; broadcasts."""
+        if not self._limited:
+            return np.ones(np.broadcast_shapes(slots.shape, brokers.shape), bool)
+        size = self.weights[0, slots // self.width]
+        roomy = self._incoming[brokers] + size <= self._room[brokers]
+        allowed: Mask = roomy | self.at_home(slots, brokers)
+        return allowed
+
+    def valid(self, slots: Ints, brokers: Ints) -> Mask:
+        """(n,) whether each replica may go to its broker: spread, disk, willingness."""
+        partition, place = slots // self.width, slots % self.width
+        valid: Mask = self.seats.admits(partition, place, brokers)
+        willing = self.problem.takes[brokers]
+        if not willing.all():
+            valid &= willing | self.at_home(slots, brokers)
+        return valid & self.fits(slots, brokers) if self._limited else valid
+
+    def valid_one(self, slot: int, broker: int) -> bool:
+        """The same for one replica and a broker that takes."""
+        partition, place = divmod(slot, self.width)
+        if not self.seats.admits_one(partition, place, broker):
+            return False
+        return not self._limited or bool(self.fits(np.array([slot]), np.array([broker]))[0])
+
+    # ---------------------------------------------------------------- moving
+
+    def move(self, slot: int, broker: int) -> None:
+        """Put one replica on another broker."""
+        partition = slot // self.width
+        source = int(self.flat[slot])
+        weight = self.weights[:, partition]
+        self.load[:, source] -= weight
+        self.load[:, broker] += weight
+        home = self.home[partition]
+        if source not in home:
+            self._incoming[source] -= weight[0]
+        if broker not in home:
+            self._incoming[broker] += weight[0]
+        self.flat[slot] = broker
+        self._arrived[broker].append(slot)
+
+    def lift(self, slots: Ints, sign: int = -1) -> None:
+        """Take the weight of replicas off the brokers of their rows (or, +1, put it back)."""
+        brokers, partitions = self.flat[slots], slots // self.width
+        for load, weight in zip(self.load, self.weights, strict=True):
+            load += sign * np.bincount(brokers, weight[partitions], len(load))
+
+    def put_one(self, slot: int, broker: int) -> None:
+        """Put one lifted replica down on a broker."""
+        self.load[:, self.flat[slot]] += self.weights[:, slot // self.width]
+        self.move(slot, broker)
+
+    def put(self, slots: Ints, brokers: Ints) -> None:
+        """Put lifted replicas down on brokers."""
+        stays = self.at_home(slots, self.holders(slots))
+        size = self.weights[0, slots // self.width]
+        away = ~stays
+        count = len(self._incoming)
+        self._incoming -= np.bincount(self.flat[slots[away]], size[away], count)
+        self.flat[slots] = brokers
+        fresh = ~self.at_home(slots, brokers)
+        self._incoming += np.bincount(brokers[fresh], size[fresh], count)
+        self.lift(slots, +1)
+        for slot, broker in zip(slots.tolist(), brokers.tolist(), strict=True):
+            self._arrived[broker].append(slot)

@@ -1,0 +1,71 @@
+"""Which brokers a replica may go to without making its partition less evenly spread."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, Ints, Mask, Rows
+from include.planning.racks import RackTree
+
+
+class Seats:
+    """The spread rule of a rack tree, asked for single replicas, fast.
+
+    Take the first level with several branches. A partition with no more replicas than that
+    level has branches (the usual case: three replicas, three or more racks) is evenly spread
+    when no two replicas share a branch; all levels below follow. Of other partitions the tree
+    itself judges the row before and after.
+
+    :param rows: (P, R) the rows, changed by others as the search goes on. A partition may
+        stay as uneven as it is now, but never gets more so.
+    """
+
+    def __init__(self, tree: RackTree, rows: Rows) -> None:
+        self._tree, self._rows, self._hosts = tree, rows, tree.hosts
+        branches = [int((capacity > 0).sum()) for capacity in tree.capacity]
+        level = next((n for n, count in enumerate(branches) if count > 1), tree.height)
+        self._branch = np.where(tree.hosts, tree.node[level], NONE)
+        self._branches: list[int] = self._branch.tolist()
+        self._plain: Mask = (rows != NONE).sum(axis=1) <= branches[level]
+        self._uneven = np.zeros(len(rows), np.int64)
+        self._uneven[~self._plain] = tree.violations(rows[~self._plain])
+
+    def plain(self) -> bool:
+        """Whether no partition has more replicas than the first level has branches."""
+        return bool(self._plain.all())
+
+    def even(self) -> bool:
+        """Whether all rows are evenly spread now."""
+        rows = self._rows[self._plain]
+        branch = np.where(rows != NONE, self._branch[rows], NONE)
+        if ((rows != NONE) & (branch == NONE)).any():
+            return False
+        branch = np.sort(branch, axis=1)
+        if ((branch[:, 1:] == branch[:, :-1]) & (branch[:, 1:] != NONE)).any():
+            return False
+        return not bool(self._tree.violations(self._rows[~self._plain]).any())
+
+    def admits(self, partitions: Ints, places: Ints, brokers: Ints) -> Mask:
+        """(n,) whether the replica in each place of a partition's row may go to the broker."""
+        rows = self._rows[partitions]
+        rows[np.arange(len(rows)), places] = NONE
+        branch = np.where(rows != NONE, self._branch[rows], NONE)
+        free: Mask = self._hosts[brokers] & ~(branch == self._branch[brokers][:, None]).any(axis=1)
+        tall = np.flatnonzero(~self._plain[partitions])
+        if len(tall):
+            rows = rows[tall]
+            rows[np.arange(len(rows)), places[tall]] = brokers[tall]
+            free[tall] = self._tree.violations(rows) <= self._uneven[partitions[tall]]
+        return free
+
+    def admits_one(self, partition: int, place: int, broker: int) -> bool:
+        """The same for one replica."""
+        if not self._plain[partition]:
+            one = (np.array([value]) for value in (partition, place, broker))
+            return bool(self.admits(*one)[0])
+        branch = self._branches[broker]
+        row = self._rows[partition].tolist()
+        return branch != NONE and all(
+            other == NONE or index == place or self._branches[other] != branch
+            for index, other in enumerate(row)
+        )

@@ -1,0 +1,167 @@
+"""How single parameters are read: from JSON types, and from the text that forms deliver.
+
+Each function returns the value or raises with a message that continues "name=value …".
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from include.cluster.model import BrokerId
+from include.planning.kafka_json import parse_reassignment
+
+
+def one_of(kind: type[enum.StrEnum]) -> Callable[[Any], enum.StrEnum]:
+    """The member of an enumeration that has this value."""
+
+    def parse(value: Any) -> enum.StrEnum:
+        if value not in [item.value for item in kind]:
+            raise ValueError(f"is not one of {', '.join(kind)}")
+        return kind(value)
+
+    return parse
+
+
+def integer(minimum: int) -> Callable[[Any], int]:
+    """A whole number, at least the minimum."""
+
+    def parse(value: Any) -> int:
+        number = int_of(value)
+        if number is None:
+            raise ValueError("is not a whole number")
+        if number < minimum:
+            raise ValueError(f"is less than {minimum}")
+        return number
+
+    return parse
+
+
+def int_of(value: Any) -> int | None:
+    """An int, or text that is one: forms and command lines deliver text."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def throttle(value: Any) -> int | str:
+    """A number of bytes per second, or "auto"."""
+    if value == "auto":
+        return "auto"
+    number = int_of(value)
+    if number is None or number <= 0:
+        raise ValueError('is neither "auto" nor a positive number of bytes per second')
+    return number
+
+
+def fraction(value: Any) -> float:
+    """A number from 0 up to, but not including, 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError("is not a number")
+    number = float(value)
+    if not 0 <= number < 1:
+        raise ValueError("is not a fraction from 0 up to, but not including, 1")
+    return number
+
+
+def boolean(value: Any) -> bool:
+    """True or false, and nothing that looks like it."""
+    if not isinstance(value, bool):
+        raise TypeError("is neither true nor false")
+    return value
+
+
+def text(value: Any) -> str:
+    """Text without the white space around it."""
+    if not isinstance(value, str):
+        raise TypeError("is not text")
+    return value.strip()
+
+
+def _items(value: Any) -> list[Any]:
+    """A list, or text with its items parted by commas or white space."""
+    if isinstance(value, str):
+        return [item for item in re.split(r"[,\s]+", value) if item]
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    raise ValueError("is not a list")
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Names or patterns, each once."""
+    items = _items(value)
+    if not all(isinstance(item, str) and item for item in items):
+        raise ValueError("is not a list of names or patterns")
+    return tuple(dict.fromkeys(items))
+
+
+def broker_ids(value: Any) -> tuple[BrokerId, ...]:
+    """Broker ids, ascending, each once."""
+    numbers = [int_of(item) for item in _items(value)]
+    ids = [number for number in numbers if number is not None and number >= 0]
+    if len(ids) != len(numbers):
+        raise ValueError("is not a list of broker ids")
+    if len(set(ids)) != len(ids):
+        raise ValueError("names a broker more than once")
+    return tuple(sorted(ids))
+
+
+def reassignment(value: Any) -> Mapping[str, Any] | None:
+    """Kafka's reassignment JSON, parsed; None when empty."""
+    if isinstance(value, Mapping) and not value:
+        return None
+    parse_reassignment(value)
+    parsed: Mapping[str, Any] = json.loads(value) if isinstance(value, str) else value
+    return parsed
+
+
+def time_after(now: datetime) -> Callable[[Any], datetime]:
+    """An aware time, in UTC, after the given one."""
+
+    def parse(value: Any) -> datetime:
+        try:
+            time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            raise ValueError("is not an ISO 8601 time") from None
+        if time.tzinfo is None:
+            raise ValueError("has no time zone: write 2030-01-31T04:00:00Z or +01:00")
+        if time <= now:
+            raise ValueError("has passed already")
+        return time.astimezone(UTC)
+
+    return parse
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    parsed = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(parsed, Mapping):
+        raise TypeError("is not a mapping")
+    return parsed
+
+
+def tolerances(value: Any) -> dict[str, float | None]:
+    """Resource → fraction, or None for any."""
+    known = ("replicas", "bytes_in", "leaders", "bytes_out")
+    read: dict[str, float | None] = {}
+    for name, item in _mapping(value).items():
+        if name not in known:
+            raise ValueError(f"names {name!r}: known are {', '.join(known)}")
+        read[name] = None if item is None else fraction(item)
+    return read
+
+
+def weights(value: Any) -> dict[BrokerId, float]:
+    """Broker id → relative size, a positive number."""
+    read = {}
+    for name, item in _mapping(value).items():
+        broker = int_of(name)
+        if broker is None or isinstance(item, bool) or not isinstance(item, (int, float)):
+            raise TypeError("does not map broker ids to numbers")
+        if not 0 < item < float("inf"):
+            raise ValueError("holds a size that is not positive")
+        read[broker] = float(item)
+    return read

@@ -1,0 +1,91 @@
+"""Expansion, exclusions, sizes of brokers, budgets, and clusters with half their racks named."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.errors import InvalidRequestError
+from tests.planning.clusters import cluster
+from tests.planning.test_make_plan import both, infeasible, plan, problems
+
+
+def test_an_expansion_fills_the_new_broker_and_moves_nothing_elsewhere():
+    of = cluster([""] * 4, [(0,)] * 30 + [(1,)] * 20 + [(2,)] * 10)
+    made = plan(of, action="expand", brokers=[3])
+    assert {broker for move in made.moves for broker in move.adding} == {3}
+    after = [load.size_bytes_after for load in made.summary.brokers]
+    assert after[3] == 1500
+    assert after[0] < 2000
+    assert after[2] == 1000
+    assert infeasible(made) == ()
+    assert plan(of.after(made), action="expand", brokers=[3]).moves == ()
+
+
+def test_an_expansion_needs_its_brokers():
+    with pytest.raises(InvalidRequestError, match="expand needs brokers"):
+        plan(cluster([""] * 2, [(0,)]), action="expand")
+
+
+def test_excluded_topics_stay_and_excluded_brokers_get_nothing():
+    of = both(
+        cluster([""] * 3, [(0,)] * 10, topic="kept"), cluster([""] * 3, [(0,)] * 10, topic="free")
+    )
+    made = plan(of, action="rebalance", exclude_topics=["k*"], exclude_brokers=[2])
+    assert {move.partition.topic for move in made.moves} == {"free"}
+    assert {broker for move in made.moves for broker in move.adding} == {1}
+    assert any("it is excluded" in item.constraint for item in infeasible(made))
+
+
+def test_an_excluded_broker_gets_nothing_in_a_drain_either():
+    made = plan(cluster([""] * 3, [(0,)] * 6), action="drain", brokers=[0], exclude_brokers=[1])
+    assert {move.target for move in made.moves} == {(2,)}
+
+
+def test_exclusions_that_do_not_exist_are_refused():
+    of = cluster([""] * 2, [(0,)])
+    assert "Unknown broker 9" in problems(of, action="rebalance", exclude_brokers=[9])
+    assert "Unknown topic 'x'" in problems(of, action="rebalance", exclude_topics=["x"])
+
+
+def test_brokers_are_filled_in_proportion_to_the_sizes_that_are_asked_for():
+    of = cluster([""] * 3, [(0,)] * 40)
+    made = plan(of, action="rebalance", weights={"1": 2})
+    assert [load.size_bytes_after for load in made.summary.brokers] == [1000, 2000, 1000]
+
+
+@pytest.mark.parametrize("budget", [{"budget_moves": 5}, {"budget_bytes": 599}])
+def test_a_budget_buys_the_moves_that_help_most(budget):
+    of = cluster([""] * 4, [(0,)] * 20 + [(1,)] * 12 + [(2,)] * 8 + [(3,)] * 8)
+    made = plan(of, action="rebalance", **budget)
+    assert made.summary.replica_moves == 5
+    assert all(move.removing == (0,) for move in made.moves)
+    assert any("movement budget" in item.constraint for item in infeasible(made))
+    assert made.summary.lower_bound_bytes <= made.summary.bytes_to_move
+
+
+def test_a_budget_that_is_large_enough_changes_nothing():
+    of = cluster([""] * 4, [(0,)] * 20 + [(1,)] * 12)
+    whole = plan(of, action="rebalance")
+    assert plan(of, action="rebalance", budget_bytes=10**9).moves == whole.moves
+
+
+def test_racks_can_be_ignored_where_only_some_brokers_have_one():
+    of = cluster(["/a", "/b", ""], [(0,)] * 9)
+    assert "ignore_racks" in problems(of, action="rebalance")
+    made = plan(of, action="rebalance", ignore_racks=True)
+    assert [load.size_bytes_after for load in made.summary.brokers] == [300] * 3
+    assert made.summary.rack_violations_after == 0
+
+
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [
+        ({"tolerances": {"disk": 0.1}}, "names 'disk'"),
+        ({"tolerances": {"replicas": 2}}, "is not a fraction"),
+        ({"weights": {"1": 0}}, "not positive"),
+        ({"weights": {"one": 1}}, "does not map broker ids"),
+        ({"budget_moves": 0}, "is less than 1"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(params, problem):
+    assert problem in problems(cluster([""] * 2, [(0,)]), action="rebalance", **params)
