@@ -35,6 +35,9 @@ class Settings:
     :param max_snapshot_age_s: the gate refuses to plan on anything older.
     :param poll_interval_s: see Policy; so are stall_alert_s, stall_timeout_s and
         max_partitions_in_flight.
+    :param window_cron: when rebalance_in_window may run: see MaintenanceWindowTimetable, as for
+        window_duration_s and window_timezone. Airflow parses DAGs without the Variable: only
+        the environment sets these three.
     :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
     """
 
@@ -50,6 +53,9 @@ class Settings:
     stall_timeout_s: float = 600.0
     max_partitions_in_flight: int = 200
     min_free_disk_fraction: float = 0.05
+    window_cron: str = "0 1 * * *"
+    window_duration_s: float = 4 * 3600.0
+    window_timezone: str = "UTC"
 
     def __post_init__(self) -> None:
         if not self.warehouse:

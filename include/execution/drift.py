@@ -12,6 +12,10 @@ from include.planning.plan import Move, Plan
 _SHOWN = 10
 
 
+class DriftError(PlanConflictError):
+    """The cluster is not the one that was planned on any more."""
+
+
 def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicPartition, str]:
     """The plan's partitions that are not what it started from, each with what it is now. Pure."""
     found = {move.partition: _drifted(move, topics) for move in plan.moves}
@@ -21,13 +25,13 @@ def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicParti
 def refuse_drift(plan: Plan, cluster: ClusterPort) -> None:
     """Let only a plan pass that still fits.
 
-    :raises PlanConflictError: naming the partitions that changed since the snapshot.
+    :raises DriftError: naming the partitions that changed since the snapshot.
     """
     topics = cluster.describe_topics({move.partition.topic for move in plan.moves})
     changed = [f"{partition} {what}" for partition, what in drift(plan, topics).items()]
     if changed:
         more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
-        raise PlanConflictError(
+        raise DriftError(
             f"The cluster has changed since plan {plan.plan_id} was made: "
             + "; ".join(changed[:_SHOWN])
             + more,

@@ -65,6 +65,16 @@ class MoveState(enum.StrEnum):
         return self not in (MoveState.PENDING, MoveState.ADMITTED)
 
 
+class Control(enum.StrEnum):
+    """What `control_reassignment` can be asked to do."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CHANGE_THROTTLE = "change_throttle"
+    CANCEL = "cancel"
+    ROLL_BACK = "roll_back"
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Bounds and choices of one run. Bytes, seconds.

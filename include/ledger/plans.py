@@ -60,7 +60,7 @@ class PlanStore(Database):
         :raises PlanConflictError: another plan of this id has been approved already.
         """
         with self._writing() as connection:
-            known = _select_plan(connection, plan.plan_id)
+            known = select_plan(connection, plan.plan_id)
             if known is not None:
                 if known["plan_hash"] == plan.plan_hash:
                     return
@@ -131,9 +131,9 @@ class PlanStore(Database):
         :raises PlanConflictError: there is none.
         """
         with self._reading() as connection:
-            row = _select_plan(connection, plan_id)
+            row = select_plan(connection, plan_id)
         if row is None:
-            raise _unknown(plan_id)
+            raise unknown_plan(plan_id)
         return _record(row)
 
     def plans(self, cluster_id: str | None = None) -> list[PlanRecord]:
@@ -187,9 +187,9 @@ class PlanStore(Database):
         """
         try:
             with self._writing() as connection:
-                row = _select_plan(connection, plan_id)
+                row = select_plan(connection, plan_id)
                 if row is None:
-                    raise _unknown(plan_id)
+                    raise unknown_plan(plan_id)
                 state = PlanState(row["state"])
                 if state is to:
                     return False
@@ -248,23 +248,6 @@ class PlanStore(Database):
             next_step="Wait for it, cancel it, or continue it if it is paused.",
         )
 
-    def request_cancel(self, plan_id: str, actor: str) -> None:
-        """Ask that the plan be cancelled; the next poll does it."""
-        self._request(plan_id, actor, "cancel requested", cancel_requested=True)
-
-    def request_pause(self, plan_id: str, actor: str) -> None:
-        """Ask that the plan pause: nothing more is admitted, what is in flight ends."""
-        self._request(plan_id, actor, "pause requested", pause_requested=True)
-
-    def request_rate(self, plan_id: str, rate_bytes_per_s: int, actor: str) -> None:
-        """Ask for another throttle (KIP-179's change in mid-run); the next poll sets it."""
-        self._request(
-            plan_id,
-            actor,
-            f"throttle of {rate_bytes_per_s} B/s requested",
-            requested_rate_bytes_per_s=rate_bytes_per_s,
-        )
-
     def set_rate(self, plan_id: str, rate_bytes_per_s: int, cause: str) -> None:
         """Record the throttle that is being set, and why."""
         with self._writing() as connection:
@@ -281,18 +264,6 @@ class PlanStore(Database):
                 plan_id=plan_id,
             )
 
-    def _request(self, plan_id: str, actor: str, event: str, **values: Any) -> None:
-        with self._writing() as connection:
-            row = _select_plan(connection, plan_id)
-            if row is None:
-                raise _unknown(plan_id)
-            if PlanState(row["state"]).ended:
-                raise PlanConflictError(
-                    f"Plan {plan_id} has ended already: it is {row['state']}",
-                )
-            connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
-            write_event(connection, self._clock(), "request", event, actor=actor, plan_id=plan_id)
-
 
 _WHAT_NEXT = {
     PlanState.PLANNED: "Approve it first.",
@@ -300,7 +271,8 @@ _WHAT_NEXT = {
 }
 
 
-def _select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
+def select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
+    """A plan's row."""
     query = select(PLANS).where(PLANS.c.plan_id == plan_id)
     return connection.execute(query).mappings().one_or_none()
 
@@ -310,7 +282,8 @@ def _record(row: RowMapping) -> PlanRecord:
     return PlanRecord(**(values | {"state": PlanState(row["state"])}))
 
 
-def _unknown(plan_id: str) -> PlanConflictError:
+def unknown_plan(plan_id: str) -> PlanConflictError:
+    """The error for a plan that there is none of."""
     return PlanConflictError(
         f"The ledger knows no plan {plan_id!r}",
         next_step="Check the plan id, and that this is the ledger the plan was recorded in.",

@@ -13,11 +13,12 @@ from include.ledger.database import Clock, open_engine, utc_now
 from include.ledger.events import EventStore
 from include.ledger.moves import MoveStore
 from include.ledger.plans import PlanStore
+from include.ledger.requests import RequestStore
 from include.ledger.samples import SampleStore
 from include.ledger.throttles import ThrottleStore
 
 
-class Ledger(PlanStore, MoveStore, ThrottleStore, SampleStore, EventStore):
+class Ledger(PlanStore, RequestStore, MoveStore, ThrottleStore, SampleStore, EventStore):
     """Every read and write of the journal. Processes may share a ledger; threads may too."""
 
     @classmethod

@@ -1,9 +1,10 @@
-"""The parameters of `reassign_partitions`, as Airflow's form shows and checks them."""
+"""The parameters of DAGs, as Airflow's form shows and checks them."""
 
 from __future__ import annotations
 
 from airflow.sdk import Param
 
+from include.execution.model import Control
 from include.planning.request import Action, OnWindowEnd
 
 _WHAT, _HOW = "What to do", "How to do it"
@@ -66,7 +67,7 @@ def reassignment_params() -> dict[str, Param]:
         "plan_id": Param(
             None,
             type=["null", "string"],
-            description="For rollback: the plan to take back.",
+            description="For rollback: the plan to take back. Else: a paused plan to go on with.",
             section=_WHAT,
         ),
         "throttle": Param(
@@ -116,5 +117,32 @@ def reassignment_params() -> dict[str, Param]:
             type="boolean",
             description="Run although somebody else's reassignment is in flight (KIP-455).",
             section=_HOW,
+        ),
+    }
+
+
+def window_params() -> dict[str, Param]:
+    """Those of `reassign_partitions` that mean something in every window."""
+    once = ("window_end", "plan_id", "reassignment")
+    return {name: param for name, param in reassignment_params().items() if name not in once}
+
+
+def control_params() -> dict[str, Param]:
+    """Which plan, and what is asked of it."""
+    return {
+        "kafka_config_id": connection_param(),
+        "plan_id": Param("", type="string", minLength=1, description="The plan."),
+        "action": Param(
+            Control.PAUSE.value,
+            type="string",
+            enum=[control.value for control in Control],
+            description="What to do with it.",
+        ),
+        "throttle": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            description="For change_throttle, and for runs that resume or roll back: bytes per "
+            "second per broker and direction.",
         ),
     }

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook, Variable
@@ -14,6 +15,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from include.cluster.errors import MissingRightError
 from include.errors import InvalidRequestError, PlanConflictError, RehomeError
 from include.settings import Settings
+from rehome.timetables.window import MaintenanceWindowTimetable
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -73,7 +75,41 @@ def warehouse() -> Warehouse:
 
 
 def plan_id_of(context: Context | Mapping[str, Any]) -> str:
-    """The id of the run's plan: the same in every task and every retry of the run."""
+    """The id of the run's plan, made by it or continued: the same in every task and retry."""
+    return continued_plan_id(context) or _new_plan_id(context)
+
+
+def continued_plan_id(context: Context | Mapping[str, Any]) -> str | None:
+    """The id of the paused plan that the run goes on with; None where it makes one of its own."""
+    named = named_plan_id(context)
+    if named is not None or window_end_of(context) is None:
+        return named
+    run = context["dag_run"]
+    with open_ledger() as ledger:
+        return ledger.taken_up_by(run.dag_id, run.run_id)
+
+
+def named_plan_id(context: Context | Mapping[str, Any]) -> str | None:
+    """The id of the plan that the run is asked to go on with, or to act on."""
+    from include.planning.request import Action
+
+    params = context["params"]
+    named = str(params.get("plan_id") or "").strip()
+    return None if params.get("action") == Action.ROLLBACK.value else named or None
+
+
+def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
+    """When the maintenance window of the run closes, aware UTC; None = it has no window."""
+    timetable = getattr(context.get("dag"), "timetable", None)
+    if not isinstance(timetable, MaintenanceWindowTimetable):
+        return None
+    run = context["dag_run"]
+    window = timetable.infer_manual_data_interval(run_after=run.run_after)
+    end: datetime = run.data_interval_end or window.end
+    return end.astimezone(UTC)
+
+
+def _new_plan_id(context: Context | Mapping[str, Any]) -> str:
     run = context["dag_run"]
     digest = hashlib.sha256(f"{run.dag_id}/{run.run_id}".encode()).hexdigest()[:10]
     action = str(context["params"].get("action") or "plan")
@@ -108,11 +144,16 @@ def directory_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, PlanDire
 def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
     """The run's parameters, validated as a whole; window_end may lie in the past by now.
 
+    In a maintenance window, ``window_end`` is its end.
+
     :raises InvalidRequestError: lists every problem.
     """
     from include.planning.request import parse_request
 
-    return parse_request(dict(context["params"]), now=context["dag_run"].run_after)
+    params, end = dict(context["params"]), window_end_of(context)
+    if end is not None:
+        params["window_end"] = end
+    return parse_request(params, now=context["dag_run"].run_after)
 
 
 def actor_of(context: Context | Mapping[str, Any]) -> str:

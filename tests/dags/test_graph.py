@@ -18,7 +18,16 @@ from rehome.params import reassignment_params
 HEAVY = ("pyspark", "great_expectations", "pandas", "kafka", "matplotlib")
 
 
-@pytest.mark.parametrize("name", ["reassign_partitions", "collect_snapshots", "sweep_throttles"])
+DAGS = [
+    "reassign_partitions",
+    "rebalance_in_window",
+    "control_reassignment",
+    "collect_snapshots",
+    "sweep_throttles",
+]
+
+
+@pytest.mark.parametrize("name", DAGS)
 def test_a_dag_parses_without_heavy_imports(name: str) -> None:
     code = f"import sys, dags.{name} as m; print(m.dag.dag_id, *set(sys.modules) & set({HEAVY!r}))"
     done = subprocess.run(

@@ -80,8 +80,8 @@ def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
 
     if context.get("dag_run") is None or not context.get("params"):
         return {}
-    plan_id = runtime.plan_id_of(context)
     try:
+        plan_id = runtime.plan_id_of(context)
         with runtime.open_ledger() as ledger:
             record = ledger.plan(plan_id)
             moves = [move.state.value for move in ledger.moves(plan_id).values()]

@@ -30,7 +30,8 @@ partitions changes before the plan starts.
 class ApprovePlanOperator(ApprovalOperator):
     """Waits for a person's approval where the parameter ``approval`` asks for it.
 
-    The approval is bound to the plan's hash. Rejecting cancels the plan; nothing was changed.
+    The approval is bound to the plan's hash, and holds for a plan that is continued later.
+    Rejecting cancels the plan; nothing was changed.
     """
 
     ui_color = "#f3e2e9"
@@ -41,6 +42,9 @@ class ApprovePlanOperator(ApprovalOperator):
     def execute(self, context: Context) -> Any:
         """Wait, or approve in the name of the run's parameters."""
         plan, request = runtime.load_plan(context)
+        if runtime.continued_plan_id(context) is not None:
+            self.log.info("Plan %s was approved before it started.", plan.plan_id)
+            return None
         if request.approval and plan.moves:
             context["ti"].xcom_push(key="plan_hash", value=plan.plan_hash)
             self.body = _body(plan.summary, runtime.plan_directory(context).uri)

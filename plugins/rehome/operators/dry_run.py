@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class DryRunOperator(ClusterOperator, SkipMixin):
     """Predicts every verdict and checks every precondition; changes nothing.
 
-    With the parameter ``dry_run`` the run ends here, and the report is the product.
+    With the parameter ``dry_run`` the run ends here, and the report is the product. Of a plan
+    that is continued, what is left is checked; it stays paused when it is refused.
 
     :param snapshot: URI of the snapshot the plan was made on.
     """
@@ -32,6 +33,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Check, report, and either go on or stop here."""
+        from include.execution.continuing import unfinished
         from include.execution.dry_run import describe, dry_run
         from include.execution.model import PlanState
         from include.execution.policy import rate_for
@@ -42,8 +44,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         settings, directory = runtime.settings(), runtime.plan_directory(context)
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             active = ledger.active_plan(plan.cluster_id)
+            continued = active is not None and active.plan_id == plan.plan_id
             result = dry_run(
-                plan,
+                unfinished(plan, ledger.view(plan.plan_id)),
                 request,
                 read_snapshot(self.snapshot),
                 cluster,
@@ -53,7 +56,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             )
             directory.write_json("dry_run.json", result.to_json())
             self.log.info("%s", describe(result))
-            if not result.ok:
+            if not result.ok and not continued:
                 ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
             uri = write_plan_report(directory, ledger)
         self.log.info("Report: %s", uri)

@@ -50,7 +50,11 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         self.snapshot = snapshot
 
     def execute(self, context: Context) -> str:
-        """Plan; returns the plan's id."""
+        """Plan; returns the plan's id. A plan that is continued is there already."""
+        continued = runtime.continued_plan_id(context)
+        if continued is not None:
+            self.log.info("Plan %s goes on where it was left.", continued)
+            return continued
         with runtime.plain_errors():
             directory = self._prepare(context)
         try:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from rehome import runtime
 from rehome.operators.base import ClusterOperator
-from rehome.runtime import open_ledger, request_of, warehouse
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
+
+    from include.cluster.gateway import ClusterGateway
+    from include.ledger.store import Ledger
 
 
 class SnapshotClusterOperator(ClusterOperator):
     """Reads the cluster into the warehouse; returns the snapshot's URI.
 
     :param for_request: also check the run's parameters, and that no other plan is active on the
-        cluster: what cannot work must not start.
+        cluster: what cannot work must not start. A paused plan that the run is to go on with,
+        or that waits for this run's window, is taken up; if the cluster has changed too much
+        for one that waits, it is given up, and the run makes a new one.
     """
 
     def __init__(self, *, for_request: bool = False, **kwargs: Any):
@@ -30,14 +35,15 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.cluster.rights import Role, rights_to_start
 
         if self.for_request:
-            request_of(context)
+            _refuse_closed_window(context)
         with self.gateway() as cluster:
             if self.for_request:
-                self._refuse_second_plan(context, cluster.describe_cluster().cluster_id)
                 role = Role.PLANNER if context["params"].get("dry_run") else Role.REASSIGNER
                 require("This run", rights_to_start(cluster, role))
+                with runtime.open_ledger() as ledger:
+                    self._settle_plan(context, ledger, cluster)
             snapshot = take_snapshot(cluster, datetime.now(UTC))
-        uri = warehouse().write_snapshot(snapshot)
+        uri = runtime.warehouse().write_snapshot(snapshot)
         self.log.info(
             "%d brokers, %d topics, %d replicas read in %.1f s: %s",
             len(snapshot.brokers),
@@ -56,15 +62,65 @@ class SnapshotClusterOperator(ClusterOperator):
             self.log.warning("Topics are hidden for want of %s", ", ".join(hidden))
         return uri
 
-    def _refuse_second_plan(self, context: Context, cluster_id: str) -> None:
+    def _settle_plan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
+        """Go on with a paused plan, or see that a new one may be made."""
         from include.errors import PlanConflictError
+        from include.execution.continuing import waits_for_window
 
-        if context["params"].get("dry_run"):
+        named = runtime.named_plan_id(context)
+        if named is not None:
+            self._take_up(context, ledger, cluster, named)
             return
-        with open_ledger() as ledger:
-            active = ledger.active_plan(cluster_id)
-        if active is not None and active.run_id != context["dag_run"].run_id:
+        active = ledger.active_plan(cluster.describe_cluster().cluster_id)
+        if active is None or context["params"].get("dry_run"):
+            return
+        if active.run_id == context["dag_run"].run_id:
+            return
+        if runtime.window_end_of(context) is None or not waits_for_window(active):
             raise PlanConflictError(
                 f"Plan {active.plan_id} is {active.state} on this cluster (run {active.run_id})",
-                next_step="Wait until it has ended, or cancel it.",
+                next_step="Wait until it has ended, or cancel it; resume it if it is paused.",
             )
+        self._go_on(context, ledger, cluster, active.plan_id)
+
+    def _go_on(
+        self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
+    ) -> None:
+        from include.execution.drift import DriftError
+        from include.execution.model import PlanState
+
+        try:
+            self._take_up(context, ledger, cluster, plan_id)
+        except DriftError as error:
+            self.log.warning("%s A new plan is made instead.", error.what)
+            ledger.transition(plan_id, PlanState.CANCELLED, error.what)
+
+    def _take_up(
+        self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
+    ) -> None:
+        from include.execution.continuing import bounds_of, check_continuable
+        from include.warehouse import PlanDirectory
+
+        run, request = context["dag_run"], runtime.request_of(context)
+        plan = PlanDirectory(ledger.plan(plan_id).plan_dir).load()
+        check_continuable(plan, ledger, cluster, run.run_id)
+        if request.dry_run:
+            return
+        in_window = runtime.window_end_of(context) is not None
+        ledger.take_up(
+            plan_id,
+            run.dag_id,
+            run.run_id,
+            bounds_of(request),
+            runtime.actor_of(context),
+            rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,
+        )
+        self.log.info("Going on with plan %s.", plan_id)
+
+
+def _refuse_closed_window(context: Context) -> None:
+    from include.errors import InvalidRequestError
+
+    ends = runtime.request_of(context).window_end
+    if ends is not None and ends <= datetime.now(UTC):
+        raise InvalidRequestError([f"The window closed at {ends:%Y-%m-%d %H:%M} UTC."])

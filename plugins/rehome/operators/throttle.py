@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from include.errors import RehomeError
+from include.errors import PlanConflictError, RehomeError
 from rehome import runtime
 from rehome.operators.base import ClusterOperator
 
@@ -23,7 +23,9 @@ class SetThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Drift, claim, journal, set, read back."""
+        from include.execution.continuing import unfinished
         from include.execution.drift import refuse_drift
+        from include.execution.model import PlanState
         from include.execution.policy import rate_for
         from include.execution.throttle import set_up_throttle
         from include.planning.explanation import bytes_text
@@ -31,10 +33,17 @@ class SetThrottleOperator(ClusterOperator):
         plan, request = runtime.load_plan(context)
         rate = rate_for(request, runtime.settings())
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            if ledger.view(plan.plan_id).state.active:
+            driver = ledger.plan(plan.plan_id).run_id
+            if driver != context["dag_run"].run_id:
+                raise PlanConflictError(
+                    f"Plan {plan.plan_id} is in the hands of run {driver} now",
+                    next_step="Look at that run.",
+                )
+            view = ledger.view(plan.plan_id)
+            if view.state is not PlanState.RUNNING:
+                refuse_drift(unfinished(plan, view), cluster)
+            if view.state.active:
                 self.log.info("Plan %s goes on where it was left.", plan.plan_id)
-            else:
-                refuse_drift(plan, cluster)
             done = set_up_throttle(plan, ledger, cluster, rate)
         for entry in done.entries:
             self.log.info("%s %s: %s", entry.resource, entry.key, ",".join(entry.ours))
@@ -67,6 +76,9 @@ class ClearThrottleOperator(ClusterOperator):
             record = runtime.recorded_plan(ledger, plan_id)
             if record is None:
                 self.log.info("No plan was recorded: nothing was changed.")
+                return
+            if record.run_id != context["dag_run"].run_id:
+                self.log.info("Run %s goes on with the plan: it will clear.", record.run_id)
                 return
             plan, state = runtime.plan_directory(context).load(), record.state
             if not state.ended and state is not PlanState.PAUSED:

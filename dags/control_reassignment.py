@@ -1,0 +1,47 @@
+"""Pauses, resumes, slows down, cancels and rolls back a plan by its id."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG
+
+from rehome.notifiers.notifier import RehomeNotifier
+from rehome.operators.control import ControlReassignmentOperator
+from rehome.params import control_params
+
+DOC = """
+### Control a reassignment
+
+The plan's id stands in the logs and in the report of its run.
+
+- `pause`: nothing more is started; the plan is paused when what is in flight has ended. No
+  window goes on with it before somebody resumes it.
+- `resume`: a paused plan goes on in a new run of `reassign_partitions`.
+- `change_throttle`: holds from the next poll on.
+- `cancel`: cancels what is in flight of the plan, and takes its throttles back. Its run fails.
+- `roll_back`: a new run of `reassign_partitions` takes back what a plan that has ended moved.
+"""
+
+with DAG(
+    "control_reassignment",
+    doc_md=DOC,
+    schedule=None,
+    is_paused_upon_creation=False,  # it only runs when somebody triggers it
+    params=control_params(),
+    # No pool: what is to slow a plan down must not wait for the plan's own slots.
+    default_args={"retries": 1, "retry_delay": timedelta(seconds=5)},
+    render_template_as_native_obj=False,
+    on_failure_callback=RehomeNotifier("failed"),
+    tags=["rehome", "kafka"],
+) as dag:
+    request = ControlReassignmentOperator(task_id="request")
+    start = TriggerDagRunOperator(
+        task_id="start",
+        trigger_dag_id="reassign_partitions",
+        trigger_run_id="control__{{ run_id }}",  # a retry starts no second run
+        skip_when_already_exists=True,
+        conf=request.output,
+    )
+    request >> start

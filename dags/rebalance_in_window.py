@@ -1,0 +1,45 @@
+"""Rebalances, or does what else its parameters say, in maintenance windows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from include.settings import Settings
+from rehome.graph import reassign, task_defaults
+from rehome.notifiers.notifier import RehomeNotifier
+from rehome.params import window_params
+from rehome.timetables.window import MaintenanceWindowTimetable
+
+DOC = """
+### Rebalance in a window
+
+A run starts when a window opens, and has nothing in flight when it closes. What does not fit
+waits: the next window goes on with the same plan, unless its partitions were moved by somebody
+else meanwhile; then it makes a new one. A plan that a person has paused waits for that person.
+
+Windows are set by `REHOME_WINDOW_CRON`, `REHOME_WINDOW_DURATION_S` and `REHOME_WINDOW_TIMEZONE`
+in the environment. A run triggered by hand gets the window that was opened last, and is refused
+when that has closed.
+"""
+
+settings = Settings.load()
+
+with DAG(
+    "rebalance_in_window",
+    doc_md=DOC,
+    schedule=MaintenanceWindowTimetable(
+        settings.window_cron,
+        duration=timedelta(seconds=settings.window_duration_s),
+        timezone=settings.window_timezone,
+    ),
+    catchup=False,
+    params=window_params(),
+    max_active_runs=1,
+    default_args=task_defaults(),
+    on_failure_callback=RehomeNotifier("failed"),
+    on_success_callback=RehomeNotifier("succeeded"),
+    tags=["rehome", "kafka"],
+) as dag:
+    reassign()

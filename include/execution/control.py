@@ -1,0 +1,140 @@
+"""What may be asked of a plan by its id: pause, resume, another throttle, cancel, roll back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from include.cluster.port import ClusterPort
+from include.errors import InvalidRequestError, PlanConflictError
+from include.execution.abort import abort
+from include.execution.continuing import same_bounds
+from include.execution.model import Control, PlanState
+from include.execution.throttle import clear_throttle
+from include.ledger.database import utc_now
+from include.ledger.records import PlanRecord
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from include.planning.request import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """What a request has led to.
+
+    :param told: what happens now, as a sentence.
+    :param run: parameters of the `reassign_partitions` run that is needed; None = no new run.
+    """
+
+    told: str
+    run: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """Passes requests on through the ledger; acts itself only where no run drives the plan.
+
+    :param load: reads a plan from its directory's URI.
+    :param actor: who asks.
+    """
+
+    ledger: Ledger
+    cluster: ClusterPort
+    load: Callable[[str], Plan]
+    actor: str
+
+    def control(
+        self,
+        what: Control,
+        plan_id: str,
+        rate_bytes_per_s: int | None = None,
+        now: datetime | None = None,
+    ) -> Controlled:
+        """Do what is asked, or have it done.
+
+        :param rate_bytes_per_s: for ``change_throttle``, and for runs that are started.
+        :raises InvalidRequestError: ``change_throttle`` without a throttle.
+        :raises PlanConflictError: there is no such plan, or its state does not allow it.
+        """
+        record = self.ledger.plan(plan_id)
+        if record.state.ended and what is not Control.ROLL_BACK:
+            raise _refused(record, what, "Use roll_back to take back what it has moved.")
+        match what:
+            case Control.PAUSE:
+                return self._pause(record)
+            case Control.RESUME:
+                return self._resume(record, rate_bytes_per_s, now or utc_now())
+            case Control.CHANGE_THROTTLE:
+                return self._change_throttle(record, rate_bytes_per_s)
+            case Control.CANCEL:
+                return self._cancel(record)
+            case Control.ROLL_BACK:
+                return _roll_back(record, rate_bytes_per_s)
+
+    def _pause(self, record: PlanRecord) -> Controlled:
+        if not record.state.active:
+            raise _refused(record, Control.PAUSE, "Nothing has started; mark its run failed.")
+        self.ledger.request_pause(record.plan_id, self.actor)
+        if record.state is PlanState.PAUSED:
+            return Controlled("It is paused already, and stays so until somebody resumes it.")
+        return Controlled(
+            "From the next poll on nothing more is started; the plan is paused when what is in "
+            "flight has ended."
+        )
+
+    def _resume(self, record: PlanRecord, rate: int | None, now: datetime) -> Controlled:
+        if not record.state.active:
+            raise _refused(record, Control.RESUME, "It has not started yet; see its run.")
+        if record.state is PlanState.RUNNING:
+            self.ledger.withdraw_pause(record.plan_id, self.actor)
+            return Controlled("It runs, and will not pause.")
+        bounds = same_bounds(record.request)
+        ends = bounds.get("window_end")
+        if ends is not None and datetime.fromisoformat(ends) <= now:
+            del bounds["window_end"]
+        run = bounds | {"plan_id": record.plan_id, "throttle": _throttle(record, rate)}
+        return Controlled("A run of reassign_partitions goes on with it.", run)
+
+    def _change_throttle(self, record: PlanRecord, rate: int | None) -> Controlled:
+        if rate is None:
+            raise InvalidRequestError(["change_throttle needs a throttle in bytes per second."])
+        self.ledger.request_rate(record.plan_id, rate, self.actor)
+        when = "the next poll" if record.state is PlanState.RUNNING else "when the plan runs"
+        return Controlled(f"{rate} bytes per second and broker, from {when} on.")
+
+    def _cancel(self, record: PlanRecord) -> Controlled:
+        if record.state is PlanState.RUNNING:
+            self.ledger.request_cancel(record.plan_id, self.actor)
+            return Controlled(
+                "The next poll cancels what is in flight of it; then its throttles are taken back."
+            )
+        plan = self.load(record.plan_dir)
+        cause = f"cancelled while it was {record.state}"
+        abort(plan, self.ledger, self.cluster, cause, state=PlanState.CANCELLED, actor=self.actor)
+        owed = len(clear_throttle(record.plan_id, self.ledger, self.cluster).owed)
+        left = f"{owed} throttle settings are owed." if owed else "No throttle is left."
+        return Controlled(f"It is cancelled. Nothing was in flight. {left}")
+
+
+def _roll_back(record: PlanRecord, rate: int | None) -> Controlled:
+    if record.state.active:
+        raise _refused(record, Control.ROLL_BACK, "Cancel it first, then roll it back.")
+    if record.started_at is None:
+        raise _refused(record, Control.ROLL_BACK, "It never started: there is nothing to undo.")
+    run = {"action": Action.ROLLBACK.value, "plan_id": record.plan_id}
+    run |= {"throttle": _throttle(record, rate)}
+    return Controlled("A run of reassign_partitions takes it back.", run)
+
+
+def _throttle(record: PlanRecord, rate: int | None) -> Any:
+    return rate or record.requested_rate_bytes_per_s or record.request.get("throttle") or "auto"
+
+
+def _refused(record: PlanRecord, what: Control, next_step: str) -> PlanConflictError:
+    ended = " and has ended" if record.state.ended else ""
+    return PlanConflictError(
+        f"Plan {record.plan_id} is {record.state}{ended} ({record.cause}): {what} is not possible",
+        next_step=next_step,
+    )

@@ -1,0 +1,112 @@
+"""What people ask of a plan, and runs that take up a paused one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, select, update
+
+from include.errors import PlanConflictError
+from include.execution.model import PlanState
+from include.ledger.database import Database
+from include.ledger.events import write_event
+from include.ledger.models import EVENTS, PLANS
+from include.ledger.plans import select_plan, unknown_plan
+
+CONTINUED = "continued"
+"""Kind of the event for a paused plan that a run has taken up; its detail is DAG and run."""
+
+
+class RequestStore(Database):
+    """Requests to a plan; the next poll of the run that drives it heeds them."""
+
+    def request_cancel(self, plan_id: str, actor: str) -> None:
+        """Ask that the plan be cancelled; the next poll does it."""
+        self._request(plan_id, actor, "cancel requested", cancel_requested=True)
+
+    def request_pause(self, plan_id: str, actor: str) -> None:
+        """Ask that the plan pause: nothing more is admitted, what is in flight ends."""
+        self._request(plan_id, actor, "pause requested", pause_requested=True)
+
+    def request_rate(self, plan_id: str, rate_bytes_per_s: int, actor: str) -> None:
+        """Ask for another throttle (KIP-179's change in mid-run); the next poll sets it."""
+        self._request(
+            plan_id,
+            actor,
+            f"throttle of {rate_bytes_per_s} B/s requested",
+            requested_rate_bytes_per_s=rate_bytes_per_s,
+        )
+
+    def withdraw_pause(self, plan_id: str, actor: str) -> None:
+        """Take back that the plan is to pause, or is to stay paused."""
+        self._request(plan_id, actor, "pause withdrawn", pause_requested=False)
+
+    def take_up(
+        self,
+        plan_id: str,
+        dag_id: str,
+        run_id: str,
+        bounds: Mapping[str, Any],
+        actor: str,
+        *,
+        rate_bytes_per_s: int | None = None,
+    ) -> None:
+        """Make a run the one that continues a paused plan. A retry changes nothing.
+
+        :param bounds: request parameters that the run replaces, such as ``window_end``.
+        :param rate_bytes_per_s: throttle from now on; None = what an operator asked for last,
+            or else the run's own.
+        :raises PlanConflictError: there is no such plan, or it is not paused.
+        """
+        with self._writing() as connection:
+            row = _known(connection, plan_id)
+            if row["run_id"] == run_id and PlanState(row["state"]).active:
+                return
+            if row["state"] != PlanState.PAUSED:
+                raise PlanConflictError(
+                    f"Plan {plan_id} cannot be continued: it is {row['state']} ({row['cause']})",
+                    next_step="Only a paused plan can be continued. Trigger a new run.",
+                )
+            values: dict[str, Any] = {"run_id": run_id, "request": {**row["request"], **bounds}}
+            if rate_bytes_per_s is not None:
+                values["requested_rate_bytes_per_s"] = rate_bytes_per_s
+            connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
+            write_event(
+                connection,
+                self._clock(),
+                CONTINUED,
+                f"{dag_id}/{run_id}",
+                actor=actor,
+                plan_id=plan_id,
+                cluster_id=row["cluster_id"],
+            )
+
+    def taken_up_by(self, dag_id: str, run_id: str) -> str | None:
+        """Id of the plan that a run has taken up; None where it made one of its own."""
+        query = (
+            select(EVENTS.c.plan_id)
+            .where(EVENTS.c.kind == CONTINUED, EVENTS.c.detail == f"{dag_id}/{run_id}")
+            .order_by(EVENTS.c.event_id.desc())
+            .limit(1)
+        )
+        with self._reading() as connection:
+            found: str | None = connection.execute(query).scalar_one_or_none()
+        return found
+
+    def _request(self, plan_id: str, actor: str, event: str, **values: Any) -> None:
+        with self._writing() as connection:
+            row = _known(connection, plan_id)
+            if PlanState(row["state"]).ended:
+                raise PlanConflictError(
+                    f"Plan {plan_id} has ended already: it is {row['state']}",
+                )
+            connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
+            write_event(connection, self._clock(), "request", event, actor=actor, plan_id=plan_id)
+
+
+def _known(connection: Connection, plan_id: str) -> RowMapping:
+    row = select_plan(connection, plan_id)
+    if row is None:
+        raise unknown_plan(plan_id)
+    return row

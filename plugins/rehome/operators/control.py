@@ -1,0 +1,41 @@
+"""Passes an operator's request on to a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.utils.skipmixin import SkipMixin
+
+from rehome import runtime
+from rehome.operators.base import ClusterOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class ControlReassignmentOperator(ClusterOperator, SkipMixin):
+    """Pause, resume, change_throttle, cancel or roll_back, by the parameters of the run.
+
+    Returns the parameters of the run that has to be started; where none has, skips what follows.
+    """
+
+    inherits_from_skipmixin = True
+
+    def step(self, context: Context) -> dict[str, Any] | None:
+        """Ask, and say what happens now."""
+        from include.execution.control import Controller
+        from include.execution.model import Control
+        from include.warehouse import PlanDirectory
+
+        params = context["params"]
+        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            controller = Controller(
+                ledger, cluster, lambda uri: PlanDirectory(uri).load(), runtime.actor_of(context)
+            )
+            plan_id, rate = str(params["plan_id"]).strip(), params.get("throttle")
+            done = controller.control(Control(params["action"]), plan_id, rate)
+        self.log.info("Plan %s: %s", plan_id, done.told)
+        if done.run is None:
+            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+            return None
+        return {**done.run, "kafka_config_id": self.kafka_config_id}

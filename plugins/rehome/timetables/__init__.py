@@ -1,0 +1,1 @@
+"""When maintenance windows are open."""

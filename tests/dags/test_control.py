@@ -1,0 +1,166 @@
+"""Pause, resume, another throttle, cancel: asked of a plan in mid-run, by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.execution.model import MoveState, PlanState
+from include.execution.throttle_items import LEADER_RATE
+from include.ledger.store import Ledger
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.dags.clusters import state_of, throttles_of, to
+from tests.dags.runs import Run
+
+CRAWL = 10_000
+"""Bytes per second at which a copy of 5 MB outlasts any test."""
+FAST = 20_000_000
+
+Rehome = Callable[..., Run]
+
+
+@pytest.fixture
+def in_mid_run(
+    monkeypatch: pytest.MonkeyPatch, ledger: Ledger, gateway: ClusterGateway
+) -> Callable[[Callable[[str], None]], list[int | None]]:
+    """Has a function called with the plan's id, once, when a poll has found it in flight.
+
+    Returns the rates that each later poll finds on the cluster.
+    """
+    from rehome.triggers.watching import Look, PlanWatch
+
+    def arrange(ask: Callable[[str], None]) -> list[int | None]:
+        real, rates = PlanWatch.look, list[int | None]()
+        asked: list[str] = []
+
+        def look(watch: PlanWatch) -> Look:
+            (plan,) = ledger.plans()
+            if asked:
+                rate = throttles_of(gateway, [])["broker "].get(LEADER_RATE)
+                rates.append(None if rate is None else int(rate))
+            found = real(watch)
+            if not asked and gateway.list_reassignments():
+                asked.append(plan.plan_id)
+                ask(plan.plan_id)
+            return found
+
+        monkeypatch.setattr(PlanWatch, "look", look)
+        return rates
+
+    return arrange
+
+
+def request(plan_id: str, action: str, **params: Any) -> None:
+    """What the task of `control_reassignment` does; `dag.test()` cannot run inside of another."""
+    from rehome.operators.control import ControlReassignmentOperator
+
+    task = ControlReassignmentOperator(task_id="request", kafka_config_id="kafka_default")
+    run = SimpleNamespace(triggering_user_name="ann", run_type="manual")
+    asked = {"plan_id": plan_id, "action": action, **params}
+    assert task.step({"params": asked, "dag_run": run, "task": task, "ti": None}) is None
+
+
+def started_run() -> dict[str, Any]:
+    """The parameters of the run that `control_reassignment` has started."""
+    from airflow.models import DagRun
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        (run,) = (
+            session.query(DagRun)
+            .filter(DagRun.dag_id == "reassign_partitions", DagRun.run_id.like("control__%"))
+            .all()
+        )
+        return dict(run.conf)
+
+
+def test_a_throttle_changes_within_one_poll_and_a_paused_plan_is_resumed_by_a_run(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    in_mid_run: Callable[..., list[int | None]],
+    rehome: Rehome,
+) -> None:
+    topic = topics.create([[1, 2], [1, 2]])
+    topics.fill(topic, 500, size_bytes=10_000)
+    before = throttles_of(gateway, [topic])
+
+    def ask(plan_id: str) -> None:
+        request(plan_id, "change_throttle", throttle=FAST // 2)
+        request(plan_id, "pause")
+
+    rates = in_mid_run(ask)
+    run = rehome(
+        cluster,
+        action="reassign",
+        reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
+        throttle=CRAWL,
+        max_moves_per_broker=1,
+    )
+    assert rates[:1] == [CRAWL]
+    assert set(rates[1:]) <= {FAST // 2}, "the first poll after the request passes it on"
+    assert run.state == "success", run.log
+    (plan,) = ledger.plans()
+    assert (plan.state, plan.pause_requested) == (PlanState.PAUSED, True)
+    moves = ledger.moves(plan.plan_id).values()
+    assert sorted(move.state for move in moves) == [MoveState.DONE, MoveState.PENDING]
+    assert "throttle: 10000000 B/s: requested" in {
+        f"{event.kind}: {event.detail}" for event in ledger.events(plan.plan_id)
+    }
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+
+    faster = {"action": "change_throttle", "throttle": FAST}
+    changed = rehome(cluster, dag="control_reassignment", plan_id=plan.plan_id, **faster)
+    assert (changed.state, changed.tasks["start"]) == ("success", "skipped"), changed.log
+    resumed = rehome(cluster, dag="control_reassignment", plan_id=plan.plan_id, action="resume")
+    assert (resumed.state, resumed.tasks["start"]) == ("success", "success"), resumed.log
+    conf = started_run()
+    assert (conf["plan_id"], conf["throttle"]) == (plan.plan_id, FAST)
+    rest = rehome(cluster, **conf)
+    assert rest.state == "success", rest.log
+    assert [(p.plan_id, p.state) for p in ledger.plans()] == [(plan.plan_id, PlanState.DONE)]
+    partitions = gateway.describe_topics([topic])[topic].partitions
+    assert [partitions[n].replicas for n in (0, 1)] == [(3, 2), (3, 2)]
+    assert len(ledger.reassignments(plan.plan_id)) == 2, "nothing is moved twice"
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+
+
+def test_a_cancelled_plan_leaves_nothing_in_flight_and_no_throttle(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    in_mid_run: Callable[..., list[int | None]],
+    rehome: Rehome,
+) -> None:
+    topic = topics.create([[1, 2], [2, 1]])
+    topics.fill(topic, 500, size_bytes=10_000)
+    before = state_of(gateway, [topic])
+    in_mid_run(lambda plan_id: request(plan_id, "cancel"))
+    wanted = to(topic, {0: [3, 2], 1: [3, 1]})
+    run = rehome(cluster, action="reassign", reassignment=wanted, throttle=CRAWL)
+    assert run.state == run.tasks["verdict"] == "failed", run.log
+    assert run.tasks["clear_throttle"] == "success", run.log
+    (plan,) = ledger.plans()
+    assert (plan.state, plan.cause) == (PlanState.CANCELLED, "cancel requested")
+    assert not ledger.throttles(open_only=True)
+    wait_until(lambda: state_of(gateway, [topic]) == before, "the cluster as it was")
+
+    late = rehome(cluster, dag="control_reassignment", plan_id=plan.plan_id, action="pause")
+    assert late.state == "failed"
+    assert f"Plan {plan.plan_id} is cancelled and has ended" in late.log
+    assert "Nothing was changed" in late.log
+
+
+def test_an_unknown_plan_is_named(cluster: LocalCluster, ledger: Ledger, rehome: Rehome) -> None:
+    run = rehome(cluster, dag="control_reassignment", plan_id="no-such-plan", action="cancel")
+    assert (run.state, run.tasks["start"]) == ("failed", "upstream_failed")
+    assert "The ledger knows no plan 'no-such-plan'" in run.log
+    assert not ledger.plans()

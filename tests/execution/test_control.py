@@ -1,0 +1,147 @@
+"""Which requests a plan takes in which state, and what comes of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.errors import InvalidRequestError, PlanConflictError
+from include.execution.continuing import check_continuable, unfinished
+from include.execution.control import Controller
+from include.execution.drift import DriftError
+from include.execution.model import Control, MoveState, PlanState
+from include.ledger.store import Ledger
+from local.kafka_cluster import LocalCluster
+from tests.conftest import Topics
+from tests.ledger.small_plans import make_plan, move
+
+NIGHT = datetime(2030, 1, 1, 2, tzinfo=UTC)
+REQUEST = {"throttle": 7, "window_end": "2030-01-01T04:00:00+00:00", "brokers": [4]}
+PLAN = make_plan("p1")
+
+
+@pytest.fixture
+def controller(ledger: Ledger, gateway: ClusterGateway) -> Controller:
+    ledger.create_plan(PLAN, REQUEST, "file:///plans/p1", "run-1", "test")
+    return Controller(ledger, gateway, lambda uri: PLAN, "ann")
+
+
+def bring(ledger: Ledger, *states: PlanState) -> None:
+    if states:
+        ledger.approve("p1", PLAN.plan_hash, "test")
+    for state in states:
+        ledger.transition("p1", state, "because")
+
+
+RUNNING = (PlanState.RUNNING,)
+PAUSED = (PlanState.RUNNING, PlanState.PAUSED)
+DONE = (PlanState.RUNNING, PlanState.DONE)
+
+
+@pytest.mark.parametrize(
+    ("states", "what", "told"),
+    [
+        ((), Control.PAUSE, "p1 is planned"),
+        ((), Control.RESUME, "p1 is planned"),
+        ((PlanState.CANCELLED,), Control.ROLL_BACK, "never started"),
+        (RUNNING, Control.ROLL_BACK, "Cancel it first"),
+        (PAUSED, Control.ROLL_BACK, "Cancel it first"),
+        *((DONE, what, "p1 is done and has ended") for what in Control if what != "roll_back"),
+    ],
+)
+def test_what_a_plans_state_does_not_allow_is_refused(
+    states: tuple[PlanState, ...],
+    what: Control,
+    told: str,
+    controller: Controller,
+    ledger: Ledger,
+) -> None:
+    bring(ledger, *states)
+    before = ledger.plan("p1")
+    with pytest.raises(PlanConflictError) as refused:
+        controller.control(what, "p1", 5)
+    assert told in str(refused.value)
+    assert "Nothing was changed" in str(refused.value)
+    assert ledger.plan("p1") == before
+
+
+def test_a_running_plan_is_asked_and_no_run_is_started(
+    controller: Controller, ledger: Ledger
+) -> None:
+    bring(ledger, *RUNNING)
+    assert controller.control(Control.CHANGE_THROTTLE, "p1", 5).run is None
+    assert ledger.view("p1").requested_rate_bytes_per_s == 5
+    with pytest.raises(InvalidRequestError, match="needs a throttle"):
+        controller.control(Control.CHANGE_THROTTLE, "p1")
+    controller.control(Control.PAUSE, "p1")
+    assert ledger.view("p1").pause_requested
+    assert controller.control(Control.RESUME, "p1").run is None
+    assert not ledger.view("p1").pause_requested
+    controller.control(Control.CANCEL, "p1")
+    assert ledger.view("p1").cancel_requested
+    assert ledger.events("p1")[-1].actor == "ann"
+
+
+def test_a_paused_plan_is_resumed_within_its_window_or_without_one_when_that_has_closed(
+    controller: Controller, ledger: Ledger
+) -> None:
+    bring(ledger, *PAUSED)
+    within = controller.control(Control.RESUME, "p1", now=NIGHT).run
+    assert within == {"plan_id": "p1", "throttle": 7, "window_end": REQUEST["window_end"]}
+    later = controller.control(Control.RESUME, "p1", 9, now=NIGHT.replace(hour=5)).run
+    assert later == {"plan_id": "p1", "throttle": 9}
+
+
+def test_a_paused_plan_is_cancelled_at_once_for_no_run_polls_it(
+    controller: Controller, ledger: Ledger
+) -> None:
+    bring(ledger, *PAUSED)
+    controller.control(Control.CANCEL, "p1")
+    record = ledger.plan("p1")
+    assert (record.state, record.cause) == (PlanState.CANCELLED, "cancelled while it was paused")
+    back = controller.control(Control.ROLL_BACK, "p1").run
+    assert back == {"action": "rollback", "plan_id": "p1", "throttle": 7}
+
+
+def test_a_run_that_takes_a_paused_plan_up_becomes_the_one_that_drives_it(
+    controller: Controller, ledger: Ledger
+) -> None:
+    bring(ledger, *PAUSED)
+    for _ in range(2):
+        ledger.take_up("p1", "dag", "run-2", {"throttle": 8}, "ann", rate_bytes_per_s=8)
+    record = ledger.plan("p1")
+    assert record.run_id == "run-2"
+    assert record.request == REQUEST | {"throttle": 8}
+    assert record.requested_rate_bytes_per_s == 8
+    assert ledger.taken_up_by("dag", "run-2") == "p1"
+    assert ledger.taken_up_by("another-dag", "run-2") is None
+    assert [event.kind for event in ledger.events("p1")].count("continued") == 1
+    ledger.claim("p1")
+    with pytest.raises(PlanConflictError, match="cannot be continued: it is running"):
+        ledger.take_up("p1", "dag", "run-3", {}, "ann")
+
+
+def test_only_what_is_left_of_a_paused_plan_must_still_fit(
+    cluster: LocalCluster, topics: Topics, ledger: Ledger, gateway: ClusterGateway
+) -> None:
+    topic = topics.create([[3, 2], [2, 3]])
+    moved, left = move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (2, 3), (1, 3))
+    plan = make_plan("p1", moved, left, cluster_id=cluster.cluster_id)
+    ledger.create_plan(plan, REQUEST, "file:///plans/p1", "run-1", "test")
+    ledger.approve("p1", plan.plan_hash, "test")
+    with pytest.raises(PlanConflictError, match="it is approved"):
+        check_continuable(plan, ledger, gateway, "run-2")
+    ledger.claim("p1")
+    ledger.transition("p1", PlanState.PAUSED, "because")
+    with pytest.raises(DriftError, match="not \\[1, 2\\]"):
+        check_continuable(plan, ledger, gateway, "run-2")
+    ledger.settle("p1", moved.partition, MoveState.DONE, "moved")
+    check_continuable(plan, ledger, gateway, "run-2")
+    assert unfinished(plan, ledger.view("p1")).moves == (left,)
+
+    elsewhere = make_plan("p2", left, cluster_id="another")
+    ledger.create_plan(elsewhere, REQUEST, "file:///plans/p2", "run-1", "test")
+    with pytest.raises(PlanConflictError, match="is for cluster another"):
+        check_continuable(elsewhere, ledger, gateway, "run-2")
