@@ -92,6 +92,7 @@ class Demo:
         screen.say(f"{count:,} messages, {options.megabytes} MB, produced in {took:.1f} s")
         with workload:
             screen.say("an idempotent producer (acks=all) and a consumer keep running")
+            screen.say("Airflow starts …")
             self.stack.airflow.start()
             screen.say(f"Airflow is up: {self.stack.airflow.url}")
             run = self._trigger()
@@ -107,7 +108,9 @@ class Demo:
         self.screen.title(
             f"Drain broker {self.options.drain}, at most {size_text(self.options.throttle)}/s"
         )
-        return self.stack.airflow.trigger("reassign_partitions", conf)
+        run = self.stack.airflow.trigger("reassign_partitions", conf)
+        self.screen.say("first a snapshot, then Spark starts to check it and to plan …")
+        return run
 
     def _follow(self, run: str) -> str:
         """Show each stage as it ends, and the progress table, until the run has ended."""
