@@ -23,7 +23,7 @@ from include.execution.progress import footer, size_text, status_text
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from local.console import Screen
-from local.stack import STATE, TOPICS, Stack, running
+from local.stack import STATE, TOPICS, Stack, alone
 from local.workload import Workload
 
 THROTTLE_KEYS = (
@@ -57,9 +57,11 @@ def main() -> int:
     options = _options()
     screen = Screen()
     state = options.state.resolve()
-    if running(state):
-        screen.say("`make up` is running; end it with `make down` first.", "red")
-        return 1
+    with alone(state):
+        return _demonstrate(state, screen, options)
+
+
+def _demonstrate(state: Path, screen: Screen, options: argparse.Namespace) -> int:
     directory = state / "demo"
     shutil.rmtree(directory, ignore_errors=True)
     screen.title("Rehome drains a broker")
@@ -191,10 +193,11 @@ class Demo:
         checks.append(check(record.state == "done", f"plan {record.plan_id} is {record.state}"))
         checks.append(self._check_empty())
         checks.append(self._check_racks())
-        if record.started_at and record.ended_at:
+        newest = self.ledger.samples(record.plan_id, newest=1)
+        if newest and record.started_at and record.ended_at:
             actual = (record.ended_at - record.started_at).total_seconds()
             self.screen.say(
-                f"moved {size_text(summary['bytes_to_move'])} in {actual:.0f} s, "
+                f"moved {size_text(newest[0].bytes_done)} in {actual:.0f} s, "
                 f"predicted {summary['predicted_s']:.0f} s"
             )
         left = self._throttles_left()

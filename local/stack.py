@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import shutil
@@ -16,7 +17,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -134,6 +136,24 @@ class Stack:
         return chosen
 
 
+@contextmanager
+def alone(state: Path) -> Iterator[None]:
+    """Hold a state directory: one demo, or one `make up`, at a time.
+
+    :raises SystemExit: when another process holds it.
+    """
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit(
+                f"A `make demo` or `make up` holds {state} already: wait for the demo, or end "
+                "what runs with `make down`."
+            ) from None
+        yield
+
+
 def running(state: Path) -> dict[str, Any] | None:
     """What `up` has left running below ``state``, or None."""
     file = state / "stack.json"
@@ -155,7 +175,7 @@ def up(state: Path) -> int:
         state.mkdir(parents=True, exist_ok=True)
         (state / "stack.json").unlink(missing_ok=True)
         log = state / "up.log"
-        with log.open("wb") as output:
+        with log.open("ab") as output:
             server = subprocess.Popen(
                 [sys.executable, "-m", "local.stack", "serve", "--state", str(state)],
                 stdin=subprocess.DEVNULL,
@@ -184,7 +204,8 @@ def down(state: Path) -> int:
     """End what `up` started; nothing to do when it does not run."""
     found = running(state)
     if found is None:
-        print("Nothing is running.")
+        with alone(state):
+            print("Nothing is running.")
         return 0
     os.kill(found["pid"], signal.SIGTERM)
     wait_until(lambda: running(state) is None, "the stack to end", 60)
@@ -198,6 +219,11 @@ def serve(state: Path) -> int:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
+    with alone(state):
+        return _hold(state, stopping)
+
+
+def _hold(state: Path, stopping: threading.Event) -> int:
     directory = state / "up"
     shutil.rmtree(directory, ignore_errors=True)
     with Stack(directory) as stack:
