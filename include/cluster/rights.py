@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from include.cluster.model import BrokerError, LogDir
-from include.cluster.port import ClusterPort
+from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
 
 T = TypeVar("T")
 
@@ -72,7 +72,11 @@ _IMPLIES = {
     "ALTER_CONFIGS": ("DESCRIBE_CONFIGS",),
 }
 TOPIC_AUTHORIZATION_FAILED = 29
-_NOT_AUTHORIZED = (TOPIC_AUTHORIZATION_FAILED, 31)
+CLUSTER_AUTHORIZATION_FAILED = 31
+_NOT_AUTHORIZED = (TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
+_TRIAL = ConfigChange(
+    ConfigResource.cluster_default(), "leader.replication.throttled.rate", ConfigOperation.DELETE
+)
 
 
 def missing_rights(cluster: ClusterPort, topics: Collection[str], role: Role) -> list[str]:
@@ -84,7 +88,7 @@ def missing_rights(cluster: ClusterPort, topics: Collection[str], role: Role) ->
     """
     lacking = [
         f"Cluster {readable(operation)}"
-        for operation in _lacking(_CLUSTER[role], cluster.describe_cluster().operations)
+        for operation in _lacking(_CLUSTER[role], _cluster_operations(cluster))
     ]
     found = cluster.describe_topics(topics, operations=True) if topics else {}
     for name in sorted(found):
@@ -145,6 +149,27 @@ def naming_right(answer: T, call: Call, topic: str | None = None) -> T | BrokerE
 def readable(operation: str) -> str:
     """An operation as kafka-acls spells it: ALTER_CONFIGS → AlterConfigs."""
     return "".join(word.capitalize() for word in operation.split("_"))
+
+
+def _cluster_operations(cluster: ClusterPort) -> frozenset[str] | None:
+    """What the principal may do to the cluster.
+
+    Without Describe the brokers tell nothing at all (KafkaApis): its rights on configs are then
+    tried out, the one to change them by validating only, so that no right that it has is missed.
+    """
+    told = cluster.describe_cluster().operations
+    if told is None or told:
+        return told
+    default = _TRIAL.resource
+    tried = {
+        "DESCRIBE_CONFIGS": cluster.describe_configs([default], [_TRIAL.key])[default],
+        "ALTER_CONFIGS": cluster.alter_configs([_TRIAL], validate_only=True)[default],
+    }
+    return frozenset(
+        operation
+        for operation, answer in tried.items()
+        if not isinstance(answer, BrokerError) or answer.code != CLUSTER_AUTHORIZATION_FAILED
+    )
 
 
 def _lacking(needed: Iterable[str], allowed: frozenset[str] | None) -> list[str]:

@@ -5,9 +5,7 @@ Each test of a silent failure takes a right away and shows that the gateway spea
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +17,7 @@ from include.cluster.rights import Role, hidden_topics, missing_rights
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics
-from tests.rights import PLANNER, REASSIGNER, Right, granted
+from tests.rights import PLANNER, REASSIGNER, Right, documented_commands, granted, named
 
 RATE = "follower.replication.throttled.rate"
 REPLICAS = "follower.replication.throttled.replicas"
@@ -181,13 +179,11 @@ def test_each_right_of_a_role_is_missed_when_it_is_taken_away(
     gateway = gateway_of("nobody")
     with granted(secured_cluster, "nobody", *rights):
         assert missing_rights(gateway, [topic], role) == []
-        for operation, resource in rights:
-            secured_cluster.revoke("nobody", operation, resource)
+        for right in rights:
+            secured_cluster.revoke("nobody", *right)
             lacking = missing_rights(gateway, [topic], role)
-            secured_cluster.allow("nobody", operation, resource)
-            name = operation.replace("_", " ").title().replace(" ", "")
-            where = f" on {topic}" if resource == "topic" else ""
-            assert f"{resource.title()} {name}{where}" in lacking, (operation, resource)
+            secured_cluster.allow("nobody", *right)
+            assert lacking == [named(right, topic)]
 
 
 def test_nobody_lacks_every_cluster_right_and_an_unknown_topic_is_no_right(
@@ -256,12 +252,7 @@ def test_the_documented_commands_give_a_role_its_rights(
     role: Role,
 ) -> None:
     topic = secured_topics.create([[1, 2]])
-    text = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
-    commands = [
-        shlex.split(line)[5:]
-        for line in text.splitlines()
-        if line.startswith("kafka-acls.sh") and f"User:{principal} " in line
-    ]
+    commands = documented_commands(principal)
     assert len(commands) == 2
     gateway = gateway_of("nobody")
     assert missing_rights(gateway, [topic], role)
