@@ -56,6 +56,31 @@ def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
     return found
 
 
+def whole_state(gateway: ClusterGateway) -> dict[str, Any]:
+    """What a run could have changed, of every topic, every broker and the cluster.
+
+    Replicas in their order, reassignments in flight, and each config with where it comes from.
+    For super users: others may see less than there is.
+    """
+    topics = gateway.describe_topics()
+    resources = [
+        ConfigResource.cluster_default(),
+        *map(ConfigResource.broker, sorted(gateway.describe_cluster().brokers)),
+        *map(ConfigResource.topic, sorted(topics)),
+    ]
+    configs = gateway.describe_configs(resources)
+    assert all(isinstance(found, dict) for found in configs.values()), configs
+    return {
+        "replicas": {
+            (name, number): partition.replicas
+            for name, topic in topics.items()
+            for number, partition in topic.partitions.items()
+        },
+        "ongoing": gateway.list_reassignments(),
+        "configs": {name_of(resource): found for resource, found in configs.items()},
+    }
+
+
 def state_of(gateway: ClusterGateway, topics: Collection[str]) -> dict[str, Any]:
     """Replicas in their order, reassignments in flight, and every throttle."""
     described = gateway.describe_topics(topics)
