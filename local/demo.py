@@ -53,7 +53,8 @@ FEWEST_BROKERS = 4
 
 def main() -> int:
     """Run the demo; returns the exit code."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # end what was started, too
+    for number in (signal.SIGTERM, signal.SIGINT):  # end what was started, too
+        signal.signal(number, lambda given, _: sys.exit(128 + given))
     options = _options()
     screen = Screen()
     state = options.state.resolve()
@@ -65,8 +66,13 @@ def _demonstrate(state: Path, screen: Screen, options: argparse.Namespace) -> in
     directory = state / "demo"
     shutil.rmtree(directory, ignore_errors=True)
     screen.title("Rehome drains a broker")
-    with Stack(directory, brokers=options.brokers) as stack:
-        ok = Demo(screen, stack, options).run()
+    try:
+        with Stack(directory, brokers=options.brokers) as stack:
+            ok = Demo(screen, stack, options).run()
+    except SystemExit:
+        shutil.rmtree(directory)
+        screen.say("Ended early; nothing of it is left.", "red")
+        raise
     if ok:
         shutil.rmtree(stack.cluster.directory)
     screen.title("Done." if ok else "The demo did not hold what it promises.")
