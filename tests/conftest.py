@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
 from include.execution.throttle_items import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
@@ -41,6 +42,19 @@ def secured_cluster() -> Iterator[LocalCluster]:
     """
     with _cluster(security=Security()) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def gateway(cluster: LocalCluster) -> Iterator[ClusterGateway]:
+    """A gateway on the shared cluster, as patient as in production."""
+    with ClusterGateway(Connection.from_settings(cluster.client_settings())) as opened:
+        yield opened
+
+
+def impatient_gateway(cluster: LocalCluster) -> ClusterGateway:
+    """A gateway that waits 5 s for answers: for clusters with a broker that gives none."""
+    connection = Connection.from_settings(cluster.client_settings())
+    return ClusterGateway(connection, request_timeout_s=5, connect_timeout_s=2)
 
 
 @pytest.fixture
@@ -78,6 +92,12 @@ class Topics:
         # It lives until its test is forgotten; the brokers' end is no news then.
         self.admin = AdminClient(cluster.client_settings() | {"log_level": "0"})
         self.created: list[str] = []
+
+    def __enter__(self) -> Topics:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.delete_all()
 
     def create(
         self,
@@ -159,17 +179,15 @@ class Topics:
 @pytest.fixture
 def topics(cluster: LocalCluster) -> Iterator[Topics]:
     """Topic helper on the shared cluster; what it created is deleted afterwards."""
-    helper = Topics(cluster)
-    yield helper
-    helper.delete_all()
+    with Topics(cluster) as helper:
+        yield helper
 
 
 @pytest.fixture
 def secured_topics(secured_cluster: LocalCluster) -> Iterator[Topics]:
     """Topic helper on the secured cluster, as its admin."""
-    helper = Topics(secured_cluster)
-    yield helper
-    helper.delete_all()
+    with Topics(secured_cluster) as helper:
+        yield helper
 
 
 @pytest.fixture

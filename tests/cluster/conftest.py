@@ -11,12 +11,6 @@ from include.cluster.gateway import ClusterGateway
 from local.kafka_cluster import LocalCluster
 
 
-@pytest.fixture(scope="module")
-def gateway(cluster: LocalCluster) -> Iterator[ClusterGateway]:
-    with ClusterGateway(Connection.from_settings(cluster.client_settings())) as opened:
-        yield opened
-
-
 @pytest.fixture
 def gateway_of(secured_cluster: LocalCluster) -> Iterator[Callable[[str], ClusterGateway]]:
     """Opens a gateway onto the secured cluster as a user; closed at the end of the test."""

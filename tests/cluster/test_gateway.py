@@ -294,11 +294,13 @@ def test_partitions_are_created_where_asked(gateway: ClusterGateway, topics: Top
     verdicts = gateway.create_partitions({topic: 3, "no-such-topic": 2}, {topic: [[3, 4], [4, 3]]})
     assert verdicts[topic] is None
     assert code(verdicts["no-such-topic"]) == 3
-    wait_until(
-        lambda: len(gateway.describe_topics([topic])[topic].partitions) == 3, "new partitions"
-    )
-    found = gateway.describe_topics([topic])[topic].partitions
-    assert (found[1].replicas, found[2].replicas) == ((3, 4), (4, 3))
+
+    def there() -> dict[int, tuple[int, ...]] | None:
+        """Another broker may not know of them yet: what is compared is what was waited for."""
+        partitions = gateway.describe_topics([topic])[topic].partitions
+        return {n: p.replicas for n, p in partitions.items()} if len(partitions) == 3 else None
+
+    assert wait_until(there, "new partitions") == {0: (1, 2), 1: (3, 4), 2: (4, 3)}
     assert code(gateway.create_partitions({topic: 2})[topic]) == 37
 
 

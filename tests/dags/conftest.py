@@ -12,11 +12,12 @@ import pytest
 from tests import airflow_home
 
 # isort: split
-from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
+from tests.conftest import Topics
 from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag
+from tests.dags.site import Site
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -79,7 +80,13 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-@pytest.fixture(scope="session")
-def gateway(cluster: LocalCluster) -> Iterator[ClusterGateway]:
-    with ClusterGateway(Connection.from_settings(cluster.client_settings())) as opened:
-        yield opened
+@pytest.fixture
+def site(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    rehome: Callable[..., Run],
+) -> Site:
+    """All that a run acts on; ``site.run(action="drain", brokers=[4])`` runs it."""
+    return Site(cluster, topics, gateway, ledger, rehome)

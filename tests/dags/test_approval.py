@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
 from include.execution.model import PlanState
-from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
-from tests.conftest import Topics
 from tests.dags.clusters import state_of, to
-from tests.dags.runs import Run
+from tests.dags.site import Site
 
 
 @pytest.fixture
@@ -27,16 +22,10 @@ def approve() -> type[Any]:
 
 
 def test_a_rejected_plan_is_cancelled_and_changes_nothing(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-    approve: type[Any],
-    monkeypatch: pytest.MonkeyPatch,
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
-    topic = topics.create([[1, 2]])
-    before = state_of(gateway, [topic])
+    topic = site.topics.create([[1, 2]])
+    before = state_of(site.gateway, [topic])
 
     def reject(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
@@ -45,41 +34,37 @@ def test_a_rejected_plan_is_cancelled_and_changes_nothing(
         return self.execute_complete(context, answer | who)
 
     monkeypatch.setattr(approve, "execute", reject)
-    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}), approval=True)
-    (plan,) = ledger.plans()
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), approval=True)
+    (plan,) = site.ledger.plans()
     assert (plan.state, plan.cause) == (PlanState.CANCELLED, "rejected"), run.log
     assert run.tasks["throttle"] == run.tasks["execute"] == "skipped"
     assert "rejected by ann; nothing was changed" in run.log
-    assert state_of(gateway, [topic]) == before
-    assert not ledger.throttles()
+    assert state_of(site.gateway, [topic]) == before
+    assert not site.ledger.throttles()
 
 
 def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-    approve: type[Any],
-    monkeypatch: pytest.MonkeyPatch,
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
-    topic = topics.create([[1, 2]])
+    topic = site.topics.create([[1, 2]])
     really = approve.execute
 
     def somebody_moves_it(self: Any, context: Any) -> Any:
         result = really(self, context)
-        assert not any(gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]}).values())
+        assert not any(
+            site.gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]}).values()
+        )
         wait_until(
-            lambda: gateway.describe_topics([topic])[topic].partitions[0].replicas == (4, 2),
+            lambda: site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (4, 2),
             "somebody else's move",
         )
         return result
 
     monkeypatch.setattr(approve, "execute", somebody_moves_it)
-    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
     assert run.state == run.tasks["throttle"] == "failed"
     assert f"{topic}-0" in run.log
-    assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (4, 2)
-    (plan,) = ledger.plans()
+    assert site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (4, 2)
+    (plan,) = site.ledger.plans()
     assert plan.state is PlanState.FAILED
-    assert not ledger.throttles()
+    assert not site.ledger.throttles()

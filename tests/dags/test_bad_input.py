@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
-from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
 from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
-from tests.conftest import Topics
 from tests.dags.clusters import state_of, to
 from tests.dags.runs import Run
+from tests.dags.site import Site
 
 
 def entry(topic: str, partition: int, replicas: list[int], **more: Any) -> dict[str, Any]:
@@ -24,83 +23,67 @@ def entry(topic: str, partition: int, replicas: list[int], **more: Any) -> dict[
 
 
 def test_all_that_is_wrong_with_a_reassignment_in_itself_is_told_before_anything_is_read(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
+    site: Site,
 ) -> None:
-    topic = topics.create([[1, 2]] * 3)
-    before = state_of(gateway, [topic])
+    topic = site.topics.create([[1, 2]] * 3)
+    before = state_of(site.gateway, [topic])
     wrong = [
         entry(topic, 0, [3, 3]),
         entry(topic, 1, []),
         entry(topic, 2, [3, 2], log_dirs=["any"]),
     ]
-    run = rehome(cluster, action="reassign", reassignment={"version": 1, "partitions": wrong})
+    run = site.run(action="reassign", reassignment={"version": 1, "partitions": wrong})
     assert run.state == run.tasks["snapshot"] == "failed"
     assert f"{topic}-0: broker 3 is listed more than once" in run.log
     assert f"{topic}-1: the replica list is empty" in run.log
     assert f"{topic}-2: 1 log_dirs for 2 replicas" in run.log
     assert "Nothing was changed" in run.log
-    assert state_of(gateway, [topic]) == before
-    assert not ledger.plans()
+    assert state_of(site.gateway, [topic]) == before
+    assert not site.ledger.plans()
 
 
-def test_all_of_a_reassignment_that_the_cluster_contradicts_is_told(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-) -> None:
-    topic = topics.create([[1, 2]] * 3)
-    before = state_of(gateway, [topic])
+def test_all_of_a_reassignment_that_the_cluster_contradicts_is_told(site: Site) -> None:
+    topic = site.topics.create([[1, 2]] * 3)
+    before = state_of(site.gateway, [topic])
     wanted = to(topic, {0: [1, 9], 1: [3], 7: [1, 2]})
-    run = rehome(cluster, action="reassign", reassignment=wanted)
+    run = site.run(action="reassign", reassignment=wanted)
     assert run.state == run.tasks["plan"] == "failed"
     assert f"{topic}-0: unknown broker 9." in run.log
     assert f"{topic}-1: the replication factor would change from 2 to 1" in run.log
     assert f"Unknown partition {topic}-7." in run.log
     assert "Nothing was changed" in run.log
-    assert state_of(gateway, [topic]) == before
-    assert not ledger.plans()
+    assert state_of(site.gateway, [topic]) == before
+    assert not site.ledger.plans()
 
 
-def test_a_foreign_reassignment_in_flight_refuses_the_run_unless_additional(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-) -> None:
-    topic = topics.create([[1, 2], [1, 2]])
-    topics.fill(topic, 1200, size_bytes=10_000)
+def test_a_foreign_reassignment_in_flight_refuses_the_run_unless_additional(site: Site) -> None:
+    topic = site.topics.create([[1, 2], [1, 2]])
+    site.topics.fill(topic, 1200, size_bytes=10_000)
     foreign = TopicPartition(topic, 1)
     slow = ConfigChange(ConfigResource.broker(4), FOLLOWER_RATE, ConfigOperation.SET, "10000")
     listed = ConfigChange(
         ConfigResource.topic(topic), FOLLOWER_REPLICAS, ConfigOperation.SET, "1:4"
     )
-    assert not any(gateway.alter_configs([slow, listed]).values())
-    gateway.alter_reassignments({foreign: [4, 2]})
-    in_flight = gateway.list_reassignments()
+    assert not any(site.gateway.alter_configs([slow, listed]).values())
+    site.gateway.alter_reassignments({foreign: [4, 2]})
+    in_flight = site.gateway.list_reassignments()
     assert set(in_flight) == {foreign}
     mine = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]})}
     try:
-        refused = rehome(cluster, **mine)
-        assert gateway.list_reassignments() == in_flight
-        allowed = rehome(cluster, **mine, additional=True, dry_run=True)
+        refused = site.run(**mine)
+        assert site.gateway.list_reassignments() == in_flight
+        allowed = site.run(**mine, additional=True, dry_run=True)
     finally:
-        gateway.alter_reassignments({foreign: None})
+        site.gateway.alter_reassignments({foreign: None})
         gone = ConfigChange(slow.resource, slow.key, ConfigOperation.DELETE)
-        assert not any(gateway.alter_configs([gone]).values())
+        assert not any(site.gateway.alter_configs([gone]).values())
     assert refused.state == refused.tasks["dry_run"] == "failed", refused.log
     assert f"{foreign}" in refused.log
     assert "additional" in refused.log
     assert "Nothing was changed" in refused.log
     assert allowed.state == "success", allowed.log
-    assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
-    assert not ledger.throttles()
+    assert site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
+    assert not site.ledger.throttles()
 
 
 def test_a_wrong_password_is_told_and_not_tried_again(
@@ -129,10 +112,8 @@ def test_a_wrong_password_is_told_and_not_tried_again(
     ],
     ids=str,
 )
-def test_the_form_refuses_what_is_of_no_use(
-    conf: dict[str, Any], cluster: LocalCluster, ledger: Ledger, rehome: Callable[..., Run]
-) -> None:
+def test_the_form_refuses_what_is_of_no_use(conf: dict[str, Any], site: Site) -> None:
     (name,) = conf
     with pytest.raises(ParamValidationError, match=name):
-        rehome(cluster, **{"action": "rebalance"} | conf)
-    assert not ledger.plans()
+        site.run(**{"action": "rebalance"} | conf)
+    assert not site.ledger.plans()

@@ -12,11 +12,10 @@ from include.cluster.gateway import ClusterGateway
 from include.execution.model import MoveState, PlanState
 from include.execution.throttle_items import LEADER_RATE
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
-from tests.conftest import Topics
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
+from tests.dags.site import Site
 
 CRAWL = 10_000
 """Bytes per second at which a copy of 5 MB outlasts any test."""
@@ -81,24 +80,18 @@ def started_run() -> dict[str, Any]:
 
 
 def test_a_throttle_changes_within_one_poll_and_a_paused_plan_is_resumed_by_a_run(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    in_mid_run: Callable[..., list[int | None]],
-    rehome: Rehome,
+    in_mid_run: Callable[..., list[int | None]], site: Site
 ) -> None:
-    topic = topics.create([[1, 2], [1, 2]])
-    topics.fill(topic, 500, size_bytes=10_000)
-    before = throttles_of(gateway, [topic])
+    topic = site.topics.create([[1, 2], [1, 2]])
+    site.topics.fill(topic, 500, size_bytes=10_000)
+    before = throttles_of(site.gateway, [topic])
 
     def ask(plan_id: str) -> None:
         request(plan_id, "change_throttle", throttle=FAST // 2)
         request(plan_id, "pause")
 
     rates = in_mid_run(ask)
-    run = rehome(
-        cluster,
+    run = site.run(
         action="reassign",
         reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
         throttle=CRAWL,
@@ -107,60 +100,55 @@ def test_a_throttle_changes_within_one_poll_and_a_paused_plan_is_resumed_by_a_ru
     assert rates[:1] == [CRAWL]
     assert set(rates[1:]) <= {FAST // 2}, "the first poll after the request passes it on"
     assert run.state == "success", run.log
-    (plan,) = ledger.plans()
+    (plan,) = site.ledger.plans()
     assert (plan.state, plan.pause_requested) == (PlanState.PAUSED, True)
-    moves = ledger.moves(plan.plan_id).values()
+    moves = site.ledger.moves(plan.plan_id).values()
     assert sorted(move.state for move in moves) == [MoveState.DONE, MoveState.PENDING]
     assert "throttle: 10000000 B/s: requested" in {
-        f"{event.kind}: {event.detail}" for event in ledger.events(plan.plan_id)
+        f"{event.kind}: {event.detail}" for event in site.ledger.events(plan.plan_id)
     }
-    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
 
     faster = {"action": "change_throttle", "throttle": FAST}
-    changed = rehome(cluster, dag="control_reassignment", plan_id=plan.plan_id, **faster)
+    changed = site.run(dag="control_reassignment", plan_id=plan.plan_id, **faster)
     assert (changed.state, changed.tasks["start"]) == ("success", "skipped"), changed.log
-    resumed = rehome(cluster, dag="control_reassignment", plan_id=plan.plan_id, action="resume")
+    resumed = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="resume")
     assert (resumed.state, resumed.tasks["start"]) == ("success", "success"), resumed.log
     conf = started_run()
     assert (conf["plan_id"], conf["throttle"]) == (plan.plan_id, FAST)
-    rest = rehome(cluster, **conf)
+    rest = site.run(**conf)
     assert rest.state == "success", rest.log
-    assert [(p.plan_id, p.state) for p in ledger.plans()] == [(plan.plan_id, PlanState.DONE)]
-    partitions = gateway.describe_topics([topic])[topic].partitions
+    assert [(p.plan_id, p.state) for p in site.ledger.plans()] == [(plan.plan_id, PlanState.DONE)]
+    partitions = site.gateway.describe_topics([topic])[topic].partitions
     assert [partitions[n].replicas for n in (0, 1)] == [(3, 2), (3, 2)]
-    assert len(ledger.reassignments(plan.plan_id)) == 2, "nothing is moved twice"
-    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+    assert len(site.ledger.reassignments(plan.plan_id)) == 2, "nothing is moved twice"
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
 
 
 def test_a_cancelled_plan_leaves_nothing_in_flight_and_no_throttle(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    in_mid_run: Callable[..., list[int | None]],
-    rehome: Rehome,
+    in_mid_run: Callable[..., list[int | None]], site: Site
 ) -> None:
-    topic = topics.create([[1, 2], [2, 1]])
-    topics.fill(topic, 500, size_bytes=10_000)
-    before = state_of(gateway, [topic])
+    topic = site.topics.create([[1, 2], [2, 1]])
+    site.topics.fill(topic, 500, size_bytes=10_000)
+    before = state_of(site.gateway, [topic])
     in_mid_run(lambda plan_id: request(plan_id, "cancel"))
     wanted = to(topic, {0: [3, 2], 1: [3, 1]})
-    run = rehome(cluster, action="reassign", reassignment=wanted, throttle=CRAWL)
+    run = site.run(action="reassign", reassignment=wanted, throttle=CRAWL)
     assert run.state == run.tasks["verdict"] == "failed", run.log
     assert run.tasks["clear_throttle"] == "success", run.log
-    (plan,) = ledger.plans()
+    (plan,) = site.ledger.plans()
     assert (plan.state, plan.cause) == (PlanState.CANCELLED, "cancel requested")
-    assert not ledger.throttles(open_only=True)
-    wait_until(lambda: state_of(gateway, [topic]) == before, "the cluster as it was")
+    assert not site.ledger.throttles(open_only=True)
+    wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
 
-    late = rehome(cluster, dag="control_reassignment", plan_id=plan.plan_id, action="pause")
+    late = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="pause")
     assert late.state == "failed"
     assert f"Plan {plan.plan_id} is cancelled and has ended" in late.log
     assert "Nothing was changed" in late.log
 
 
-def test_an_unknown_plan_is_named(cluster: LocalCluster, ledger: Ledger, rehome: Rehome) -> None:
-    run = rehome(cluster, dag="control_reassignment", plan_id="no-such-plan", action="cancel")
+def test_an_unknown_plan_is_named(site: Site) -> None:
+    run = site.run(dag="control_reassignment", plan_id="no-such-plan", action="cancel")
     assert (run.state, run.tasks["start"]) == ("failed", "upstream_failed")
     assert "The ledger knows no plan 'no-such-plan'" in run.log
-    assert not ledger.plans()
+    assert not site.ledger.plans()

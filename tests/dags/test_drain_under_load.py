@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
 from include.execution.model import MoveState, PlanState
@@ -16,7 +15,7 @@ from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from local.workload import Workload
-from tests.conftest import Topics
+from tests.conftest import Topics, impatient_gateway
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
 from tests.e2e.webhook import Webhook
@@ -35,16 +34,14 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def owned(brokers: LocalCluster) -> Iterator[ClusterGateway]:
-    connection = Connection.from_settings(brokers.client_settings())
-    with ClusterGateway(connection, request_timeout_s=5, connect_timeout_s=2) as opened:
+    with impatient_gateway(brokers) as opened:
         yield opened
 
 
 @pytest.fixture
 def owned_topics(brokers: LocalCluster) -> Iterator[Topics]:
-    helper = Topics(brokers)
-    yield helper
-    helper.delete_all()
+    with Topics(brokers) as helper:
+        yield helper
 
 
 def hosted_by(gateway: ClusterGateway, broker: int) -> set[TopicPartition]:

@@ -18,12 +18,11 @@ from include.execution.throttle_items import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_of, to
-from tests.dags.runs import Run, fresh_dag, register
+from tests.dags.runs import fresh_dag, register
+from tests.dags.site import Site
 
 Throttle = Callable[[str, int], Throttles]
 CRAWL = 10_000
@@ -87,20 +86,13 @@ def first_look(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 @pytest.mark.parametrize("deferrable", [True, False])
 def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_nothing(
-    deferrable: bool,
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    throttle_of_somebody: Throttle,
-    first_look: threading.Event,
-    rehome: Callable[..., Run],
+    deferrable: bool, throttle_of_somebody: Throttle, first_look: threading.Event, site: Site
 ) -> None:
-    topic = topics.create([[1, 2], [2, 3]])
-    topics.fill(topic, 1200, size_bytes=10_000)
+    topic = site.topics.create([[1, 2], [2, 3]])
+    site.topics.fill(topic, 1200, size_bytes=10_000)
     dag = observer(f"observer_{deferrable}".lower(), deferrable=deferrable)
     throttle_of_somebody(topic, CRAWL)
-    gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
+    site.gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
 
     set_since: list[Throttles] = []
 
@@ -110,8 +102,8 @@ def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_n
 
     somebody = threading.Thread(target=hurry, daemon=True)
     somebody.start()
-    run = rehome(cluster, dag=dag)
-    in_flight = gateway.list_reassignments()
+    run = site.run(dag=dag)
+    in_flight = site.gateway.list_reassignments()
     somebody.join(60)
     assert run.state == "success", run.log
     assert in_flight == {}
@@ -122,47 +114,40 @@ def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_n
         "ongoing": {},
         "throttles": set_since[0],
     }
-    wait_until(lambda: state_of(gateway, [topic]) == expected, "every broker to know")
-    assert gateway.describe_topics([topic])[topic].partitions[0].isr == {4, 2}
-    assert not ledger.plans()
+    wait_until(lambda: state_of(site.gateway, [topic]) == expected, "every broker to know")
+    assert site.gateway.describe_topics([topic])[topic].partitions[0].isr == {4, 2}
+    assert not site.ledger.plans()
 
 
 def test_an_observer_fails_when_somebody_cancels_and_waits_for_nothing_that_starts_later(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    throttle_of_somebody: Throttle,
-    first_look: threading.Event,
-    rehome: Callable[..., Run],
+    throttle_of_somebody: Throttle, first_look: threading.Event, site: Site
 ) -> None:
-    topic = topics.create([[1, 2], [2, 1]])
-    topics.fill(topic, 1200, size_bytes=10_000)
+    topic = site.topics.create([[1, 2], [2, 1]])
+    site.topics.fill(topic, 1200, size_bytes=10_000)
     watched, later = TopicPartition(topic, 0), TopicPartition(topic, 1)
     dag = observer("observer_of_a_cancelled_one")
     throttle_of_somebody(topic, CRAWL)
-    gateway.alter_reassignments({watched: [4, 2]})
+    site.gateway.alter_reassignments({watched: [4, 2]})
 
     def interfere() -> None:
         assert first_look.wait(120)
-        gateway.alter_reassignments({watched: None, later: [4, 1]})
+        site.gateway.alter_reassignments({watched: None, later: [4, 1]})
 
     somebody = threading.Thread(target=interfere, daemon=True)
     somebody.start()
-    run = rehome(cluster, dag=dag)
+    run = site.run(dag=dag)
     somebody.join(10)
-    assert set(gateway.list_reassignments()) == {later}
-    gateway.alter_reassignments({later: None})
+    assert set(site.gateway.list_reassignments()) == {later}
+    site.gateway.alter_reassignments({later: None})
     assert run.tasks == {"watch": "failed"}, run.log
     assert f"{watched}: somebody else cancelled it" in run.log
     assert "This task only watched, and changed nothing" in run.log
 
 
-def test_an_observer_of_a_partition_that_does_not_exist_says_so(
-    cluster: LocalCluster, topics: Topics, rehome: Callable[..., Run]
-) -> None:
-    topic = topics.create([[1, 2]])
+def test_an_observer_of_a_partition_that_does_not_exist_says_so(site: Site) -> None:
+    topic = site.topics.create([[1, 2]])
     nowhere = [("nothing-here", 0), (topic, 0), (topic, 7)]
-    run = rehome(cluster, dag=observer("observer_of_nothing", partitions=nowhere))
+    run = site.run(dag=observer("observer_of_nothing", partitions=nowhere))
     assert run.state == "failed"
     assert "There is no partition nothing-here-0 to watch." in run.log
     assert f"There is no partition {topic}-7 to watch." in run.log
@@ -176,17 +161,10 @@ def held(dag_id: str = "reassign_partitions") -> Any:
     return dag
 
 
-def test_without_a_triggerer_a_worker_drives_the_plan_to_its_end(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-) -> None:
-    topic = topics.create([[1, 2], [1, 2]])
-    topics.fill(topic, 2000)
-    run = rehome(
-        cluster,
+def test_without_a_triggerer_a_worker_drives_the_plan_to_its_end(site: Site) -> None:
+    topic = site.topics.create([[1, 2], [1, 2]])
+    site.topics.fill(topic, 2000)
+    run = site.run(
         dag=held(),
         action="reassign",
         reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
@@ -195,37 +173,36 @@ def test_without_a_triggerer_a_worker_drives_the_plan_to_its_end(
     )
     assert run.state == "success", run.log
     assert "DEFERRED" not in run.log
-    (plan,) = ledger.plans()
+    (plan,) = site.ledger.plans()
     assert plan.state is PlanState.DONE
-    assert not gateway.list_reassignments()
-    first, second = ledger.reassignments(plan.plan_id)
+    assert not site.gateway.list_reassignments()
+    first, second = site.ledger.reassignments(plan.plan_id)
     assert first.ended_at is not None
     assert first.ended_at <= second.started_at
-    assert not ledger.throttles(open_only=True)
+    assert not site.ledger.throttles(open_only=True)
 
 
 def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """One fetch exceeds such a throttle: longer than the stall's 8 s nothing comes after it."""
-    topic = topics.create([[1, 2]])
-    topics.fill(topic, 3000)
-    wait_until(lambda: not any(throttles_of(gateway, [topic]).values()), "no throttle to stand")
-    before = state_of(gateway, [topic])
+    topic = site.topics.create([[1, 2]])
+    site.topics.fill(topic, 3000)
+    wait_until(
+        lambda: not any(throttles_of(site.gateway, [topic]).values()), "no throttle to stand"
+    )
+    before = state_of(site.gateway, [topic])
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
     monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "8")
     wanted = to(topic, {0: [3, 2]})
-    run = rehome(cluster, dag=held(), action="reassign", reassignment=wanted, throttle=1)
+    run = site.run(dag=held(), action="reassign", reassignment=wanted, throttle=1)
     assert run.state == run.tasks["progress"] == "failed", run.log
     assert run.tasks["clear_throttle"] == "success", run.log
     assert run.log.count("nothing has moved since") == 1
-    (plan,) = ledger.plans()
+    (plan,) = site.ledger.plans()
     assert (plan.state, plan.cause) == (PlanState.FAILED, "nothing has moved for 8 s")
-    assert {move.state for move in ledger.moves(plan.plan_id).values()} == {MoveState.CANCELLED}
-    wait_until(lambda: state_of(gateway, [topic]) == before, "the cluster as it was")
-    assert not ledger.throttles(open_only=True)
+    assert {move.state for move in site.ledger.moves(plan.plan_id).values()} == {
+        MoveState.CANCELLED
+    }
+    wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
+    assert not site.ledger.throttles(open_only=True)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.cluster.gateway import ClusterGateway
 from include.execution.model import PlanState
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
@@ -19,56 +18,41 @@ from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_of, to
 from tests.dags.runs import Run
+from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan
 
 
-def test_a_requested_reassignment_is_carried_out_from_end_to_end(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-) -> None:
-    topic = topics.create([[1, 2], [2, 3]])
-    topics.fill(topic, 200)
-    run = rehome(
-        cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=10_000_000
-    )
+def test_a_requested_reassignment_is_carried_out_from_end_to_end(site: Site) -> None:
+    topic = site.topics.create([[1, 2], [2, 3]])
+    site.topics.fill(topic, 200)
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=10_000_000)
     assert run.state == "success", run.log
-    assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
-    (plan,) = ledger.plans()
+    assert site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
+    (plan,) = site.ledger.plans()
     assert plan.state is PlanState.DONE
-    assert not ledger.throttles(open_only=True)
+    assert not site.ledger.throttles(open_only=True)
     leaders = PlanDirectory(plan.plan_dir).read_json("leaders.json")
     assert (leaders["waiting"], leaders["refused"]) == ([], {})
 
 
-def test_a_dry_run_leaves_the_cluster_as_it_was(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-) -> None:
-    topic = topics.create([[1, 2], [2, 3]])
-    topics.fill(topic, 20)
-    before = state_of(gateway, [topic])
-    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}), dry_run=True)
+def test_a_dry_run_leaves_the_cluster_as_it_was(site: Site) -> None:
+    topic = site.topics.create([[1, 2], [2, 3]])
+    site.topics.fill(topic, 20)
+    before = state_of(site.gateway, [topic])
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), dry_run=True)
     assert run.state == "success", run.log
     assert run.tasks["throttle"] == run.tasks["execute"] == run.tasks["verdict"] == "skipped"
-    assert state_of(gateway, [topic]) == before
-    (plan,) = ledger.plans()
+    assert state_of(site.gateway, [topic]) == before
+    (plan,) = site.ledger.plans()
     assert plan.state is PlanState.PLANNED
     assert "report.html" in run.log
 
 
-def test_nothing_to_move_ends_well_at_once(
-    cluster: LocalCluster, topics: Topics, ledger: Ledger, rehome: Callable[..., Run]
-) -> None:
-    topic = topics.create([[1, 2]])
-    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [1, 2]}))
+def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
+    topic = site.topics.create([[1, 2]])
+    run = site.run(action="reassign", reassignment=to(topic, {0: [1, 2]}))
     assert run.state == "success", run.log
-    assert ledger.plans()[0].state is PlanState.DONE
+    assert site.ledger.plans()[0].state is PlanState.DONE
 
 
 @pytest.mark.parametrize(
@@ -87,23 +71,17 @@ def test_nothing_to_move_ends_well_at_once(
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bad_input_is_told_in_words_and_changes_nothing(
-    conf: dict[str, Any],
-    told: str,
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
+    conf: dict[str, Any], told: str, site: Site
 ) -> None:
-    topic = topics.create([[1, 2]])
-    before = state_of(gateway, [topic])
-    run = rehome(cluster, **conf)
+    topic = site.topics.create([[1, 2]])
+    before = state_of(site.gateway, [topic])
+    run = site.run(**conf)
     assert run.state == "failed"
     assert told in run.log
     assert "Nothing was changed" in run.log
     assert run.tasks["throttle"] in ("upstream_failed", "skipped")
-    assert state_of(gateway, [topic]) == before
-    assert not ledger.plans()
+    assert state_of(site.gateway, [topic]) == before
+    assert not site.ledger.plans()
 
 
 def test_an_unreachable_cluster_is_named_with_its_cause_within_seconds(
@@ -116,50 +94,38 @@ def test_an_unreachable_cluster_is_named_with_its_cause_within_seconds(
     assert time.monotonic() - started < 20
 
 
-def test_a_second_run_on_a_busy_cluster_is_refused_before_anything_changes(
-    cluster: LocalCluster, topics: Topics, ledger: Ledger, rehome: Callable[..., Run]
-) -> None:
-    topic = topics.create([[1, 2]])
-    first = make_plan("first", cluster_id=cluster.cluster_id)
-    ledger.create_plan(first, {}, "file:///nowhere", "the-first-run", "test")
-    ledger.approve("first", first.plan_hash, "test")
-    ledger.claim("first")
-    run = rehome(cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}))
+def test_a_second_run_on_a_busy_cluster_is_refused_before_anything_changes(site: Site) -> None:
+    topic = site.topics.create([[1, 2]])
+    first = make_plan("first", cluster_id=site.cluster.cluster_id)
+    site.ledger.create_plan(first, {}, "file:///nowhere", "the-first-run", "test")
+    site.ledger.approve("first", first.plan_hash, "test")
+    site.ledger.claim("first")
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
     assert run.state == "failed"
     assert "the-first-run" in run.log
-    assert [plan.plan_id for plan in ledger.plans()] == ["first"]
+    assert [plan.plan_id for plan in site.ledger.plans()] == ["first"]
 
 
 def test_foreign_throttles_are_the_same_byte_for_byte_after_a_whole_run(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    foreign_throttle: Callable[[str], Throttles],
-    rehome: Callable[..., Run],
+    foreign_throttle: Callable[[str], Throttles], site: Site
 ) -> None:
-    topic = topics.create([[1, 2], [2, 3]])
-    topics.fill(topic, 50)
+    topic = site.topics.create([[1, 2], [2, 3]])
+    site.topics.fill(topic, 50)
     before = foreign_throttle(topic)
-    run = rehome(
-        cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=20_000_000
-    )
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=20_000_000)
     assert run.state == "success", run.log
-    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
 
 
 @pytest.mark.parametrize("step", ["throttle", "execute", "progress", "verify"])
 def test_a_step_that_raises_leaves_no_throttle_and_a_failed_run(
     step: str,
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
     foreign_throttle: Callable[[str], Throttles],
-    rehome: Callable[..., Run],
     monkeypatch: pytest.MonkeyPatch,
+    site: Site,
 ) -> None:
-    topic = topics.create([[1, 2]])
-    topics.fill(topic, 300, size_bytes=10_000)
+    topic = site.topics.create([[1, 2]])
+    site.topics.fill(topic, 300, size_bytes=10_000)
     before = foreign_throttle(topic)
     operator = importlib.import_module("dags.reassign_partitions").dag.get_task(step)
     real = type(operator).step
@@ -169,38 +135,30 @@ def test_a_step_that_raises_leaves_no_throttle_and_a_failed_run(
         if step not in ("progress", "verify"):
             real(self, context)
         if step != "verify":
-            wait_until(lambda: throttles_of(gateway, [topic]) != before, "a throttle of ours")
+            wait_until(lambda: throttles_of(site.gateway, [topic]) != before, "a throttle of ours")
         raise AirflowFailException("broken on purpose")
 
     monkeypatch.setattr(type(operator), "step", break_down)
-    run = rehome(
-        cluster, action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=1_000_000
-    )
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=1_000_000)
     assert run.state == "failed", run.tasks
     assert run.tasks["clear_throttle"] == run.tasks["report"] == "success", run.log
     assert run.tasks["verdict"] == "failed"
-    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
-    assert not gateway.list_reassignments()
-    assert not ledger.throttles(open_only=True)
-    (plan,) = ledger.plans()
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+    assert not site.gateway.list_reassignments()
+    assert not site.ledger.throttles(open_only=True)
+    (plan,) = site.ledger.plans()
     assert plan.state is (PlanState.DONE if step == "verify" else PlanState.FAILED)
     assert f"reassign_partitions failed. Plan {plan.plan_id} is {plan.state}" in run.log
 
 
-def test_a_finished_plan_is_taken_back(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-) -> None:
-    topic = topics.create([[1, 2], [2, 3]])
-    topics.fill(topic, 20)
-    there = rehome(cluster, action="reassign", reassignment=to(topic, {0: [3, 2], 1: [3, 2]}))
+def test_a_finished_plan_is_taken_back(site: Site) -> None:
+    topic = site.topics.create([[1, 2], [2, 3]])
+    site.topics.fill(topic, 20)
+    there = site.run(action="reassign", reassignment=to(topic, {0: [3, 2], 1: [3, 2]}))
     assert there.state == "success", there.log
-    back = rehome(cluster, action="rollback", plan_id=ledger.plans()[0].plan_id)
+    back = site.run(action="rollback", plan_id=site.ledger.plans()[0].plan_id)
     assert back.state == "success", back.log
-    partitions = gateway.describe_topics([topic])[topic].partitions
+    partitions = site.gateway.describe_topics([topic])[topic].partitions
     assert [partitions[n].replicas for n in (0, 1)] == [(1, 2), (2, 3)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from include.cluster.gateway import ClusterGateway
 from include.execution.abort import abort
 from include.execution.throttle import set_up_throttle
 from include.execution.throttle_items import (
@@ -14,28 +13,20 @@ from include.execution.throttle_items import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.ledger.store import Ledger
 from include.warehouse import Warehouse, read_snapshot
-from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
-from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of
 from tests.dags.runs import Run
+from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
 
 
-def test_a_snapshot_lands_in_the_warehouse(
-    cluster: LocalCluster,
-    topics: Topics,
-    ledger: Ledger,
-    rehome: Callable[..., Run],
-    tmp_path: Path,
-) -> None:
-    topic = topics.create([[1, 2], [4, 3]])
-    topics.fill(topic, 20)
-    run = rehome(cluster, dag="collect_snapshots")
+def test_a_snapshot_lands_in_the_warehouse(tmp_path: Path, site: Site) -> None:
+    topic = site.topics.create([[1, 2], [4, 3]])
+    site.topics.fill(topic, 20)
+    run = site.run(dag="collect_snapshots")
     assert run.state == "success", run.log
-    uri = Warehouse((tmp_path / "warehouse").as_uri()).latest_snapshot(cluster.cluster_id)
+    uri = Warehouse((tmp_path / "warehouse").as_uri()).latest_snapshot(site.cluster.cluster_id)
     assert uri is not None
     assert uri in run.log
     snapshot = read_snapshot(uri)
@@ -49,23 +40,18 @@ def test_a_snapshot_lands_in_the_warehouse(
     placed = {(row["partition"], row["broker"]) for row in replicas}
     assert placed == {(0, 1), (0, 2), (1, 4), (1, 3)}
     assert all(row["size_bytes"] > 20_000 for row in replicas)
-    assert not ledger.plans()
+    assert not site.ledger.plans()
 
 
 def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    foreign_throttle: Callable[[str], Throttles],
-    rehome: Callable[..., Run],
+    foreign_throttle: Callable[[str], Throttles], site: Site
 ) -> None:
-    topic = topics.create([[1, 2], [2, 3]])
+    topic = site.topics.create([[1, 2], [2, 3]])
     foreign = foreign_throttle(topic)
-    plan = make_plan("left", move(topic, 0, (1, 2), (3, 2)), cluster_id=cluster.cluster_id)
-    ledger.create_plan(plan, {}, "file:///nowhere", "a-run", "test")
-    ledger.approve(plan.plan_id, plan.plan_hash, "test")
-    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    plan = make_plan("left", move(topic, 0, (1, 2), (3, 2)), cluster_id=site.cluster.cluster_id)
+    site.ledger.create_plan(plan, {}, "file:///nowhere", "a-run", "test")
+    site.ledger.approve(plan.plan_id, plan.plan_hash, "test")
+    set_up_throttle(plan, site.ledger, site.gateway, 5_000_000)
     with_ours = foreign | {
         "broker ": {LEADER_RATE: "5000000", FOLLOWER_RATE: "5000000"},
         "broker 2": {LEADER_RATE: "5000000"},
@@ -74,7 +60,7 @@ def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
             FOLLOWER_REPLICAS: "1:3,0:3",
         },
     }
-    wait_until(lambda: throttles_of(gateway, [topic]) == with_ours, "the plan's throttle")
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == with_ours, "the plan's throttle")
     rate = "broker 2 leader.replication.throttled.rate=7654321"
     told = {
         rate,
@@ -82,20 +68,20 @@ def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
         f"topic {topic} follower.replication.throttled.replicas=1:3",
     }
 
-    running = rehome(cluster, dag="sweep_throttles")
+    running = site.run(dag="sweep_throttles")
     assert running.state == "success", running.log
     assert "0 throttle settings taken back" in running.log
-    wait_until(lambda: throttles_of(gateway, [topic]) == with_ours, "what the plan needs")
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == with_ours, "what the plan needs")
 
-    abort(plan, ledger, gateway, "its run was lost")
-    owed = len(ledger.throttles(open_only=True))
+    abort(plan, site.ledger, site.gateway, "its run was lost")
+    owed = len(site.ledger.throttles(open_only=True))
     assert owed
-    ended = rehome(cluster, dag="sweep_throttles")
+    ended = site.run(dag="sweep_throttles")
     assert ended.state == "success", ended.log
     assert f"{owed} throttle settings taken back" in ended.log
     assert "Nothing is being reassigned, so these are probably left over" in ended.log
-    assert not ledger.throttles(open_only=True)
-    wait_until(lambda: throttles_of(gateway, [topic]) == foreign, "the throttles as they were")
+    assert not site.ledger.throttles(open_only=True)
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == foreign, "the throttles as they were")
     assert left_alone(ended) == told
     assert left_alone(running) == told - {rate}, "the plan had a lower rate stand there"
 

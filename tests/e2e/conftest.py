@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection import Connection
-from include.cluster.gateway import ClusterGateway
 from include.ledger.store import Ledger
 from local.airflow_settings import AirflowSettings
 from local.airflow_standalone import AirflowStandalone
@@ -49,9 +47,3 @@ def world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> It
         }
         with AirflowStandalone(Path(home), settings=settings, env=env) as airflow:
             yield World(airflow, ledger, webhook)
-
-
-@pytest.fixture(scope="session")
-def gateway(cluster: LocalCluster) -> Iterator[ClusterGateway]:
-    with ClusterGateway(Connection.from_settings(cluster.client_settings())) as opened:
-        yield opened

@@ -9,20 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection import Connection
-from include.cluster.gateway import ClusterGateway
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
-from local.kafka_cluster import LocalCluster
 from tests.ledger.small_plans import make_plan
 
 _serial = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def gateway(cluster: LocalCluster) -> Iterator[ClusterGateway]:
-    with ClusterGateway(Connection.from_settings(cluster.client_settings())) as gateway:
-        yield gateway
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from include.cluster.connection import Connection
-from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
 from include.execution.advance import advance
@@ -20,7 +18,7 @@ from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
-from tests.conftest import Topics
+from tests.conftest import Topics, impatient_gateway
 from tests.execution.test_throttle_on_brokers import set_config, standing
 from tests.ledger.small_plans import move
 
@@ -32,8 +30,7 @@ def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_return
 ) -> None:
     cluster = private_cluster(brokers=4)
     topic = Topics(cluster).create([[1, 2], [1, 2]])
-    connection = Connection.from_settings(cluster.client_settings())
-    with ClusterGateway(connection, request_timeout_s=5, connect_timeout_s=2) as gateway:
+    with impatient_gateway(cluster) as gateway:
         set_config(gateway, ConfigResource.broker(3), FOLLOWER_RATE, "90000000")
         before = standing(gateway, topic)
         plan = approved(

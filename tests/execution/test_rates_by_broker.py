@@ -29,7 +29,7 @@ from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
-from tests.conftest import Topics
+from tests.conftest import Topics, impatient_gateway
 from tests.execution.checked import check, found
 from tests.execution.killed import run_until_killed
 from tests.execution.test_throttle_on_brokers import set_config, standing
@@ -50,16 +50,14 @@ def older_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
 
 @pytest.fixture(scope="module")
 def older(older_cluster: LocalCluster) -> Iterator[ClusterGateway]:
-    connection = Connection.from_settings(older_cluster.client_settings())
-    with ClusterGateway(connection, request_timeout_s=5, connect_timeout_s=2) as gateway:
+    with impatient_gateway(older_cluster) as gateway:
         yield gateway
 
 
 @pytest.fixture
 def topics(older_cluster: LocalCluster) -> Iterator[Topics]:
-    helper = Topics(older_cluster)
-    yield helper
-    helper.delete_all()
+    with Topics(older_cluster) as helper:
+        yield helper
 
 
 @pytest.fixture

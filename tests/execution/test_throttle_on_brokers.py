@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -50,12 +49,14 @@ def standing(
 
     Read until two readings agree: a broker under load is behind for a moment.
     """
-    now = _standing(gateway, *topics, brokers=brokers)
-    while True:
-        time.sleep(0.2)
-        before, now = now, _standing(gateway, *topics, brokers=brokers)
-        if now == before:
-            return now
+    readings = [_standing(gateway, *topics, brokers=brokers)]
+
+    def settled() -> bool:
+        readings.append(_standing(gateway, *topics, brokers=brokers))
+        return readings[-1] == readings[-2]
+
+    wait_until(settled, "two readings of the throttles to agree")
+    return readings[-1]
 
 
 def _standing(

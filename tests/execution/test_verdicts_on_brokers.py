@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import BrokerError, TopicPartition
 from include.execution.verdicts import facts_of, predict
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
-from tests.conftest import Topics
+from tests.conftest import Topics, impatient_gateway
 from tests.execution.checked import check, found
 from tests.ledger.small_plans import move
 
@@ -50,8 +49,7 @@ def half_dead() -> Iterator[HalfDead]:
         with LocalCluster(directory / "cluster") as cluster:
             # Metadata names a dead broker only as a replica: that it is registered shows in this.
             lost_topic = Topics(cluster).create([[DEAD]])
-            connection = Connection.from_settings(cluster.client_settings())
-            with ClusterGateway(connection, request_timeout_s=5, connect_timeout_s=2) as gateway:
+            with impatient_gateway(cluster) as gateway:
                 cluster.kill(DEAD)
                 wait_until(lambda: DEAD not in gateway.describe_cluster().brokers, "its death")
                 yield HalfDead(cluster, gateway, lost_topic)

@@ -1,0 +1,28 @@
+"""What a DAG run acts on, in one fixture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from include.cluster.gateway import ClusterGateway
+from include.ledger.store import Ledger
+from local.kafka_cluster import LocalCluster
+from tests.conftest import Topics
+from tests.dags.runs import Run
+
+
+@dataclass(frozen=True)
+class Site:
+    """The session's shared cluster, and a ledger and a warehouse of the test's own."""
+
+    cluster: LocalCluster
+    topics: Topics
+    gateway: ClusterGateway
+    ledger: Ledger
+    rehome: Callable[..., Run]
+
+    def run(self, **conf: Any) -> Run:
+        """Run `reassign_partitions`, or another ``dag``, on the cluster; see the fixture."""
+        return self.rehome(self.cluster, **conf)
