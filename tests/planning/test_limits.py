@@ -6,7 +6,7 @@ import pytest
 
 from include.errors import InvalidRequestError
 from tests.planning.clusters import cluster
-from tests.planning.test_make_plan import both, infeasible, plan, problems
+from tests.planning.planned import both, infeasible, plan, problems
 
 
 def test_an_expansion_fills_the_new_broker_and_moves_nothing_elsewhere():

@@ -9,7 +9,7 @@ import pytest
 
 from include.cluster.model import TopicPartition
 from tests.planning.clusters import Cluster, cluster
-from tests.planning.test_make_plan import both, plan
+from tests.planning.planned import both, plan
 
 
 def skewed(seed: int) -> Cluster:

@@ -1,0 +1,49 @@
+"""Plans of requests on clusters small enough to check by eye."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from include.cluster.model import TopicPartition
+from include.errors import InvalidRequestError
+from include.planning.planner import make_plan
+from include.planning.request import parse_request
+from tests.planning.clusters import Cluster
+
+GB = 10**9
+THREE_RACKS = ["/r0", "/r0", "/r1", "/r1", "/r2", "/r2"]
+ROWS = [(0, 2, 4), (1, 3, 5), (2, 4, 0), (3, 5, 1), (4, 0, 2), (5, 1, 3)]
+T = [TopicPartition("t", number) for number in range(8)]
+
+
+def plan(of: Cluster, *, rate=None, efficiency=1.0, min_free=0.0, **params):
+    return make_plan(
+        of.snapshot(),
+        parse_request(params),
+        plan_id="p",
+        rate_bytes_per_s=rate,
+        throttle_efficiency=efficiency,
+        min_free_disk_fraction=min_free,
+    )
+
+
+def problems(of: Cluster, **params) -> str:
+    with pytest.raises(InvalidRequestError) as refused:
+        plan(of, **params)
+    return " ".join(refused.value.problems)
+
+
+def both(first: Cluster, second: Cluster) -> Cluster:
+    """Two clusters of the same brokers as one."""
+    return replace(
+        first,
+        replicas={**first.replicas, **second.replicas},
+        sizes={**first.sizes, **second.sizes},
+        internal=first.internal | second.internal,
+    )
+
+
+def infeasible(made):
+    return made.summary.infeasible

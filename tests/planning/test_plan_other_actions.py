@@ -1,0 +1,136 @@
+"""Replication factors, racks, leaders and files of the operator's own, checked by eye."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.planning.kafka_json import reassignment_json, rollback_json
+from include.planning.plan import MoveReason
+from tests.planning.clusters import cluster
+from tests.planning.planned import ROWS, THREE_RACKS, T, plan, problems
+
+
+def test_more_replicas_keep_the_leader_and_the_order_and_go_to_other_racks():
+    made = plan(
+        cluster(THREE_RACKS, [(2, 0), (3, 5)]),
+        action="set_replication_factor",
+        replication_factor=3,
+    )
+    assert [move.target[:2] for move in made.moves] == [(2, 0), (3, 5)]
+    assert made.moves[0].target[2] in (4, 5)
+    assert made.moves[1].target[2] in (0, 1)
+    assert made.allow_replication_factor_change
+    assert made.summary.bytes_to_move == made.summary.lower_bound_bytes == 200
+
+
+def test_fewer_replicas_keep_the_leader_and_stay_apart():
+    of = cluster(THREE_RACKS, [(0, 1, 2), (4, 5, 0)])
+    made = plan(of, action="set_replication_factor", replication_factor=2)
+    assert [move.target for move in made.moves] == [(0, 2), (4, 0)]
+    assert made.summary.bytes_to_move == 0
+    assert made.moves[0].why == "Replication factor 3 becomes 2; leaves broker 1."
+
+
+def test_more_replicas_than_brokers_are_refused():
+    of = cluster(THREE_RACKS, ROWS)
+    text = problems(of, action="set_replication_factor", replication_factor=7)
+    assert "t-0 is to have 7 replicas, but there are only 6 live brokers." in text
+
+
+def test_racks_are_repaired_with_the_fewest_copies():
+    made = plan(cluster(THREE_RACKS, [(0, 1, 2), (0, 2, 4)]), action="repair_racks")
+    assert [move.partition for move in made.moves] == [T[0]]
+    assert made.moves[0].reason is MoveReason.RACK
+    assert len(made.moves[0].adding) == 1
+    assert (made.summary.rack_violations_before, made.summary.rack_violations_after) == (1, 0)
+
+
+def test_leaders_are_balanced_without_any_data():
+    made = plan(cluster([""] * 3, [(0, 1, 2)] * 9), action="balance_leaders")
+    assert [load.leaders_after for load in made.summary.brokers] == [3, 3, 3]
+    assert made.summary.bytes_to_move == 0
+    assert {move.reason for move in made.moves} == {MoveReason.LEADER}
+
+
+def reassign(of, *entries):
+    parts = [{"topic": "t", "partition": 0, "replicas": [1, 2]} | entry for entry in entries]
+    return {"action": "reassign", "reassignment": {"version": 1, "partitions": parts}}
+
+
+def test_a_reassignment_is_done_as_written():
+    of = cluster([""] * 4, [(0, 1), (1, 2), (2, 3)])
+    made = plan(
+        of,
+        **reassign(
+            of,
+            {"replicas": [3, 1]},
+            {"partition": 1, "replicas": [2, 1]},
+            {"partition": 2, "replicas": [2, 3]},
+        ),
+    )
+    assert [(move.partition, move.target, move.reason) for move in made.moves] == [
+        (T[0], (3, 1), MoveReason.REQUESTED),
+        (T[1], (2, 1), MoveReason.LEADER),
+    ]
+
+
+def test_log_dirs_of_a_reassignment_are_kept_where_they_mean_a_change():
+    of = cluster([""] * 3, [(0, 1), (1, 2)])
+    made = plan(
+        of,
+        **reassign(
+            of,
+            {"replicas": [0, 2], "log_dirs": ["/data/0", "/data/2"]},
+            {"partition": 1, "replicas": [1, 2], "log_dirs": ["/data/1", "any"]},
+        ),
+    )
+    assert [(m.partition, m.target_log_dirs) for m in made.moves] == [(T[0], ("any", "/data/2"))]
+    assert reassignment_json(made.moves)["partitions"][0]["log_dirs"] == ["any", "/data/2"]
+    assert rollback_json(made.moves)["partitions"][0] == {
+        "topic": "t",
+        "partition": 0,
+        "replicas": [0, 1],
+        "log_dirs": ["/data/0", "/data/1"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"topic": "nope"}, "Unknown topic 'nope'."),
+        ({"partition": 9}, "Unknown partition t-9."),
+        ({"replicas": [1, 9]}, "t-0: unknown broker 9."),
+        ({"replicas": [1, 3]}, "t-0: broker 3 is not live."),
+        ({"replicas": [1]}, "would change from 2 to 1"),
+        ({"replicas": [0, 1, 2]}, "would change from 2 to 3"),
+        ({"log_dirs": ["/nope", "any"]}, "t-0: broker 1 has no usable log dir '/nope'."),
+    ],
+)
+def test_a_reassignment_the_cluster_contradicts_is_refused(entry, problem):
+    of = cluster([""] * 4, [(0, 1)], dead=frozenset({3}))
+    assert problem in problems(of, **reassign(of, entry))
+
+
+def test_all_that_is_wrong_with_a_reassignment_is_listed():
+    of = cluster([""] * 3, [(0, 1)])
+    text = problems(of, **reassign(of, {"replicas": [7, 8]}, {"topic": "nope", "partition": 3}))
+    assert all(part in text for part in ("broker 7", "broker 8", "'nope'"))
+
+
+def test_a_reassignment_that_does_not_fit_on_the_disk_is_refused():
+    of = cluster([""] * 3, [(0, 1)], disks=dict.fromkeys(range(3), (1000, 99)))
+    text = problems(of, **reassign(of, {"replicas": [0, 2]}))
+    assert "Broker 2 would receive 100 bytes, but its log dirs have room for 99." in text
+
+
+def test_a_reassignment_of_a_partition_in_flight_is_refused():
+    of = cluster(
+        [""] * 3, [(0, 1, 2)], adding=frozenset({(T[0], 1)}), removing=frozenset({(T[0], 2)})
+    )
+    text = problems(of, **reassign(of, {"replicas": [0, 2]}))
+    assert "t-0 is being reassigned already" in text
+
+
+def test_move_log_dirs_says_how_it_is_done_today():
+    text = problems(cluster([""] * 2, [(0,)]), action="move_log_dirs")
+    assert "reassign with log_dirs" in text
