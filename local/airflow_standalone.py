@@ -19,11 +19,10 @@ from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-import httpx
 import psutil  # type: ignore[import-untyped]
 
+from local.airflow_api import AirflowApi
 from local.airflow_settings import AirflowSettings
 from local.guard import Guard
 from local.waiting import wait_until
@@ -33,7 +32,6 @@ START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 20.0
 USER = "admin"
 COMPONENTS = ("scheduler", "dag-processor", "api-server", "triggerer")
-ENDED = frozenset({"success", "failed"})
 
 
 class AirflowStartError(RuntimeError):
@@ -47,6 +45,8 @@ class AirflowStandalone:
     :param settings: connections, pools and variables to import at the start.
     :param env: further environment, ``REHOME_*`` for one.
     :param dags: the DAGs to wait for at the start.
+
+    ``api`` asks it what a person asks in the UI.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class AirflowStandalone:
         self.password = secrets.token_urlsafe(12)
         self._more_env = dict(env or {})
         self._port, *self._other_ports = _free_ports(3)
-        self._client = httpx.Client(base_url=self.url, timeout=30.0)
+        self.api = AirflowApi(self.url, USER, self.password)
         self._guard: Guard | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -89,8 +89,6 @@ class AirflowStandalone:
         """What Airflow's processes print."""
         return self.home / "standalone.log"
 
-    # -- life ---------------------------------------------------------------------------------
-
     def start(self) -> None:
         """Make the database, import the settings, start, and wait until it serves the DAGs.
 
@@ -114,7 +112,7 @@ class AirflowStandalone:
 
     def stop(self) -> None:
         """End every process of it. The home directory stays. Idempotent."""
-        self._client.close()
+        self.api.close()
         if self._process is not None:
             _end_group(self._process)
             self._process = None
@@ -227,95 +225,7 @@ class AirflowStandalone:
             raise AirflowStartError(
                 f"Airflow ended with {self._process.returncode}:\n{self.log_tail()}"
             )
-        try:
-            health = self._client.get("/api/v2/monitor/health")
-            parts = health.json().values() if health.is_success else []
-            if not parts or any(part["status"] not in ("healthy", None) for part in parts):
-                return False
-            self._authenticate()
-            return all(self._get(f"/dags/{dag}/details").is_success for dag in self.dags)
-        except httpx.TransportError:
-            return False
-
-    # -- the API ------------------------------------------------------------------------------
-
-    def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
-        """Start a run as the form does; returns its run id.
-
-        :raises httpx.HTTPStatusError: a value is outside its Param's schema.
-        """
-        body = {"logical_date": None, "conf": dict(conf or {})}
-        return str(self._ask("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
-
-    def run_state(self, dag_id: str, run_id: str) -> str:
-        """The run's state."""
-        return str(self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
-
-    def set_run_state(self, dag_id: str, run_id: str, state: str) -> None:
-        """What a person does who marks the run failed, or successful, in the UI."""
-        self._ask("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": state})
-
-    def wait_for_run(self, dag_id: str, run_id: str, timeout_s: float = 300.0) -> str:
-        """Wait for the run's end; returns its state.
-
-        :raises TimeoutError: naming the tasks' states.
-        """
-        try:
-            return wait_until(
-                lambda: self._ended(dag_id, run_id), f"run {run_id} to end", timeout_s, 0.5
-            )
-        except TimeoutError as error:
-            raise TimeoutError(f"{error}; tasks: {self.task_states(dag_id, run_id)}") from None
-
-    def _ended(self, dag_id: str, run_id: str) -> str:
-        state = self.run_state(dag_id, run_id)
-        return state if state in ENDED else ""
-
-    def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
-        """Each task's state; None = not scheduled yet."""
-        return {ti["task_id"]: ti["state"] for ti in self.task_instances(dag_id, run_id)}
-
-    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """The run's task instances, as the API tells them."""
-        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
-        return list(answer["task_instances"])
-
-    def task_log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
-        """The text of a task's log, one line per entry."""
-        where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
-        answer = self._ask("GET", f"{where}?full_content=true")
-        entries = answer["content"]
-        return "\n".join(
-            entry if isinstance(entry, str) else str(entry.get("event", "")) for entry in entries
-        )
-
-    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
-        """What a person does who approves or rejects in the UI."""
-        where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
-        self._ask("PATCH", where, {"chosen_options": [option], "params_input": {}})
-
-    def _authenticate(self) -> None:
-        if "Authorization" in self._client.headers:
-            return
-        answer = self._client.post(
-            "/auth/token", json={"username": USER, "password": self.password}
-        )
-        answer.raise_for_status()
-        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
-
-    def _get(self, path: str) -> httpx.Response:
-        return self._client.get(f"/api/v2{path}")
-
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        self._authenticate()
-        answer = self._client.request(method, f"/api/v2{path}", json=body)
-        if answer.is_error:
-            raise httpx.HTTPStatusError(
-                f"{method} {path}: {answer.status_code} {answer.text}",
-                request=answer.request,
-                response=answer,
-            )
-        return answer.json()
+        return self.api.serves(self.dags)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -116,7 +116,7 @@ class Demo:
         self.screen.title(
             f"Drain broker {self.options.drain}, at most {size_text(self.options.throttle)}/s"
         )
-        run = self.stack.airflow.trigger("reassign_partitions", conf)
+        run = self.stack.airflow.api.trigger("reassign_partitions", conf)
         self.screen.say("first a snapshot, then Spark starts to check it and to plan …")
         return run
 
@@ -136,7 +136,7 @@ class Demo:
     def _look(self, run: str, seen: dict[str, str]) -> str:
         """The run's state, with what has changed shown; "" when the API is too busy to say."""
         try:
-            state = self.stack.airflow.run_state("reassign_partitions", run)
+            state = self.stack.airflow.api.run_state("reassign_partitions", run)
             for task, status in self._changes(run, seen):
                 self._stage(task, status)
         except httpx.TransportError:
@@ -144,7 +144,7 @@ class Demo:
         return state
 
     def _changes(self, run: str, seen: dict[str, str]) -> Iterator[tuple[str, str]]:
-        states = self.stack.airflow.task_states("reassign_partitions", run)
+        states = self.stack.airflow.api.task_states("reassign_partitions", run)
         for task in STAGES:
             state = states.get(task) or ""
             if state != seen.get(task) and state in ("success", "failed", "upstream_failed"):

@@ -36,7 +36,7 @@ def plan_of(world: World, run_id: str) -> PlanRecord | None:
 
 def wait_for_state(world: World, run_id: str, task: str, states: set[str]) -> None:
     wait_until(
-        lambda: world.airflow.task_states(DAG, run_id).get(task) in states,
+        lambda: world.airflow.api.task_states(DAG, run_id).get(task) in states,
         f"{task} to be {states}",
         TIMEOUT_S,
         0.3,
@@ -59,12 +59,12 @@ def test_an_approved_plan_is_carried_out_and_told(
     topics.fill(topic, 300)
     before = throttles_of(gateway, [topic])
     conf = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]}), "approval": True}
-    run = world.airflow.trigger(DAG, conf | {"throttle": 50_000_000})
+    run = world.airflow.api.trigger(DAG, conf | {"throttle": 50_000_000})
     wait_for_state(world, run, "approve", {"awaiting_input"})
     wait_until(lambda: worker_seen_to_end(world, run, "approve"), "the worker's end to be seen")
     assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
-    world.airflow.answer(DAG, run, "approve", "Approve")
-    state = world.airflow.wait_for_run(DAG, run, TIMEOUT_S)
+    world.airflow.api.answer(DAG, run, "approve", "Approve")
+    state = world.airflow.api.wait_for_run(DAG, run, TIMEOUT_S)
     plan = plan_of(world, run)
     assert plan is not None
     assert (state, plan.state) == ("success", PlanState.DONE), plan.cause
@@ -73,7 +73,7 @@ def test_an_approved_plan_is_carried_out_and_told(
     wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
     (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", 60)
     assert told["ended"] == "succeeded"
-    assert "Gate on the snapshot: passed" in world.airflow.task_log(DAG, run, "plan")
+    assert "Gate on the snapshot: passed" in world.airflow.api.task_log(DAG, run, "plan")
 
 
 def test_a_run_marked_failed_while_it_waits_is_stopped_cleaned_up_and_told(
@@ -87,13 +87,13 @@ def test_a_run_marked_failed_while_it_waits_is_stopped_cleaned_up_and_told(
     topics.fill(topic, 3_000, size_bytes=10_000)
     before = foreign_throttle(topic)
     conf = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]}), "throttle": 300_000}
-    run = world.airflow.trigger(DAG, conf)
+    run = world.airflow.api.trigger(DAG, conf)
     wait_for_state(world, run, "progress", {"deferred"})
     assert gateway.list_reassignments()
     wait_until(lambda: throttles_of(gateway, [topic]) != before, "a throttle of ours")
-    world.airflow.set_run_state(DAG, run, "failed")
+    world.airflow.api.set_run_state(DAG, run, "failed")
     wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
-    assert world.airflow.wait_for_run(DAG, run, TIMEOUT_S) == "failed"
+    assert world.airflow.api.wait_for_run(DAG, run, TIMEOUT_S) == "failed"
     wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
     assert not gateway.list_reassignments()
     assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
@@ -117,11 +117,11 @@ def test_killed_tasks_go_on_where_they_were(
     before = foreign_throttle(topic)
     wanted = to(topic, {number: [3, 2] for number in range(3)})
     conf = {"action": "reassign", "reassignment": wanted, "throttle": 1_000_000}
-    run = world.airflow.trigger(DAG, conf | {"max_moves_per_broker": 1})
+    run = world.airflow.api.trigger(DAG, conf | {"max_moves_per_broker": 1})
     wait_for_state(world, run, "execute", {"running"})
     killed = kill_task(world, run, "execute")
     wait_until(lambda: killed_on_the_way(world, run, "progress"), "progress to be killed", 120, 0.2)
-    state = world.airflow.wait_for_run(DAG, run, TIMEOUT_S)
+    state = world.airflow.api.wait_for_run(DAG, run, TIMEOUT_S)
     plan = plan_of(world, run)
     assert plan is not None
     assert killed, "the task had ended before it could be killed"
@@ -132,7 +132,7 @@ def test_killed_tasks_go_on_where_they_were(
 
 
 def task_instance(world: World, run_id: str, task: str) -> dict[str, Any]:
-    return next(ti for ti in world.airflow.task_instances(DAG, run_id) if ti["task_id"] == task)
+    return next(ti for ti in world.airflow.api.task_instances(DAG, run_id) if ti["task_id"] == task)
 
 
 def killed_on_the_way(world: World, run_id: str, task: str) -> bool:

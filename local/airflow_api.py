@@ -1,0 +1,114 @@
+"""A client of Airflow's public API: runs, tasks, logs, and what a person does in the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import httpx
+
+from local.waiting import wait_until
+
+ENDED = frozenset({"success", "failed"})
+
+
+class AirflowApi:
+    """Asks one Airflow's API as one user.
+
+    :param url: where UI and API are, without a path.
+    """
+
+    def __init__(self, url: str, user: str, password: str) -> None:
+        self._user, self._password = user, password
+        self._client = httpx.Client(base_url=url, timeout=30.0)
+
+    def close(self) -> None:
+        """Close the connections. Idempotent."""
+        self._client.close()
+
+    def serves(self, dags: Collection[str]) -> bool:
+        """Whether every component is healthy and these DAGs are there."""
+        try:
+            health = self._client.get("/api/v2/monitor/health")
+            parts = health.json().values() if health.is_success else []
+            if not parts or any(part["status"] not in ("healthy", None) for part in parts):
+                return False
+            self._authenticate()
+            return all(self._client.get(f"/api/v2/dags/{dag}/details").is_success for dag in dags)
+        except httpx.TransportError:
+            return False
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
+        """Start a run as the form does; returns its run id.
+
+        :raises httpx.HTTPStatusError: a value is outside its Param's schema.
+        """
+        body = {"logical_date": None, "conf": dict(conf or {})}
+        return str(self._ask("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        """The run's state."""
+        return str(self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
+
+    def set_run_state(self, dag_id: str, run_id: str, state: str) -> None:
+        """What a person does who marks the run failed, or successful, in the UI."""
+        self._ask("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": state})
+
+    def wait_for_run(self, dag_id: str, run_id: str, timeout_s: float = 300.0) -> str:
+        """Wait for the run's end; returns its state.
+
+        :raises TimeoutError: naming the tasks' states.
+        """
+        try:
+            return wait_until(
+                lambda: self._ended(dag_id, run_id), f"run {run_id} to end", timeout_s, 0.5
+            )
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; tasks: {self.task_states(dag_id, run_id)}") from None
+
+    def _ended(self, dag_id: str, run_id: str) -> str:
+        state = self.run_state(dag_id, run_id)
+        return state if state in ENDED else ""
+
+    def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """Each task's state; None = not scheduled yet."""
+        return {ti["task_id"]: ti["state"] for ti in self.task_instances(dag_id, run_id)}
+
+    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The run's task instances, as the API tells them."""
+        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
+        return list(answer["task_instances"])
+
+    def task_log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
+        """The text of a task's log, one line per entry."""
+        where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
+        answer = self._ask("GET", f"{where}?full_content=true")
+        entries = answer["content"]
+        return "\n".join(
+            entry if isinstance(entry, str) else str(entry.get("event", "")) for entry in entries
+        )
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """What a person does who approves or rejects in the UI."""
+        where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
+        self._ask("PATCH", where, {"chosen_options": [option], "params_input": {}})
+
+    def _authenticate(self) -> None:
+        if "Authorization" in self._client.headers:
+            return
+        answer = self._client.post(
+            "/auth/token", json={"username": self._user, "password": self._password}
+        )
+        answer.raise_for_status()
+        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        self._authenticate()
+        answer = self._client.request(method, f"/api/v2{path}", json=body)
+        if answer.is_error:
+            raise httpx.HTTPStatusError(
+                f"{method} {path}: {answer.status_code} {answer.text}",
+                request=answer.request,
+                response=answer,
+            )
+        return answer.json()
