@@ -35,9 +35,13 @@ up: setup ## keep the demo's cluster and Airflow running to look around
 down: setup ## end what `make up` started
 	@$(PY) -m local.stack down
 
+# Two processes with a cluster each: tests wait for brokers more than they compute. Files stay
+# whole and in their order, in which the long ones come early.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+
 .PHONY: test
 test: setup ## every test, on real brokers too; ARGS="-k drain" picks some
-	timeout -k 30 3000 $(PY) -m pytest $(ARGS)
+	timeout -k 30 3000 $(PY) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 .PHONY: bench-snapshot
 bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; ARGS="--runs 3"
