@@ -8,6 +8,7 @@ from include.cluster.snapshot import Snapshot
 from include.planning.arrays import NONE, ClusterArrays
 from include.planning.bounds import placement_bound
 from include.planning.explanation import brokers_text
+from include.planning.growth import RingPlacer
 from include.planning.kafka_json import parse_reassignment
 from include.planning.layout import Layout
 from include.planning.leaders import balance_leaders, settle_leaders
@@ -17,10 +18,10 @@ from include.planning.outcome import (
     free_to_move,
     largest_first,
     left_brokers,
+    new_brokers,
     new_places,
     tree_of,
 )
-from include.planning.placement import Placer
 from include.planning.plan import MoveReason
 from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest
@@ -31,6 +32,7 @@ from include.planning.scope import (
     check_movable,
     check_replication_factor,
     partitions_in_scope,
+    rack_paths,
     raise_if,
 )
 
@@ -77,8 +79,13 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     wanted = np.full(len(scope), replicas)
     check_replication_factor(arrays, partitions, wanted, int(hosts.sum()), "live brokers")
     check_movable(arrays, partitions, leaving=np.zeros(len(hosts), bool))
-    layout, tree = Layout(arrays, width=replicas), tree_of(arrays, hosts, request, replicas)
-    placer = Placer(layout, tree, capacities(arrays, hosts, {}))
+    layout = Layout(arrays, width=replicas)
+    tree = RackTree(
+        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks), hosts, layout.rows.shape[1]
+    )
+    placer = RingPlacer(
+        layout, tree, capacities(arrays, hosts, {}), request.tolerance, request.seed
+    )
     for p in largest_first(layout, partitions):
         if has[p] > replicas:
             placer.drop(p, replicas)
@@ -91,7 +98,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         if has[p] > replicas:
             gone = brokers_text(arrays.brokers.ids[left_brokers(layout, p)].tolist())
             return f"Replication factor {has[p]} becomes {replicas}; leaves {gone}."
-        return f"Replication factor {has[p]} becomes {replicas}: {new_places(layout, p)}."
+        return f"Replication factor {has[p]} becomes {replicas}: {_next_in_turn(layout, p)}."
 
     return Outcome(
         layout=layout,
@@ -100,6 +107,14 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         lower_bound_bytes=placement_bound(layout, tree, grown),
         reason=MoveReason.REPLICATION_FACTOR,
         why=why,
+    )
+
+
+def _next_in_turn(layout: Layout, p: int) -> str:
+    ids = new_brokers(layout, p)
+    return (
+        f"{brokers_text(ids)} {'is' if len(ids) == 1 else 'are'} next on the rings of the rack "
+        "tree, branches that are fuller than their siblings passed over"
     )
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from include.planning.arrays import NONE, Ints, Mask
 from include.planning.layout import Layout
-from include.planning.placement import keepable
 from include.planning.plan import BrokerLoad
 from include.planning.racks import RackTree
 from include.planning.seats import Seats
+from include.planning.spread import keepable
 from include.planning.targets import Targets
 
 

@@ -42,7 +42,9 @@ def tree_of(
     """The rack tree of these brokers; the request's seed says in which order equals are tried."""
     order = np.random.default_rng(request.seed).permutation(len(hosts))
     width = max(replicas, arrays.rows.shape[1])
-    return RackTree(rack_paths(arrays, request), hosts, width, order)
+    return RackTree(
+        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks), hosts, width, order
+    )
 
 
 def complete(layout: Layout, tree: RackTree, partitions: Ints, replicas: Ints) -> None:
@@ -73,12 +75,18 @@ def left_brokers(layout: Layout, partition: int) -> list[int]:
     return [b for b in layout.home[partition].tolist() if b != NONE and b not in now]
 
 
-def new_places(layout: Layout, partition: int) -> str:
-    """Where the new copies go, as part of a sentence."""
+def new_brokers(layout: Layout, partition: int) -> list[int]:
+    """Ids of the brokers that get a copy of the partition, in the order of its replicas."""
     home = layout.home[partition].tolist()
     added = [b for b in layout.rows[partition].tolist() if b not in home]
-    if not added:
+    ids: list[int] = layout.arrays.brokers.ids[added].tolist()
+    return ids
+
+
+def new_places(layout: Layout, partition: int) -> str:
+    """Where the new copies go, as part of a sentence."""
+    ids = new_brokers(layout, partition)
+    if not ids:
         return "no copy is made"
-    ids = layout.arrays.brokers.ids[added].tolist()
     role = "takes its place" if len(ids) == 1 else "take their places"
     return f"{brokers_text(ids)}, the least loaded that the racks allow, {role}"

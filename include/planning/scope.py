@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from include.errors import InvalidRequestError
-from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
+from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Ints, Mask
 from include.planning.request import Action, ReassignmentRequest
 
 SHOWN = 10
@@ -59,14 +59,18 @@ def brokers_named(arrays: ClusterArrays, request: ReassignmentRequest) -> Mask:
 
     :raises InvalidRequestError: for ids the cluster does not have.
     """
-    return _brokers(arrays, request.brokers)
+    return brokers_with(arrays.brokers, request.brokers)
 
 
-def _brokers(arrays: ClusterArrays, ids: Iterable[int]) -> Mask:
+def brokers_with(brokers: BrokerArrays, ids: Iterable[int]) -> Mask:
+    """(B,) the brokers with these ids.
+
+    :raises InvalidRequestError: for ids the cluster does not have.
+    """
     named = sorted(set(ids))
-    unknown = sorted(set(named) - set(arrays.brokers.ids.tolist()))
+    unknown = sorted(set(named) - set(brokers.ids.tolist()))
     raise_if([f"Unknown broker {broker}." for broker in unknown])
-    return np.isin(arrays.brokers.ids, named)
+    return np.isin(brokers.ids, named)
 
 
 def without_excluded(arrays: ClusterArrays, request: ReassignmentRequest) -> ClusterArrays:
@@ -76,18 +80,17 @@ def without_excluded(arrays: ClusterArrays, request: ReassignmentRequest) -> Clu
     """
     if not request.exclude_brokers:
         return arrays
-    takes = arrays.brokers.takes & ~_brokers(arrays, request.exclude_brokers)
+    takes = arrays.brokers.takes & ~brokers_with(arrays.brokers, request.exclude_brokers)
     return replace(arrays, brokers=replace(arrays.brokers, takes=takes))
 
 
-def rack_paths(arrays: ClusterArrays, request: ReassignmentRequest) -> tuple[tuple[str, ...], ...]:
-    """The brokers' rack paths, checked; all empty when the request ignores racks.
+def rack_paths(brokers: BrokerArrays, *, ignore_racks: bool) -> tuple[tuple[str, ...], ...]:
+    """The brokers' rack paths, checked; all empty when racks are to be ignored.
 
     :raises InvalidRequestError: some live brokers have a rack and others have none: neither
         ignoring the racks nor guessing the missing ones would keep replicas apart.
     """
-    brokers = arrays.brokers
-    if request.ignore_racks:
+    if ignore_racks:
         return ((),) * len(brokers.ids)
     without = [i for i in np.flatnonzero(brokers.live) if not brokers.rack_paths[i]]
     if without and len(without) < int(brokers.live.sum()):

@@ -1,0 +1,82 @@
+"""More replicas: KIP-879's rings go on where the replicas that exist left them.
+
+docs/decisions/003-rings-and-load.md says why the rings pass over branches that are too full.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.planning.layout import Layout
+from include.planning.placement import Fullness, Placer
+from include.planning.racks import RackTree
+from include.planning.ring import Ring
+from include.planning.spread import choose
+
+
+class RingPlacer(Placer):
+    """Completes replica sets by a ring per topic.
+
+    A partition's own replicas set the pointers above them; where it has none, the pointers
+    stand where the topic's last partition left them.
+
+    :param tree: with brokers in the order of their ids.
+    :param tolerance: how much fuller than its siblings a branch may be and still have its turn.
+    :param seed: where the pointers stand that no replica has set.
+    """
+
+    def __init__(
+        self, layout: Layout, tree: RackTree, capacity: Floats, tolerance: float, seed: int
+    ) -> None:
+        super().__init__(layout, tree, capacity)
+        self._tolerance, self._seed = tolerance, seed
+        self._rings: dict[int, Ring] = {}
+
+    def _choose(
+        self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
+    ) -> list[int]:
+        ring = self._ring(int(self._layout.arrays.topic_of[partition]))
+        home = _brokers(self._layout.home[partition])
+        own = ring.after(home)
+        chosen = choose(
+            tree,
+            keep,
+            replicas,
+            free,
+            _InTurn(own, self.fullness, self._tolerance, self.weight(partition)),
+        )
+        fresh = own.visit(set(chosen) - set(home))
+        ring.pass_by(fresh, but=home)
+        return [broker for broker in chosen if broker not in fresh] + fresh
+
+    def _ring(self, topic: int) -> Ring:
+        ring = self._rings.get(topic)
+        if ring is None:
+            ring = Ring(self._tree, np.random.default_rng([self._seed, topic]))
+            arrays = self._layout.arrays
+            first, end = np.searchsorted(arrays.topic_of, [topic, topic + 1])
+            ring.replay(_brokers(row) for row in arrays.rows[first:end])
+            self._rings[topic] = ring
+        return ring
+
+
+class _InTurn:
+    """The ring's order, but children that are fuller than their siblings come last: by more than
+    the tolerance, and by more than one replica like the one to be placed.
+    """
+
+    def __init__(self, ring: Ring, fullness: Fullness, tolerance: float, weight: int) -> None:
+        self._ring, self._fullness = ring, fullness
+        self._tolerance, self._weight = tolerance, weight
+
+    def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
+        steps = self._ring.rank(level, node, children, short)
+        limit = self._fullness.of(level, node) * (1 + self._tolerance)
+        full = self._fullness.of(level + 1, children, without=self._weight) > limit
+        return np.where(full, steps + len(steps) + steps.max(initial=0), steps)
+
+
+def _brokers(row: Rows) -> list[int]:
+    brokers: list[int] = row[row != NONE].tolist()
+    return brokers

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.cluster.model import TopicPartition
+from include.errors import InvalidRequestError
+from include.planning.arrays import ClusterArrays
+from include.planning.new_partitions import NewPartitions, create_replica_assignment
+from tests.planning.clusters import cluster
+from tests.planning.evenness import is_even
+from tests.planning.strategies import clusters
+
+SIX = ["/r0", "/r1", "/r2", "/r0", "/r1", "/r2"]
+
+
+def created(of, topic="new", count=1, replication_factor=None, **options):
+    arrays = ClusterArrays.from_snapshot(of.snapshot())
+    return create_replica_assignment(
+        arrays, NewPartitions(topic, count, replication_factor, **options)
+    )
+
+
+def refusal(of, **wanted):
+    with pytest.raises(InvalidRequestError) as refused:
+        created(of, **wanted)
+    return " ".join(refused.value.problems)
+
+
+def spread_of(rows, brokers, place=slice(None)):
+    count = Counter(broker for row in rows for broker in row[place])
+    return max(count[b] for b in range(brokers)) - min(count[b] for b in range(brokers))
+
+
+def test_partitions_added_to_a_topic_go_on_where_its_last_one_left_the_rings():
+    of = cluster(["/A", "/A", "/B", "/B"], [(0, 2, 1), (3, 0, 2)])
+    # The root points at A, A at 1, B at 3 (see the trace of two racks and three replicas).
+    assert created(of, "t", 2) == {
+        TopicPartition("t", 2): (1, 3, 0),
+        TopicPartition("t", 3): (2, 1, 3),
+    }
+
+
+def test_a_new_topic_is_spread_evenly_over_racks_brokers_and_leaders():
+    rows = list(created(cluster(SIX, [(0,)]), count=18, replication_factor=3).values())
+    assert spread_of(rows, 6) == 0
+    assert spread_of(rows, 6, slice(0, 1)) == 0
+    assert all({broker % 3 for broker in row} == {0, 1, 2} for row in rows)
+
+
+def test_topics_begin_at_different_brokers_and_a_seed_repeats_them():
+    of = cluster(SIX, [(0,)])
+    first = {topic: created(of, topic, 1, 3)[TopicPartition(topic, 0)] for topic in "abcdefghijkl"}
+    assert len(set(first.values())) > 3
+    assert first == {topic: created(of, topic, 1, 3)[TopicPartition(topic, 0)] for topic in first}
+    assert created(of, "a", 1, 3) != created(of, "a", 1, 3, seed=1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    of=clusters(max_depth=3),
+    count=st.integers(1, 5),
+    more=st.integers(1, 5),
+    seed=st.integers(0, 3),
+)
+def test_adding_in_two_steps_gives_what_adding_at_once_gives(of, count, more, seed):
+    replicas = min(3, len(of.racks))
+    once = created(of, "new", count + more, replicas, seed=seed)
+    first = created(of, "new", count, replicas, seed=seed)
+    grown = replace(
+        of, replicas={**of.replicas, **first}, sizes={**of.sizes, **dict.fromkeys(first, 0)}
+    )
+    assert {**first, **created(grown, "new", more, seed=seed)} == once
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    of=clusters(max_depth=4),
+    dead=st.sets(st.integers(0, 6), max_size=1),
+    excluded=st.sets(st.integers(0, 6), max_size=1),
+    cordoned=st.sets(st.integers(0, 6), max_size=1),
+    replicas=st.integers(1, 4),
+    simple=st.booleans(),
+)
+def test_new_partitions_lie_on_distinct_willing_brokers_as_evenly_as_the_tree_allows(
+    of, dead, excluded, cordoned, replicas, simple
+):
+    of = replace(of, dead=frozenset(dead), cordoned=frozenset(cordoned))
+    excluded &= set(of.racks)
+    willing = set(of.racks) - dead - excluded - cordoned
+    wanted = {
+        "count": 7,
+        "replication_factor": replicas,
+        "exclude_brokers": tuple(excluded),
+        "force_simple_assignment": simple,
+    }
+    if replicas > len(willing):
+        assert f"only {len(willing)} brokers" in refusal(of, **wanted)
+        return
+    rows = list(created(of, **wanted).values())
+    paths = {b: tuple(part for part in rack.split("/") if part) for b, rack in of.racks.items()}
+    for row in rows:
+        assert len(set(row)) == replicas
+        assert set(row) <= willing
+        assert simple or is_even(row, paths, willing)
+
+
+def test_simple_assignment_stripes_as_kafka_does():
+    # The table in Kafka's own documentation of this algorithm: ten partitions, five brokers.
+    begun = cluster([""] * 5, [(0, 1, 2)])
+    rows = [(0, 1, 2), *created(begun, "t", 9, force_simple_assignment=True).values()]
+    assert rows == [
+        (0, 1, 2),
+        (1, 2, 3),
+        (2, 3, 4),
+        (3, 4, 0),
+        (4, 0, 1),
+        (0, 2, 3),
+        (1, 3, 4),
+        (2, 4, 0),
+        (3, 0, 1),
+        (4, 1, 2),
+    ]
+
+
+def test_simple_assignment_knows_no_racks_and_balances_leaders():
+    of = cluster([*["/r0"] * 4, "/r1", ""], [(0,)])
+    rows = list(created(of, count=12, replication_factor=3, force_simple_assignment=True).values())
+    assert spread_of(rows, 6) == spread_of(rows, 6, slice(0, 1)) == 0
+
+
+def test_a_broker_whose_disk_is_full_gets_none():
+    disks = {0: (1_000, 0), 1: (1_000, 500), 2: (1_000, 500)}
+    rows = created(cluster([""] * 3, [(0,)], disks=disks), count=6, replication_factor=2)
+    assert {broker for row in rows.values() for broker in row} == {1, 2}
+
+
+def test_partitions_that_cannot_be_placed_are_refused_with_every_reason():
+    of = cluster(SIX, [(0, 1)])
+    assert "at least 1" in refusal(of, topic="t", count=0)
+    assert "needs a replication factor" in refusal(of)
+    assert "need 2 replicas, as partition 0 has; 3 were asked for" in refusal(
+        of, topic="t", replication_factor=3
+    )
+    assert "to have 7 replicas per partition, but only 6 brokers" in refusal(
+        of, replication_factor=7
+    )
+    assert "Unknown broker 9" in refusal(of, topic="t", exclude_brokers=(9,))
+
+
+def test_racks_on_some_brokers_only_are_refused_unless_they_are_to_be_ignored():
+    of = cluster(["/r0", "/r1", ""], [(0,)])
+    assert "Brokers 2 have no rack while others do" in refusal(of, replication_factor=2)
+    rows = created(of, count=3, replication_factor=2, ignore_racks=True)
+    assert spread_of(rows.values(), 3) == 0

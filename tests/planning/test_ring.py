@@ -1,0 +1,238 @@
+"""KIP-879's steps, traced by hand on small trees, and against a literal reading of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.planning.racks import RackTree
+from include.planning.ring import Ring
+from include.planning.spread import choose
+from tests.planning.clusters import cluster
+from tests.planning.evenness import is_even
+from tests.planning.test_make_plan import both, plan
+
+FLAT = [(), (), ()]
+TWO_RACKS = [("A",), ("A",), ("B",), ("B",)]
+UNEVEN = [("A",), ("B",), ("B",), ("B",)]
+TWO_DCS = [("dc0", "r0"), ("dc0", "r0"), ("dc0", "r1"), ("dc1", "r0"), ("dc1", "r1")]
+DEEP = [("eu", "a", "x"), ("eu", "a", "y"), ("eu", "b", "x"), ("us", "a", "x"), ("us", "a", "x")]
+
+
+def placed(paths, replicas, partitions, dead=()):
+    hosts = np.array([broker not in dead for broker in range(len(paths))])
+    tree = RackTree(paths, hosts, replicas)
+    ring = Ring(tree)
+    return [ring.visit(choose(tree, [], replicas, hosts, ring)) for _ in range(partitions)]
+
+
+# Step 1 of the KIP makes the tree; step 2 lets every node point at its first child; steps 3 and 4
+# are the words of each trace: "A→0" is: the root points at A, A at broker 0, both pointers move on.
+TRACES = {
+    "one level, two of three": (
+        FLAT,
+        2,
+        [
+            [0, 1],  # →0 →1, the root points at 2
+            [2, 0],  # →2, round to →0
+            [1, 2],  # →1 →2
+            [0, 1],  # as at first
+        ],
+    ),
+    "two racks, one replica in each": (
+        TWO_RACKS,
+        2,
+        [
+            [0, 2],  # A→0 B→2; A points at 1, B at 3
+            [1, 3],  # A→1 B→3; both are round
+            [0, 2],
+        ],
+    ),
+    "two racks, three replicas": (
+        TWO_RACKS,
+        3,
+        [
+            [0, 2, 1],  # A→0 B→2 A→1, the root points at B
+            [3, 0, 2],  # B→3 A→0 B→2, the root points at A
+            [1, 3, 0],  # A→1 B→3 A→0
+        ],
+    ),
+    "a rack that is full is passed over": (
+        UNEVEN,
+        3,
+        [
+            [0, 1, 2],  # A→0 B→1, A has no other broker, B→2; the root points at A
+            [0, 3, 1],  # A→0 B→3 B→1
+            [0, 2, 3],  # A→0 B→2 B→3
+        ],
+    ),
+    "two levels of racks": (
+        TWO_DCS,
+        3,
+        [
+            [0, 3, 2],  # dc0→r0→0 dc1→r0→3 dc0→r1→2, the root points at dc1
+            [4, 1, 3],  # dc1→r1→4 dc0→r0→1 dc1→r0→3, the root points at dc0
+            [2, 4, 0],  # dc0→r1→2 dc1→r1→4 dc0→r0→0
+        ],
+    ),
+    "three levels of racks": (
+        DEEP,
+        4,
+        [
+            [0, 3, 2, 4],  # eu→a→x→0 us→a→x→3 eu→b→x→2 us→a→x→4, the root points at eu
+            [1, 3, 2, 4],  # eu→a→y→1 us→a→x→3 eu→b→x→2 us→a→x→4
+        ],
+    ),
+    "three levels, more replicas than the smaller branch holds": (
+        DEEP,
+        5,
+        [
+            [0, 3, 2, 4, 1],  # as above; then eu→a→y→1, the root points at us
+            [3, 2, 4, 0, 1],  # us→a→x→3 eu→b→x→2 us→a→x→4 eu→a→x→0, us is full, eu: b is, a→y→1
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
+def test_new_partitions_are_placed_as_traced_by_hand(trace):
+    paths, replicas, rows = trace
+    assert placed(paths, replicas, len(rows)) == rows
+
+
+def test_brokers_that_may_not_host_are_passed_over():
+    # A→1, for 0 is dead, B→2; then A→1 again, B→3.
+    assert placed(TWO_RACKS, 2, 2, dead=(0,)) == [[1, 2], [1, 3]]
+
+
+# The root goes on behind the partition's last replica; a node below that has none of its replicas
+# points where the topic's last partition left it.
+GROWTH = {
+    "one level": (
+        ["", "", ""],
+        [(0, 1), (2, 0), (1, 2)],
+        3,
+        [[2], [1], [0]],  # behind 1 →2; behind 0 →1; behind 2 →0
+    ),
+    "four racks of one broker": (
+        ["/A", "/B", "/C", "/D"],
+        [(0, 1), (2, 3)],
+        3,
+        [[2], [0]],  # behind B: C→2; behind D: A→0
+    ),
+    "two racks": (
+        ["/A", "/A", "/B", "/B"],
+        [(0, 2), (1, 3)],
+        3,
+        [[1], [0]],  # behind B: A, in which it is behind 0: →1; A, in which it is behind 1: →0
+    ),
+    "three racks of two": (
+        ["/A", "/A", "/B", "/B", "/C", "/C"],
+        [(0, 2), (4, 1), (3, 5)],  # left behind by the last ones: A→0, B→2, C→4
+        3,
+        [[4], [2], [0]],  # behind B: C→4; behind A: B→2; behind C: A→0
+    ),
+    "by two at once, over two levels": (
+        ["/dc0/r0", "/dc0/r1", "/dc1/r0", "/dc1/r1"],
+        [(0,), (2,)],  # leave dc0 pointing at r1, and dc1, too
+        3,
+        [
+            [3, 1],  # behind dc0: dc1→r1→3; dc0→r1→1, in which it is behind r0
+            [1, 3],  # behind dc1: dc0→r1→1; dc1→r1→3, in which it is behind r0
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("growth", GROWTH.values(), ids=GROWTH)
+def test_more_replicas_go_on_where_the_existing_ones_left_the_rings(growth):
+    racks, rows, replicas, added = growth
+    made = plan(cluster(racks, rows), action="set_replication_factor", replication_factor=replicas)
+    assert [list(move.target[len(move.current) :]) for move in made.moves] == added
+    assert [move.target[: len(move.current)] for move in made.moves] == rows
+
+
+def test_the_ring_passes_over_a_broker_that_is_fuller_than_its_siblings():
+    racks = ["/A", "/B", "/C", "/D"]
+    of = both(cluster(racks, [(0, 1), (2, 3)]), cluster(racks, [(2,)], 1_000, topic="u"))
+    made = plan(of, action="set_replication_factor", replication_factor=3, topics=["t"])
+    assert [move.target for move in made.moves] == [(0, 1, 3), (2, 3, 0)]
+    assert "next on the rings" in made.moves[0].why
+
+
+def test_sizes_apart_leave_brokers_no_further_apart_than_the_tolerance_and_one_replica():
+    rng = np.random.default_rng(7)
+    sizes = rng.lognormal(6, 1, 600).astype(int)
+    racks = [f"/r{broker % 3}" for broker in range(12)]
+    rows = [rng.permutation(3) + 3 * rng.integers(0, 4, 3) for _ in sizes]
+    of = cluster(racks, [row[:2].tolist() for row in rows], sizes.tolist())
+    params = {"action": "set_replication_factor", "replication_factor": 3}
+    made, turns_alone = plan(of, **params), plan(of, **params, tolerance=0.99)
+    before = [load.size_bytes_before for load in made.summary.brokers]
+    after = [load.size_bytes_after for load in made.summary.brokers]
+    assert max(before) > 1.1 * np.mean(before)
+    assert max(after) < 1.04 * np.mean(after)
+    assert made.summary.rack_violations_after == 0
+    assert max(load.size_bytes_after for load in turns_alone.summary.brokers) > 1.1 * np.mean(after)
+
+
+def trees(max_depth):
+    """Up to ten brokers at most that deep below the root, leaves at uneven depths and sizes."""
+    return st.integers(2, 10).flatmap(
+        lambda brokers: st.lists(
+            st.lists(st.sampled_from("abc"), max_size=max_depth - 1).map(tuple),
+            min_size=brokers,
+            max_size=brokers,
+        )
+    )
+
+
+class LiteralRing:
+    """The KIP's four steps, one after the other, on nested dictionaries."""
+
+    def __init__(self, paths, hosts):
+        depth = max(len(path) for path in paths)
+        self.root = {"ring": [], "next": 0, "children": {}}
+        for broker, path in enumerate(paths):
+            node = self.root
+            for name in (*path, *[""] * (depth - len(path)), broker):
+                if name not in node["children"]:
+                    node["ring"].append(name)
+                    node["children"][name] = {"ring": [], "next": 0, "children": {}}
+                node = node["children"][name]
+        self.hosts = hosts
+
+    def place(self, replicas):
+        taken = []
+        for _ in range(replicas):
+            node, broker = self.root, None
+            while node["ring"]:
+                while True:
+                    broker = node["ring"][node["next"]]
+                    node["next"] = (node["next"] + 1) % len(node["ring"])
+                    if self.room(node["children"][broker], broker, taken):
+                        break
+                node = node["children"][broker]
+            taken.append(broker)
+        return taken
+
+    def room(self, node, name, taken):
+        if not node["ring"]:
+            return name in self.hosts and name not in taken
+        return any(self.room(child, name, taken) for name, child in node["children"].items())
+
+
+@settings(max_examples=150, deadline=None)
+@given(paths=trees(4), dead=st.sets(st.integers(0, 9), max_size=2), replicas=st.integers(1, 6))
+def test_rings_place_as_a_literal_reading_of_the_kip_does_and_evenly(paths, dead, replicas):
+    hosts = set(range(len(paths))) - dead
+    replicas = min(replicas, len(hosts))
+    if not replicas:
+        return
+    literal = LiteralRing(paths, hosts)
+    rows = placed(paths, replicas, 6, dead)
+    assert rows == [literal.place(replicas) for _ in rows]
+    by_broker = dict(enumerate(paths))
+    assert all(is_even(row, by_broker, hosts) for row in rows)

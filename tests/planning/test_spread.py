@@ -1,0 +1,137 @@
+"""Replicas on trees of any shape: as even at every level as an exhaustive search can make them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from include.planning.request import Action, ReassignmentRequest
+from tests.planning.clusters import cluster
+from tests.planning.evenness import even_sets, is_even
+from tests.planning.strategies import clusters
+from tests.planning.test_make_plan import THREE_RACKS, T, plan, problems
+from tests.planning.test_plan_properties import paths
+from tests.planning.test_plan_properties import plan as planned
+
+DEEP = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+
+# Racks of 3, 10, 20 and 7 brokers, for instance in a cluster that grew rack by rack.
+UNEVEN = [f"/r{rack}" for rack, brokers in enumerate((3, 10, 20, 7)) for _ in range(brokers)]
+
+
+@DEEP
+@given(of=clusters(max_depth=4), replicas=st.integers(1, 5))
+def test_a_replication_factor_is_spread_evenly_and_keeps_all_that_evenness_lets_it(of, replicas):
+    assume(replicas <= len(of.racks))
+    made = planned(
+        of, ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=replicas)
+    )
+    best = even_sets(paths(of), of.racks, replicas)
+    for move in made.moves:
+        if len(move.current) < replicas:
+            assert set(move.target) in best
+            assert len(move.adding) == min(len(one - set(move.current)) for one in best)
+
+
+@DEEP
+@given(of=clusters(max_depth=4), drained=st.integers(0, 6))
+def test_a_drain_leaves_what_it_moves_even(of, drained):
+    left = set(of.racks) - {drained}
+    assume(drained in of.racks and max(map(len, of.replicas.values())) <= len(left))
+    for move in planned(of, ReassignmentRequest(Action.DRAIN, brokers=(drained,))).moves:
+        assert is_even(move.target, paths(of), left)
+        best = even_sets(paths(of), left, len(move.target))
+        assert len(move.adding) == min(len(one - set(move.current)) for one in best)
+
+
+@DEEP
+@given(of=clusters(max_depth=4))
+def test_a_repair_leaves_every_partition_even_with_the_fewest_copies(of):
+    made = planned(of, ReassignmentRequest(Action.REPAIR_RACKS))
+    after = of.after(made)
+    for partition, row in of.replicas.items():
+        best = even_sets(paths(of), of.racks, len(row))
+        assert set(after.replicas[partition]) in best
+        copies = len(set(after.replicas[partition]) - set(row))
+        assert copies == min(len(one - set(row)) for one in best)
+    uneven = sum(not is_even(row, paths(of), of.racks) for row in of.replicas.values())
+    assert (made.summary.rack_violations_before, made.summary.rack_violations_after) == (uneven, 0)
+
+
+def test_more_replicas_than_racks_put_two_in_some_racks_and_three_in_none():
+    of = cluster(THREE_RACKS, [(0,), (3,), (5,), (1, 2)])
+    made = plan(of, action="set_replication_factor", replication_factor=5)
+    for move in made.moves:
+        assert sorted(sum(b // 2 == rack for b in move.target) for rack in range(3)) == [1, 2, 2]
+    assert made.summary.rack_violations_after == 0
+
+
+MIXED = [(0,), (0, 2), (0, 2, 4), (0, 2, 4, 1), (0, 1, 3), (1, 3, 5, 0, 2)]
+
+
+def test_partitions_with_different_numbers_of_replicas_are_planned_side_by_side():
+    of = cluster(THREE_RACKS, MIXED)
+    drained = plan(of, action="drain", brokers=[0])
+    assert [len(move.target) for move in drained.moves] == [len(row) for row in MIXED]
+    assert drained.summary.brokers[0].replicas_after == 0
+    assert drained.summary.rack_violations_after == 0
+    grown = plan(of, action="set_replication_factor", replication_factor=3)
+    assert {len(row) for row in of.after(grown).replicas.values()} == {3}
+    assert [len(move.current) for move in grown.moves] == [1, 2, 4, 5]
+    assert plan(of, action="repair_racks").moves[0].current == (0, 1, 3)
+
+
+def test_racks_of_very_different_size_stay_even_and_what_they_force_is_named():
+    rng = np.random.default_rng(3)
+    brokers = [np.flatnonzero([rack == name for rack in UNEVEN]) for name in sorted(set(UNEVEN))]
+    rows = [
+        [int(rng.choice(brokers[rack])) for rack in rng.permutation(4)[: rng.integers(2, 5)]]
+        for _ in range(300)
+    ]
+    of = cluster(UNEVEN, rows)
+    made = plan(of, action="rebalance", tolerance=0.05)
+    assert made.summary.rack_violations_after == 0
+    assert any("rack /r0" in item.subject for item in made.summary.infeasible)
+    for action in ({"action": "drain", "brokers": [0]}, {"action": "repair_racks"}):
+        assert plan(of, **action).summary.rack_violations_after == 0
+    grown = plan(of, action="set_replication_factor", replication_factor=6)
+    assert grown.summary.rack_violations_after == 0
+    assert all(
+        sorted(sum(b in rack for b in move.target) for rack in brokers) == [1, 1, 2, 2]
+        for move in grown.moves
+    )
+
+
+def test_existing_violations_are_counted_and_repaired_when_asked_or_when_the_partition_moves():
+    of = cluster(THREE_RACKS, [(0, 1, 2), (2, 3, 4), (1, 3, 5)])
+    drained = plan(of, action="drain", brokers=[0])
+    assert (drained.summary.rack_violations_before, drained.summary.rack_violations_after) == (2, 1)
+    assert of.after(drained).replicas[T[1]] == (2, 3, 4)
+    repaired = plan(of, action="repair_racks")
+    assert (repaired.summary.rack_violations_before, repaired.summary.rack_violations_after) == (
+        2,
+        0,
+    )
+    grown = plan(of, action="set_replication_factor", replication_factor=4, topics=["t"])
+    assert (grown.summary.rack_violations_before, grown.summary.rack_violations_after) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"action": "drain", "brokers": [0]},
+        {"action": "set_replication_factor", "replication_factor": 2},
+        {"action": "repair_racks"},
+    ],
+)
+def test_brokers_without_a_rack_are_refused_where_others_have_one_unless_racks_are_ignored(params):
+    of = cluster(["/r0", "/r1", "", "/r1"], [(0,), (1,)])
+    assert "Brokers 2 have no rack while others do" in problems(of, **params)
+    made = plan(of, **params, ignore_racks=True)
+    assert made.summary.rack_violations_before == made.summary.rack_violations_after == 0
+    unracked = cluster([""] * 4, [(0,), (1,)])
+    assert [move.target for move in plan(unracked, **params).moves] == [
+        move.target for move in made.moves
+    ]
