@@ -1,18 +1,28 @@
-"""include/ as a zip, so that spark-submit can ship it: `--py-files include.zip`."""
+"""What spark-submit ships with a job: `python -m include.packaging rehome.zip`, --py-files.
+
+Drivers and executors import ``include`` and ``spark_jobs`` from it: they need no checkout.
+"""
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("include", "spark_jobs")
 
 
-def build_include_zip(target: Path) -> Path:
-    """Write include/'s sources into ``target`` and return it. Same sources, same bytes."""
+def build_job_zip(target: Path) -> Path:
+    """Write the sources into ``target`` and return it. Same sources, same bytes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w") as archive:
-        for source in sorted(ROOT.rglob("*.py")):
-            name = source.relative_to(ROOT.parent).as_posix()
-            archive.writestr(zipfile.ZipInfo(name), source.read_bytes(), zipfile.ZIP_DEFLATED)
+        for package in PACKAGES:
+            for source in sorted((ROOT / package).rglob("*.py")):
+                name = source.relative_to(ROOT).as_posix()
+                archive.writestr(zipfile.ZipInfo(name), source.read_bytes(), zipfile.ZIP_DEFLATED)
     return target
+
+
+if __name__ == "__main__":
+    build_job_zip(Path(sys.argv[1]))

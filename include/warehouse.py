@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -17,9 +17,9 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot import REPLICAS, Snapshot
 from include.errors import RehomeError
-from include.planning.kafka_json import reassignment_json, rollback_json
+from include.planning.kafka_json import reassignment_text, rollback_text
 from include.planning.plan import (
     Move,
     Plan,
@@ -49,12 +49,15 @@ class _Directory:
         """Whether the file is there."""
         return bool(self._fs.exists(f"{self._path}/{name}"))
 
-    def write_text(self, name: str, text: str) -> str:
-        """Write a file and return its URI. A reader never sees half of it on a local disk."""
+    def write_text(self, name: str, text: str | Iterable[str]) -> str:
+        """Write a file, whole or piece by piece, and return its URI.
+
+        A reader never sees half of it on a local disk.
+        """
         self._fs.makedirs(self._path, exist_ok=True)
         target, part = f"{self._path}/{name}", f"{self._path}/.{name}.part"
         with self._fs.open(part, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
         self._fs.mv(part, target)
         return f"{self.uri}/{name}"
 
@@ -89,13 +92,12 @@ class _Directory:
             pq.write_table(table, file)
 
     def read_table(self, name: str) -> pa.Table:
-        """Read a Parquet file.
+        """Read a Parquet file, or a directory of them as Spark writes it.
 
         :raises RehomeError: when it is not there, or is no Parquet.
         """
         try:
-            with self._fs.open(f"{self._path}/{name}", "rb") as file:
-                return pq.read_table(file)
+            return pq.read_table(f"{self._path}/{name}", filesystem=self._fs, partitioning=None)
         except FileNotFoundError:
             raise self._missing(name) from None
         except pa.ArrowInvalid as error:
@@ -125,8 +127,8 @@ class PlanDirectory(_Directory):
         """
         self.write_json("request.json", request_to_params(request))
         self.write_table("moves.parquet", moves_table(plan.moves))
-        self.write_json("rollback.json", rollback_json(plan.moves))
-        self.write_json("reassignment.json", reassignment_json(plan.moves))
+        self.write_text("rollback.json", rollback_text(plan.moves))
+        self.write_text("reassignment.json", reassignment_text(plan.moves))
         content = summary_to_json(plan.summary)
         content["allow_replication_factor_change"] = plan.allow_replication_factor_change
         self.write_json("summary.json", content)
@@ -189,9 +191,10 @@ class Warehouse(_Directory):
         return PlanDirectory(f"{self.uri}/plans/{plan_id}")
 
 
-def read_snapshot(uri: str) -> Snapshot:
+def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:
     """Read the snapshot at a URI.
 
+    :param replicas: false leaves that table empty: Spark reads it where it is needed.
     :raises RehomeError: when there is none, or it was never finished.
     """
     directory = _Directory(uri)
@@ -201,5 +204,10 @@ def read_snapshot(uri: str) -> Snapshot:
         taken_at=datetime.fromisoformat(content["taken_at"]),
         duration_s=content["duration_s"],
         hidden_topics=tuple(content["hidden_topics"]),
-        **{table: directory.read_table(f"{table}.parquet") for table in TABLES},
+        **{
+            table: directory.read_table(f"{table}.parquet")
+            if replicas or table != "replicas"
+            else REPLICAS.empty_table()
+            for table in TABLES
+        },
     )

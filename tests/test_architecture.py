@@ -14,7 +14,7 @@ ALLOWED = {
     "include": {"include"},
     "plugins": {"include", "rehome"},
     "dags": {"include", "rehome"},
-    "spark_jobs": {"include"},
+    "spark_jobs": {"include", "spark_jobs"},
     "local": {"include", "local"},
 }
 # Deciding is kept apart from talking to a cluster: these get data or a ClusterPort.

@@ -8,13 +8,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from include.cluster.model import BrokerId, TopicPartition
 from include.errors import InvalidRequestError
-from include.planning.plan import ANY_LOG_DIR, Move
+from include.planning.columns import entries
+from include.planning.plan import ANY_LOG_DIR, Move, moves_table
 
 VERSION = 1
 
@@ -38,6 +39,25 @@ def reassignment_json(moves: Iterable[Move]) -> dict[str, Any]:
 def rollback_json(moves: Iterable[Move]) -> dict[str, Any]:
     """The file that takes these moves back: replicas in their stored order, in their log dirs."""
     return _file((move.partition, move.current, move.current_log_dirs) for move in moves)
+
+
+def reassignment_text(moves: Iterable[Move]) -> Iterator[str]:
+    """The text of :func:`reassignment_json`, a line for each partition, piece by piece."""
+    return _text(moves, "target")
+
+
+def rollback_text(moves: Iterable[Move]) -> Iterator[str]:
+    """The text of :func:`rollback_json`, a line for each partition, piece by piece."""
+    return _text(moves, "current")
+
+
+def _text(moves: Iterable[Move], replicas: str) -> Iterator[str]:
+    start = ('\n{"topic":', "topic", ',"partition":', "partition", ',"replicas":[', replicas)
+    shape = (*start, '],"log_dirs":[', f"{replicas}_log_dirs", "]}")
+    yield f'{{"version":{VERSION},"partitions":['
+    for number, text in enumerate(entries(moves_table(moves), shape)):
+        yield f",{text}" if number else text
+    yield "\n]}\n"
 
 
 def parse_reassignment(source: str | Mapping[str, Any]) -> dict[TopicPartition, Assignment]:

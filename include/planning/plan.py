@@ -5,15 +5,16 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, overload
 
 import pyarrow as pa
 
 from include.cluster.model import BrokerId, TopicPartition
-
-ANY_LOG_DIR = "any"
+from include.planning.columns import ANY_LOG_DIR as ANY_LOG_DIR
+from include.planning.columns import AT_ONCE, entries, padded
 
 MOVES = pa.schema(
     [
@@ -148,13 +149,14 @@ class Plan:
     plan_id: str
     cluster_id: str
     action: str
-    moves: tuple[Move, ...]
+    moves: Sequence[Move]
     summary: PlanSummary
     allow_replication_factor_change: bool = False
-    by_partition: Mapping[TopicPartition, Move] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_partition", {move.partition: move for move in self.moves})
+    @cached_property
+    def by_partition(self) -> Mapping[TopicPartition, Move]:
+        """Partition → its move."""
+        return {move.partition: move for move in self.moves}
 
     @property
     def plan_hash(self) -> str:
@@ -168,20 +170,43 @@ def plan_hash(cluster_id: str, moves: Iterable[Move]) -> str:
     Covers what will happen (current and target replicas in their order, log dirs wanted), not
     how it is explained or how large it is: same hash, same effect.
     """
-    content = {
-        "cluster_id": cluster_id,
-        "moves": [
-            [
-                *move.partition,
-                list(move.current),
-                list(move.target),
-                list(move.target_log_dirs) or [ANY_LOG_DIR] * len(move.target),
-            ]
-            for move in sorted(moves, key=lambda move: move.partition)
-        ],
-    }
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    shape = ("[", "topic", ",", "partition", ",[", "current", "],[", "target", "],[")
+    digest = hashlib.sha256(f'{{"cluster_id":{json.dumps(cluster_id)},"moves":['.encode())
+    for number, text in enumerate(entries(moves_table(moves), (*shape, "target_log_dirs", "]]"))):
+        digest.update(f"{',' if number else ''}{text}".encode())
+    digest.update(b"]}")
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class MoveCounts:
+    """What the moves of a plan add up to.
+
+    :param replica_moves: copies to be made; ``bytes_to_move``: what they weigh.
+    :param leader_changes: partitions whose preferred leader changes.
+    :param resized: partitions that end with more or fewer replicas.
+    """
+
+    replica_moves: int
+    bytes_to_move: int
+    leader_changes: int
+    resized: int
+
+    @classmethod
+    def of(cls, moves: Iterable[Move]) -> MoveCounts:
+        """Count without making an object of each move."""
+        table = moves_table(moves).combine_chunks()
+        current, target = (
+            padded(table.column(name).combine_chunks()) for name in ("current", "target")
+        )
+        held = target >= 0
+        copies = (held & (target[:, :, None] != current[:, None, :]).all(axis=2)).sum(axis=1)
+        return cls(
+            replica_moves=int(copies.sum()),
+            bytes_to_move=int((copies * table.column("size_bytes").to_numpy()).sum()),
+            leader_changes=int((current[:, 0] != target[:, 0]).sum()),
+            resized=int(((current >= 0).sum(axis=1) != held.sum(axis=1)).sum()),
+        )
 
 
 def summary_to_json(summary: PlanSummary) -> dict[str, Any]:
@@ -198,8 +223,47 @@ def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
     return PlanSummary(**values)
 
 
+class MoveTable(Sequence[Move]):
+    """Moves kept as columns: a :class:`Move` is made only when it is looked at.
+
+    :param table: of schema :data:`MOVES`, sorted by topic and partition.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Move: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Move]: ...
+    def __getitem__(self, index: int | slice) -> Move | Sequence[Move]:
+        wanted = range(len(self))[index]
+        if isinstance(wanted, int):
+            return moves_from_table(self.table.slice(wanted, 1))[0]
+        return moves_from_table(self.table.take(pa.array(wanted, pa.int64())))
+
+    def __iter__(self) -> Iterator[Move]:
+        for batch in self.table.to_batches(max_chunksize=AT_ONCE):
+            yield from moves_from_table(batch)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, MoveTable):
+            return bool(self.table.equals(other.table))
+        return isinstance(other, tuple) and tuple(self) == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"MoveTable({len(self)} moves)"
+
+
 def moves_table(moves: Iterable[Move]) -> pa.Table:
     """Moves as a table of schema :data:`MOVES`, sorted by topic and partition."""
+    if isinstance(moves, MoveTable):
+        return moves.table
     ordered = sorted(moves, key=lambda move: move.partition)
     columns: dict[str, list[Any]] = {
         "topic": [move.partition.topic for move in ordered],
@@ -212,7 +276,7 @@ def moves_table(moves: Iterable[Move]) -> pa.Table:
     return pa.table(columns, schema=MOVES)
 
 
-def moves_from_table(table: pa.Table) -> tuple[Move, ...]:
+def moves_from_table(table: pa.Table | pa.RecordBatch) -> tuple[Move, ...]:
     """The inverse of :func:`moves_table`."""
     return tuple(
         Move(

@@ -16,8 +16,9 @@ from include.planning.actions import (
 )
 from include.planning.arrays import ClusterArrays
 from include.planning.bounds import broker_loads, predicted_seconds
+from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome
-from include.planning.plan import ANY_LOG_DIR, Move, MoveReason, Plan, PlanSummary, plan_hash
+from include.planning.plan import MoveCounts, Plan, PlanSummary, plan_hash
 from include.planning.rebalance import plan_expansion, plan_rebalance
 from include.planning.request import Action, ReassignmentRequest
 from include.planning.scope import without_excluded
@@ -69,9 +70,8 @@ def plan_of(
     throttle_efficiency: float,
 ) -> Plan:
     """An outcome as a plan: its moves with their reasons, and their summary."""
-    changed = sorted({*outcome.layout.changed().tolist(), *outcome.log_dirs})
-    moves = tuple(_move(outcome, p) for p in changed)
-    brokers = broker_loads(outcome.layout)
+    moves = planned_moves(outcome)
+    counts, brokers = MoveCounts.of(moves), broker_loads(outcome.layout)
     before, after = (
         int((tree.violations(rows) > 0).sum())
         for tree, rows in (
@@ -86,9 +86,9 @@ def plan_of(
         action=action.value,
         snapshot=snapshot.name,
         partitions=len(moves),
-        replica_moves=sum(len(move.adding) for move in moves),
-        leader_changes=sum(move.current[:1] != move.target[:1] for move in moves),
-        bytes_to_move=sum(move.bytes_to_move for move in moves),
+        replica_moves=counts.replica_moves,
+        leader_changes=counts.leader_changes,
+        bytes_to_move=counts.bytes_to_move,
         lower_bound_bytes=outcome.lower_bound_bytes,
         rate_bytes_per_s=rate_bytes_per_s,
         predicted_s=predicted_seconds(brokers, rate_bytes_per_s, throttle_efficiency),
@@ -103,9 +103,7 @@ def plan_of(
         action=action.value,
         moves=moves,
         summary=summary,
-        allow_replication_factor_change=any(
-            len(move.current) != len(move.target) for move in moves
-        ),
+        allow_replication_factor_change=counts.resized > 0,
     )
 
 
@@ -126,26 +124,3 @@ def _plan(snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentReques
     if request.action is Action.ROLLBACK:
         raise InvalidRequestError(["A rollback is planned from the moves of the stored plan."])
     return PLANNERS[request.action](without_excluded(arrays, request), request)
-
-
-def _move(outcome: Outcome, p: int) -> Move:
-    layout, arrays = outcome.layout, outcome.layout.arrays
-    current, target = arrays.broker_ids(layout.home[p]), arrays.broker_ids(layout.rows[p])
-    paths = arrays.log_dir_paths(p)
-    return Move(
-        partition=arrays.partition(p),
-        current=current,
-        target=target,
-        size_bytes=int(layout.size[p]),
-        reason=_reason(outcome.reason, current, target),
-        why=outcome.why(p),
-        current_log_dirs=tuple(path or ANY_LOG_DIR for path in paths) if any(paths) else (),
-        target_log_dirs=outcome.log_dirs.get(p, ()),
-    )
-
-
-def _reason(reason: MoveReason, current: tuple[int, ...], target: tuple[int, ...]) -> MoveReason:
-    """The action's reason; of moves without a copy between brokers, their kind."""
-    if reason not in (MoveReason.REQUESTED, MoveReason.BALANCE) or set(current) != set(target):
-        return reason
-    return MoveReason.LOG_DIR if current == target else MoveReason.LEADER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +153,7 @@ def _replicas_at(snapshot: Snapshot, moves: Iterable[Move]) -> pa.Array:
 
 
 def _rack_violations(
-    snapshot: Snapshot, moves: tuple[Move, ...], drained: tuple[int, ...]
+    snapshot: Snapshot, moves: Sequence[Move], drained: tuple[int, ...]
 ) -> dict[str, list[int]]:
     """How far each move's replicas are from an even spread, before and after."""
     arrays = ClusterArrays.from_snapshot(snapshot)
@@ -176,7 +176,7 @@ def _rack_violations(
 
 
 def _brokers_after(
-    spark: SparkSession, snapshot: Snapshot, moves: tuple[Move, ...], min_free: float
+    spark: SparkSession, snapshot: Snapshot, moves: Sequence[Move], min_free: float
 ) -> DataFrame:
     """Per broker: bytes the plan brings, room on its disks, replicas it hosts in the end."""
     bytes_in: Counter[int] = Counter()

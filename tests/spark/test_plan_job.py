@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from include.packaging import build_include_zip
+from include.packaging import build_job_zip
 from include.planning.kafka_json import reassignment_json, rollback_json
 from include.planning.request import Action, parse_request
 from include.quality.rules import Rule
@@ -167,7 +167,7 @@ def test_a_request_that_contradicts_the_cluster_is_refused(plan_job: Job) -> Non
 def test_a_malformed_request_is_refused_before_spark_starts(
     plan_job: Job, monkeypatch: pytest.MonkeyPatch, request_text: str, told: str
 ) -> None:
-    monkeypatch.setattr(job, "_session", _must_not_start)
+    monkeypatch.setattr(job, "spark_session", _must_not_start)
     assert plan_job.run(Rows(), request_text) == 2
     assert told in plan_job.failure()["message"]
 
@@ -175,14 +175,14 @@ def test_a_malformed_request_is_refused_before_spark_starts(
 def test_an_unfinished_snapshot_is_refused_before_spark_starts(
     plan_job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "_session", _must_not_start)
+    monkeypatch.setattr(job, "spark_session", _must_not_start)
     arguments = plan_job.arguments(Rows(), DRAIN)
     Warehouse(arguments[1]).remove("snapshot.json")
     assert job.main(arguments) == 2
     assert "snapshot.json does not exist" in plan_job.failure()["message"]
 
 
-def _must_not_start() -> Callable[[], None]:
+def _must_not_start(*_: object) -> None:
     raise AssertionError("Spark was started")
 
 
@@ -195,7 +195,7 @@ def test_spark_submit_runs_the_job_from_its_zip_alone(plan_job: Job, tmp_path: P
     alone = tmp_path / "elsewhere"
     alone.mkdir()
     script = shutil.copy(job.__file__, alone)
-    archive = build_include_zip(alone / "include.zip")
+    archive = build_job_zip(alone / "rehome.zip")
     conf = [part for item in QUICK.items() for part in ("--conf", "=".join(item))]
     spark_submit = Path(sys.executable).parent / "spark-submit"
     run = subprocess.run(
@@ -223,5 +223,5 @@ def test_spark_submit_runs_the_job_from_its_zip_alone(plan_job: Job, tmp_path: P
 
 
 def test_the_zip_of_the_same_sources_is_the_same(tmp_path: Path) -> None:
-    first, second = (build_include_zip(tmp_path / name) for name in ("a.zip", "b.zip"))
+    first, second = (build_job_zip(tmp_path / name) for name in ("a.zip", "b.zip"))
     assert first.read_bytes() == second.read_bytes()

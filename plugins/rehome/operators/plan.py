@@ -59,7 +59,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             directory = self._prepare(context)
         try:
             with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
-                self._ship_include(Path(scratch))
+                self._ship_sources(Path(scratch))
                 super().execute(context)
         except (AirflowException, RuntimeError):  # the hook raises either
             self._show_gates(directory)
@@ -92,10 +92,10 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             self.application_args += ["--rollback-of", taken_back.uri]
         return directory
 
-    def _ship_include(self, scratch: Path) -> None:
-        from include.packaging import build_include_zip
+    def _ship_sources(self, scratch: Path) -> None:
+        from include.packaging import build_job_zip
 
-        self.py_files = str(build_include_zip(scratch / "include.zip"))
+        self.py_files = str(build_job_zip(scratch / "rehome.zip"))
         env = {"PYSPARK_PYTHON": sys.executable}
         if self._master_is_local():
             # A driver on this machine serves its own executors only: nothing else may connect.

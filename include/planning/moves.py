@@ -1,0 +1,70 @@
+"""The moves of an outcome, built column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows
+from include.planning.columns import ANY_LOG_DIR, lists
+from include.planning.outcome import Outcome
+from include.planning.plan import MOVES, MoveReason, MoveTable
+
+
+def planned_moves(outcome: Outcome) -> MoveTable:
+    """What changes, with the reason of each change, in partition order."""
+    layout, arrays = outcome.layout, outcome.layout.arrays
+    changed = np.union1d(layout.changed(), np.array(sorted(outcome.log_dirs), np.int64))
+    home, rows = layout.home[changed], layout.rows[changed]
+    topics = pa.array(arrays.topics, pa.string())
+    columns = {
+        "topic": topics.take(pa.array(arrays.topic_of[changed])),
+        "partition": arrays.partition_of[changed].astype(np.int32),
+        "current": _broker_lists(arrays, home),
+        "target": _broker_lists(arrays, rows),
+        "size_bytes": layout.size[changed],
+        "reason": _reasons(outcome.reason, home, rows),
+        "why": pa.array([outcome.why(p) for p in changed.tolist()], pa.string()),
+        "current_log_dirs": _current_log_dirs(arrays, changed),
+        "target_log_dirs": _target_log_dirs(outcome, changed),
+    }
+    return MoveTable(pa.table([columns[name] for name in MOVES.names], schema=MOVES))
+
+
+def fresh(rows: Rows, home: Rows) -> Mask:
+    """(n, R) slots of ``rows`` whose broker has no replica of the partition in ``home``."""
+    known = (rows[:, :, None] == home[:, None, :]).any(axis=2)
+    new: Mask = (rows != NONE) & ~known
+    return new
+
+
+def _broker_lists(arrays: ClusterArrays, rows: Rows) -> pa.ListArray:
+    held = rows != NONE
+    ids = arrays.brokers.ids.astype(np.int32)
+    return lists(pa.array(ids[rows[held]]), held.sum(axis=1))
+
+
+def _reasons(reason: MoveReason, home: Rows, rows: Rows) -> pa.Array:
+    """The action's reason; of moves without a copy between brokers, their kind."""
+    if reason not in (MoveReason.REQUESTED, MoveReason.BALANCE):
+        return pa.array([reason.value] * len(rows), pa.string())
+    same_set = ~fresh(rows, home).any(axis=1) & ~fresh(home, rows).any(axis=1)
+    same_order = (rows == home).all(axis=1)
+    kind = np.where(same_order, MoveReason.LOG_DIR.value, MoveReason.LEADER.value)
+    return pa.array(np.where(same_set, kind, reason.value).tolist(), pa.string())
+
+
+def _current_log_dirs(arrays: ClusterArrays, changed: Ints) -> pa.ListArray:
+    """Log dir of each replica; empty where all are unknown."""
+    codes, held = arrays.log_dirs[changed], arrays.rows[changed] != NONE
+    told = held & ((codes >= 0) & held).any(axis=1)[:, None]
+    names = pa.array([*arrays.log_dir_names, ANY_LOG_DIR], pa.string())
+    codes = np.where(codes >= 0, codes, len(arrays.log_dir_names))
+    return lists(names.take(pa.array(codes[told])), told.sum(axis=1))
+
+
+def _target_log_dirs(outcome: Outcome, changed: Ints) -> pa.ListArray:
+    wanted: list[Sequence[str]] = [outcome.log_dirs.get(p, ()) for p in changed.tolist()]
+    return pa.array(wanted, pa.list_(pa.string()))

@@ -1,0 +1,230 @@
+"""Plan many clusters in one application: one Spark task each, side by side.
+
+    python spark_jobs/fleet.py --snapshots URI URI … --request FILE --out URI
+    spark-submit --py-files rehome.zip spark_jobs/fleet.py --snapshots URI … --request FILE …
+
+FILE holds one request for all clusters, or {"clusters": {cluster id: request}}. The plan of a
+cluster goes to OUT/NAME-CLUSTER-ID, gated like one that is made alone and with the same hash;
+OUT/NAME.json says what became of each. A cluster that gets no plan does not keep the others from
+theirs: the exit code is 5 then, and 0 when all have one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
+
+from include.errors import InvalidRequestError, RehomeError
+from include.planning.request import Action, ReassignmentRequest, parse_request, request_to_params
+from include.warehouse import PlanDirectory, Warehouse, read_snapshot
+from spark_jobs.plan import plan_forward
+from spark_jobs.proof import Limits, Proof, RefusedError, read_parameters
+from spark_jobs.session import spark_session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from include.cluster.snapshot import Snapshot
+
+SOME_WITHOUT_PLAN = 5
+Answer = Any
+"""Of a task: a Plan, or (kind, message, details) of a refusal."""
+
+
+@dataclass
+class Member:
+    """One cluster of the fleet, and what has become of it.
+
+    :param cluster_id: as the snapshot's directory names it.
+    """
+
+    cluster_id: str
+    uri: str
+    out: PlanDirectory
+    request: ReassignmentRequest | None = None
+    proof: Proof | None = None
+    plan_hash: str | None = None
+    refused: RefusedError | None = None
+
+    def attempt(self, step: Callable[[Member], None]) -> None:
+        """Take a step, unless an earlier one was refused: a refusal ends this cluster only."""
+        if self.refused is not None:
+            return
+        try:
+            try:
+                step(self)
+            except RehomeError as error:
+                raise RefusedError.invalid(error) from None
+        except RefusedError as error:
+            self.refused = error
+            self.out.write_json("failure.json", error.to_json())
+            print(f"{self.cluster_id}: {error}", file=sys.stderr)
+
+    def told(self) -> dict[str, Any]:
+        """Its entry in the fleet's list."""
+        return {
+            "cluster_id": self.cluster_id,
+            "snapshot": self.uri,
+            "plan": self.out.uri,
+            "plan_hash": self.plan_hash,
+            "refused": None if self.refused is None else self.refused.kind,
+        }
+
+
+@dataclass(frozen=True)
+class PlanTask:
+    """Plans one cluster inside an executor.
+
+    :param snapshot: without its replicas, which come as a table.
+    :param common: see make_plan.
+    """
+
+    snapshot: Snapshot
+    request: ReassignmentRequest
+    common: Mapping[str, Any]
+
+    def run(self, replicas: pa.Table) -> Answer:
+        """The plan, or why there is none. Whatever goes wrong, only this cluster is without."""
+        snapshot = replace(self.snapshot, replicas=replicas)
+        try:
+            return plan_forward(snapshot, self.request, **self.common)
+        except RehomeError as error:
+            refused = RefusedError.invalid(error)
+            return refused.kind, str(refused), refused.details
+        except Exception as error:  # noqa: BLE001 - told as this cluster's failure
+            return "planning_failed", traceback.format_exc(), [repr(error)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job; returns the exit code."""
+    options = _options(arguments)
+    members = [_member(uri, options) for uri in options.snapshots]
+    for member in members:
+        member.out.discard()
+        member.attempt(lambda one: _read(one, options.request))
+    with spark_session("rehome-fleet") as spark:
+        limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
+        for member in members:
+            member.attempt(lambda one: _prove_snapshot(one, spark, limits))
+        ready = [member for member in members if member.refused is None]
+        answers = _plan_all(spark, ready, options)
+        for member, answer in zip(ready, answers, strict=True):
+            member.attempt(lambda one, answer=answer: _prove_plan(one, answer))  # type: ignore[misc]
+    Warehouse(options.out).write_json(f"{options.name}.json", [m.told() for m in members])
+    for member in members:
+        print(f"{member.cluster_id}: {member.plan_hash or 'no plan'}: {member.out.uri}")
+    return SOME_WITHOUT_PLAN if any(member.refused for member in members) else 0
+
+
+def _member(uri: str, options: argparse.Namespace) -> Member:
+    parts = uri.rstrip("/").split("/")
+    named = [part.removeprefix("cluster=") for part in parts if part.startswith("cluster=")]
+    cluster_id = named[-1] if named else parts[-1]
+    out = PlanDirectory(f"{options.out.rstrip('/')}/{options.name}-{cluster_id}")
+    return Member(cluster_id, uri, out)
+
+
+def _read(member: Member, path: str) -> None:
+    content = read_parameters(path)
+    if "clusters" in content:
+        content = content["clusters"].get(member.cluster_id)
+        if content is None:
+            raise InvalidRequestError([f"{path} has no request for {member.cluster_id}."])
+    member.request = parse_request(content)
+    if member.request.action is Action.ROLLBACK:
+        raise InvalidRequestError(["A rollback is planned by spark_jobs/plan.py, plan by plan."])
+    member.out.write_json("request.json", request_to_params(member.request))
+
+
+def _prove_snapshot(member: Member, spark: SparkSession, limits: Limits) -> None:
+    assert member.request is not None
+    member.proof = Proof(spark, member.out, member.request, limits)
+    member.proof.of_snapshot(member.uri, read_snapshot(member.uri, replicas=False))
+
+
+def _prove_plan(member: Member, answer: Answer) -> None:
+    assert member.proof is not None
+    assert member.request is not None
+    if isinstance(answer, tuple):
+        raise RefusedError(*answer)
+    member.proof.of_plan(read_snapshot(member.uri), answer)
+    member.out.save(answer, member.request)
+    member.plan_hash = answer.plan_hash
+
+
+def _plan_all(
+    spark: SparkSession, members: Sequence[Member], options: argparse.Namespace
+) -> list[Answer]:
+    """Each member's answer, planned by tasks that run side by side."""
+    tasks = [_task(member, options) for member in members]
+    answers = _in_tasks(spark, members, tasks)
+    # A cluster without replicas has no rows to make a task of.
+    return [
+        answers[number] if number in answers else task.run(task.snapshot.replicas)
+        for number, task in enumerate(tasks)
+    ]
+
+
+def _task(member: Member, options: argparse.Namespace) -> PlanTask:
+    assert member.request is not None
+    common = {
+        "plan_id": member.out.uri.rsplit("/", 1)[-1],
+        "rate_bytes_per_s": options.rate_bytes_per_s or member.request.throttle_bytes_per_s,
+        "throttle_efficiency": options.throttle_efficiency,
+        "min_free_disk_fraction": options.min_free_disk_fraction,
+    }
+    return PlanTask(read_snapshot(member.uri, replicas=False), member.request, common)
+
+
+def _in_tasks(
+    spark: SparkSession, members: Sequence[Member], tasks: Sequence[PlanTask]
+) -> dict[int, Answer]:
+    from pyspark.sql.functions import lit
+
+    replicas = None
+    for number, member in enumerate(members):
+        some = spark.read.parquet(f"{member.uri}/replicas.parquet").withColumn(
+            "member", lit(number)
+        )
+        replicas = some if replicas is None else replicas.unionByName(some, True)
+    if replicas is None:
+        return {}
+
+    def plan_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+        import pyarrow
+
+        number = key[0].as_py()
+        answer = pickle.dumps(tasks[number].run(table.drop_columns("member")))
+        return pyarrow.table({"member": pyarrow.array([number], "int32"), "answer": [answer]})
+
+    rows = replicas.groupBy("member").applyInArrow(plan_one, "member int, answer binary").collect()
+    return {row["member"]: pickle.loads(row["answer"]) for row in rows}
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--snapshots", required=True, nargs="+", help="URIs of snapshots")
+    parser.add_argument("--request", required=True, help="JSON file with the parameters")
+    parser.add_argument("--out", required=True, help="URI of the directory of plans")
+    parser.add_argument("--name", default="fleet", help="what the plans' ids begin with")
+    parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
+    parser.add_argument("--throttle-efficiency", type=float, default=0.85)
+    parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
+    parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

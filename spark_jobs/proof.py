@@ -1,0 +1,140 @@
+"""What makes a plan a proven one: both gates, their results written down, and refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+
+from include.errors import InvalidRequestError, RehomeError
+from include.planning.kafka_json import reassignment_json, rollback_json
+from include.planning.request import parse_request
+from include.quality.gates import check_plan, check_snapshot
+from include.quality.results import GateResult, describe, refusal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from include.cluster.snapshot import Snapshot
+    from include.planning.plan import Plan
+    from include.planning.request import ReassignmentRequest
+    from include.warehouse import PlanDirectory
+
+EXIT_CODES = {"invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}
+
+
+class RefusedError(Exception):
+    """There is no plan; ``kind`` is a key of :data:`EXIT_CODES`.
+
+    :param details: what the message tells, as a list: problems, or names of expectations.
+    """
+
+    def __init__(self, kind: str, message: str, details: Sequence[str]) -> None:
+        self.kind = kind
+        self.details = list(details)
+        super().__init__(message)
+
+    @classmethod
+    def invalid(cls, error: RehomeError) -> RefusedError:
+        """The refusal of a request that cannot be carried out, or of input that is not there."""
+        problems = error.problems if isinstance(error, InvalidRequestError) else (error.what,)
+        return cls("invalid_request", str(error), problems)
+
+    def to_json(self) -> dict[str, Any]:
+        """``failure.json``."""
+        return {"kind": self.kind, "message": str(self), "details": self.details}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the gates hold against a snapshot and a plan."""
+
+    max_snapshot_age_s: float = 3600.0
+    min_free_disk_fraction: float = 0.05
+
+
+@dataclass
+class Proof:
+    """The gates of one plan; results go to ``gates.json`` as they come.
+
+    :param out: the plan's directory.
+    """
+
+    spark: SparkSession
+    out: PlanDirectory
+    request: ReassignmentRequest
+    limits: Limits
+    _results: list[GateResult] = field(default_factory=list)
+
+    def of_snapshot(self, uri: str, snapshot: Snapshot) -> None:
+        """Is the snapshot good enough to plan on?
+
+        :raises RefusedError: it is not.
+        """
+        now = datetime.now(UTC)
+        self._record(
+            check_snapshot(
+                self.spark,
+                uri,
+                snapshot,
+                now,
+                max_age_s=self.limits.max_snapshot_age_s,
+                additional=self.request.additional,
+            )
+        )
+
+    def of_plan(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Does the plan keep every hard rule?
+
+        :raises RefusedError: it does not.
+        """
+        self._record(
+            check_plan(
+                self.spark,
+                snapshot,
+                plan,
+                self.request,
+                reassignment=reassignment_json(plan.moves),
+                rollback=rollback_json(plan.moves),
+                min_free_disk_fraction=self.limits.min_free_disk_fraction,
+            )
+        )
+
+    def _record(self, result: GateResult) -> None:
+        self._results.append(result)
+        self.out.write_json("gates.json", [gate.to_json() for gate in self._results])
+        print(describe([result]))
+        if not result.passed:
+            kind = "expectation_crashed" if result.crashed else "gate_refused"
+            raise RefusedError(
+                kind,
+                f"The gate on the {result.gate} did not pass:\n{refusal(result)}",
+                [outcome.name for outcome in (*result.crashed, *result.failed)],
+            )
+
+
+def read_request(path: str) -> ReassignmentRequest:
+    """The request in a file.
+
+    :raises InvalidRequestError: lists every problem.
+    """
+    return parse_request(read_parameters(path))
+
+
+def read_parameters(path: str) -> Mapping[str, Any]:
+    """The JSON object in a file.
+
+    :raises InvalidRequestError: it cannot be read, or is something else.
+    """
+    try:
+        with fsspec.open(path, "r", encoding="utf-8") as file:
+            content = json.load(file)
+    except (OSError, ValueError) as error:
+        raise InvalidRequestError([f"The request {path} cannot be read: {error}."]) from None
+    if not isinstance(content, dict):
+        raise InvalidRequestError([f"The request {path} is not a JSON object."])
+    return content

@@ -1,0 +1,42 @@
+"""The Spark session of a job, by hand or under spark-submit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def spark_session(name: str) -> Iterator[SparkSession]:
+    """The session that is there already, or one of our own, which ends with the job.
+
+    :param name: of the Spark application.
+    """
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = (
+        SparkSession.builder.appName(name)
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.sql.shuffle.partitions", "8")
+        .config("spark.sql.session.timeZone", "UTC")
+    )
+    if "SPARK_ENV_LOADED" not in os.environ:  # by hand; spark-submit names the master itself
+        builder = builder.master(os.environ.get("MASTER", "local[*]"))
+        builder = builder.config("spark.driver.host", "127.0.0.1")
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
