@@ -15,6 +15,9 @@ from typing import Any
 from include.cluster.model import BrokerId
 from include.planning.kafka_json import parse_reassignment
 
+TOLERANCES = ("replicas", "bytes_in", "leaders", "bytes_out")
+"""Resources that a request may give a tolerance; that of bytes has a parameter of its own."""
+
 
 def one_of(kind: type[enum.StrEnum]) -> Callable[[Any], enum.StrEnum]:
     """The member of an enumeration that has this value."""
@@ -145,11 +148,10 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def tolerances(value: Any) -> dict[str, float | None]:
     """Resource → fraction, or None for any."""
-    known = ("replicas", "bytes_in", "leaders", "bytes_out")
     read: dict[str, float | None] = {}
     for name, item in _mapping(value).items():
-        if name not in known:
-            raise ValueError(f"names {name!r}: known are {', '.join(known)}")
+        if name not in TOLERANCES:
+            raise ValueError(f"names {name!r}: known are {', '.join(TOLERANCES)}")
         read[name] = None if item is None else fraction(item)
     return read
 

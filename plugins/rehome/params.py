@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from airflow.sdk import Param
 
 from include.execution.model import Control
-from include.planning.request import Action, OnWindowEnd
+from include.planning.request import Action, OnWindowEnd, ReassignmentRequest
+from include.planning.values import TOLERANCES
 
-_WHAT, _HOW = "What to do", "How to do it"
+_WHAT, _LIMITS, _HOW = "What to do", "Balance and limits", "How to do it"
 
 
 def connection_param() -> Param:
@@ -25,6 +28,37 @@ def reassignment_params() -> dict[str, Param]:
     """Airflow checks types; parse_request checks the rest at the start of the run."""
     return {
         "kafka_config_id": connection_param(),
+        **_what_to_do(),
+        **_balance_and_limits(),
+        **_how_to_do_it(),
+    }
+
+
+def _brokers_param(description: str, section: str) -> Param:
+    """A list by API; in the form a line of text, as for every anyOf with text as its default."""
+    return Param(
+        "",
+        anyOf=[
+            {"type": "array", "items": {"type": "integer", "minimum": 0}},
+            {"type": "string", "pattern": r"^[\d\s,]*$"},
+        ],
+        description=description,
+        section=section,
+    )
+
+
+def _topics_param(description: str, section: str) -> Param:
+    return Param(
+        [],
+        type="array",
+        items={"type": "string", "minLength": 1},
+        description=description,
+        section=section,
+    )
+
+
+def _what_to_do() -> dict[str, Param]:
+    return {
         "action": Param(
             Action.REBALANCE.value,
             type="string",
@@ -32,23 +66,14 @@ def reassignment_params() -> dict[str, Param]:
             description="What to do.",
             section=_WHAT,
         ),
-        # A list by API; in the form a line of text, as for every anyOf with text as its default.
-        "brokers": Param(
-            "",
-            anyOf=[
-                {"type": "array", "items": {"type": "integer", "minimum": 0}},
-                {"type": "string", "pattern": r"^[\d\s,]*$"},
-            ],
-            description="Broker ids, such as 3, 4. drain: to empty; rebalance: none means all.",
-            section=_WHAT,
+        "brokers": _brokers_param(
+            "Broker ids, such as 3, 4. drain: to empty; expand: to fill; rebalance: all if none.",
+            _WHAT,
         ),
-        "topics": Param(
-            [],
-            type="array",
-            items={"type": "string", "minLength": 1},
-            description="Topic names or patterns (* ? []); none means all. Internal topics only "
-            "by name, except that a drain empties the broker of everything.",
-            section=_WHAT,
+        "topics": _topics_param(
+            "Topic names or patterns (* ? []); none means all. Internal topics only by name, "
+            "except that a drain empties the broker of everything.",
+            _WHAT,
         ),
         "replication_factor": Param(
             None,
@@ -70,6 +95,81 @@ def reassignment_params() -> dict[str, Param]:
             description="For rollback: the plan to take back. Else: a paused plan to go on with.",
             section=_WHAT,
         ),
+    }
+
+
+def _balance_and_limits() -> dict[str, Param]:
+    defaults = {item.name: item.default for item in fields(ReassignmentRequest)}
+    return {
+        "tolerance": Param(
+            defaults["tolerance"],
+            type="number",
+            minimum=0,
+            exclusiveMaximum=1,
+            description="rebalance, expand: how far a broker may be off its share of bytes; "
+            "0.02 means 2 %.",
+            section=_LIMITS,
+        ),
+        "tolerances": Param(
+            None,
+            type=["null", "object"],
+            additionalProperties={"type": ["null", "number"], "minimum": 0, "exclusiveMaximum": 1},
+            propertyNames={"enum": list(TOLERANCES)},
+            description='The same for other resources, such as {"replicas": 0.05}; null means '
+            f"any. Known: {', '.join(TOLERANCES)}. Left out: traffic 0.05 where it is known, "
+            "counts any.",
+            section=_LIMITS,
+        ),
+        "move_overhead_bytes": Param(
+            defaults["move_overhead_bytes"],
+            type="integer",
+            minimum=0,
+            description="What a move costs beside its bytes: more means fewer, larger moves.",
+            section=_LIMITS,
+        ),
+        "exclude_topics": _topics_param("Names or patterns that stay where they are.", _LIMITS),
+        "exclude_brokers": _brokers_param("Broker ids that get nothing new.", _LIMITS),
+        "weights": Param(
+            None,
+            type=["null", "object"],
+            additionalProperties={"type": "number", "exclusiveMinimum": 0},
+            propertyNames={"pattern": r"^\d+$"},
+            description='Relative size of brokers on top of their disks, such as {"3": 2}; '
+            "1 for the others.",
+            section=_LIMITS,
+        ),
+        "budget_bytes": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            description="rebalance, expand: the most bytes to copy; the moves that help most.",
+            section=_LIMITS,
+        ),
+        "budget_moves": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            description="rebalance, expand: the most replicas to copy.",
+            section=_LIMITS,
+        ),
+        "ignore_racks": Param(
+            defaults["ignore_racks"],
+            type="boolean",
+            description="Plan as if no broker had a rack.",
+            section=_LIMITS,
+        ),
+        "seed": Param(
+            defaults["seed"],
+            type="integer",
+            minimum=0,
+            description="Breaks ties: the same cluster, request and seed give the same plan.",
+            section=_LIMITS,
+        ),
+    }
+
+
+def _how_to_do_it() -> dict[str, Param]:
+    return {
         "throttle": Param(
             "auto",
             anyOf=[

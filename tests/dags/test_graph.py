@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 
@@ -12,11 +13,12 @@ from tests.airflow_home import HOME, ROOT
 # isort: split
 from airflow.sdk.exceptions import ParamValidationError
 
-from include.planning.request import parse_request
-from rehome.params import reassignment_params
+from include.planning.request import NEEDED, Action, ReassignmentRequest, parse_request
+from rehome.params import reassignment_params, window_params
 
 HEAVY = ("pyspark", "great_expectations", "pandas", "kafka", "matplotlib")
 
+NEEDED_FILE = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]}
 
 DAGS = [
     "reassign_partitions",
@@ -82,3 +84,60 @@ def test_the_form_takes_as_text_what_the_api_takes_as_numbers(
     assert typed == sent
     with pytest.raises(ParamValidationError):
         params[name].resolve("a lot")
+
+
+def test_the_form_has_every_parameter_of_a_request() -> None:
+    known = {item.name for item in fields(ReassignmentRequest)} - {"throttle_bytes_per_s"}
+    assert reassignment_params().keys() == known | {"throttle", "kafka_config_id"}
+    once = {"window_end", "plan_id", "reassignment"}
+    assert window_params().keys() == reassignment_params().keys() - once
+
+
+@pytest.mark.parametrize("params", [reassignment_params(), window_params()])
+def test_limits_of_the_form_reach_the_request(params) -> None:
+    given = {
+        "tolerance": 0.1,
+        "tolerances": {"replicas": 0.2, "bytes_in": None},
+        "move_overhead_bytes": 5,
+        "exclude_topics": ["logs*"],
+        "exclude_brokers": "2, 1",
+        "weights": {"3": 1.5},
+        "budget_bytes": 1000,
+        "budget_moves": 7,
+        "ignore_racks": True,
+        "seed": 4,
+    }
+    sent = {name: param.resolve(given.get(name, param.value)) for name, param in params.items()}
+    request = parse_request(sent)
+    assert request.exclude_brokers == (1, 2)
+    assert request.exclude_topics == ("logs*",)
+    assert request.weights == {3: 1.5}
+    plain = given.keys() - {"exclude_brokers", "exclude_topics", "weights"}
+    assert {name: getattr(request, name) for name in plain} == {n: given[n] for n in plain}
+
+
+@pytest.mark.parametrize("action", list(Action), ids=str)
+def test_a_form_whose_limits_nobody_touched_is_refused_by_no_action(action: Action) -> None:
+    needed = {"brokers": [1], "replication_factor": 2, "plan_id": "p", "reassignment": NEEDED_FILE}
+    name = NEEDED.get(action)
+    given = {"action": action.value} | ({name: needed[name]} if name else {})
+    params = reassignment_params()
+    sent = {name: param.resolve(given.get(name, param.value)) for name, param in params.items()}
+    assert parse_request(sent).action is action
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tolerance", 1),
+        ("tolerances", {"disk": 0.1}),
+        ("tolerances", {"leaders": -0.1}),
+        ("weights", {"one": 2}),
+        ("weights", {"1": 0}),
+        ("budget_moves", 0),
+        ("exclude_brokers", "all"),
+    ],
+)
+def test_limits_of_no_use_are_refused_by_the_form(name: str, value: object) -> None:
+    with pytest.raises(ParamValidationError):
+        reassignment_params()[name].resolve(value)

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.execution.model import PlanState
 from include.ledger.store import Ledger
+from include.planning.request import parse_request
 from include.warehouse import PlanDirectory
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
@@ -46,6 +47,20 @@ def test_a_dry_run_leaves_the_cluster_as_it_was(site: Site) -> None:
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.PLANNED
     assert "report.html" in run.log
+
+
+def test_limits_of_the_form_bind_the_plan(site: Site) -> None:
+    topic = site.topics.create([[1]] * 6)
+    site.topics.fill(topic, 600)
+    limits = {"exclude_brokers": "2, 3", "budget_moves": 1, "weights": {"4": 2}, "tolerance": 0.1}
+    run = site.run(
+        action="rebalance", topics=[topic], move_overhead_bytes=0, dry_run=True, **limits
+    )
+    assert run.state == "success", run.log
+    directory = PlanDirectory(site.ledger.plans()[0].plan_dir)
+    assert [move.adding for move in directory.moves()] == [(4,)]
+    asked = parse_request(directory.read_json("request.json"))
+    assert (asked.exclude_brokers, asked.budget_moves, asked.weights) == ((2, 3), 1, {4: 2.0})
 
 
 def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
