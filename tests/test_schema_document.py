@@ -10,7 +10,16 @@ import pyarrow as pa
 import pytest
 
 from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS
-from include.planning.plan import MOVES, BrokerLoad, Infeasible, MoveReason, PlanSummary
+from include.planning.plan import (
+    MOVES,
+    BrokerLoad,
+    Infeasible,
+    Link,
+    MoveReason,
+    PlanSummary,
+    ResourceBalance,
+    TargetPrice,
+)
 from include.quality.results import ExpectationOutcome
 from include.warehouse import OF_ONE_PLAN, TABLES
 
@@ -66,6 +75,9 @@ def test_every_table_of_a_snapshot_is_documented() -> None:
         ("summary.json", PlanSummary),
         ("summary.json", BrokerLoad),
         ("summary.json", Infeasible),
+        ("summary.json", ResourceBalance),
+        ("summary.json", TargetPrice),
+        ("summary.json", Link),
         ("gates.json", ExpectationOutcome),
     ],
 )

@@ -15,9 +15,11 @@ def bytes_text(size_bytes: float) -> str:
     return f"{size:.0f} {UNITS[unit]}" if unit == 0 else f"{size:.3g} {UNITS[unit]}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def brokers_text(brokers: Sequence[int]) -> str:
     """``broker 3`` or ``brokers 3 and 4``."""
-    names = [str(broker) for broker in brokers]
-    if len(names) == 1:
-        return f"broker {names[0]}"
-    return f"brokers {', '.join(names[:-1])} and {names[-1]}"
+    return f"broker{'' if len(brokers) == 1 else 's'} {listed([str(b) for b in brokers])}"

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
+from include.planning.boxes import Boxes
 from include.planning.explanation import brokers_text
 from include.planning.layout import Layout
 from include.planning.placement import Placer
-from include.planning.plan import Infeasible, MoveReason
+from include.planning.plan import Infeasible, MoveReason, TargetPrice
 from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import capacities
@@ -24,6 +25,8 @@ class Outcome:
 
     :param why: dense partition index → the sentence of its move.
     :param log_dirs: dense partition index → log dirs asked for, aligned with its target.
+    :param boxes: what brokers were to end in; None where the action has no tolerances.
+    :param prices: what each of the targets costs.
     """
 
     layout: Layout
@@ -34,6 +37,8 @@ class Outcome:
     why: Callable[[int], str]
     infeasible: tuple[Infeasible, ...] = ()
     log_dirs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    boxes: Boxes | None = None
+    prices: tuple[TargetPrice, ...] = ()
 
 
 def tree_of(

@@ -113,12 +113,69 @@ class Infeasible:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceBalance:
+    """One resource on all brokers, each list aligned with ``PlanSummary.brokers``.
+
+    :param resource: bytes, replicas, bytes_in, leaders or bytes_out (the latter three as the
+        preferred leaders say, rates per second).
+    :param known: whether the cluster's load of it is known; if not, all loads are 0.
+    :param tolerance: allowed deviation from a broker's share; None = spread in any way.
+    :param low, high: the band that each broker was to end in; empty without a tolerance.
+    """
+
+    resource: str
+    known: bool
+    tolerance: float | None
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    low: tuple[int, ...] = ()
+    high: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPrice:
+    """What keeping one resource within its tolerance costs: copies that it alone asks for.
+
+    :param method: ``solved``: the same request was planned without the target, and the price
+        is the difference (below 0 where the search happened on something cheaper with it);
+        ``attributed``: copies are counted for the targets that would be met less well without
+        them, in equal parts; ``free``: order of replicas alone, which copies nothing.
+    """
+
+    resource: str
+    bytes_to_move: int
+    replica_moves: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Bytes the plan copies from leaders in one rack to brokers in another, or in the same.
+
+    Racks are paths of the rack tree, ``/dc0/r1``; of a large tree, its upper levels.
+    """
+
+    source: str
+    target: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanSummary:
     """What an approver reads; ``summary.json``. Bytes and seconds.
 
     :param lower_bound_bytes: no plan that reaches the same state moves fewer bytes than this.
     :param predicted_s: time the move takes at ``rate_bytes_per_s`` (measured throttle
         efficiency included); None where the rate is not known yet.
+    :param ratio_to_bound: bytes to move over the lower bound; None where the bound is 0 and
+        something moves.
+    :param makespan_bound_s: no execution at that rate is faster: some broker has to receive, or
+        as a leader send, that much.
+    :param bytes_across_racks: bytes copied between branches of the rack tree's top level.
+    :param planned_by: which loads the plan was made by, and why not by others; a sentence.
+    :param resources: before, after and band of each broker; prices: what each target costs.
+    :param links: bytes from rack to rack, largest first.
+    :param min_free_disk_fraction: part of each log dir that was to stay free.
     """
 
     plan_id: str
@@ -137,6 +194,14 @@ class PlanSummary:
     rack_violations_after: int
     brokers: tuple[BrokerLoad, ...]
     infeasible: tuple[Infeasible, ...] = ()
+    ratio_to_bound: float | None = None
+    makespan_bound_s: float | None = None
+    bytes_across_racks: int = 0
+    planned_by: str = ""
+    resources: tuple[ResourceBalance, ...] = ()
+    prices: tuple[TargetPrice, ...] = ()
+    links: tuple[Link, ...] = ()
+    min_free_disk_fraction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -218,9 +283,18 @@ def summary_to_json(summary: PlanSummary) -> dict[str, Any]:
 def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
     """The inverse of :func:`summary_to_json`."""
     values = dict(content)
-    values["brokers"] = tuple(BrokerLoad(**load) for load in values["brokers"])
-    values["infeasible"] = tuple(Infeasible(**item) for item in values["infeasible"])
+    kinds = {"brokers": BrokerLoad, "infeasible": Infeasible, "prices": TargetPrice, "links": Link}
+    for name, kind in kinds.items():
+        values[name] = tuple(kind(**item) for item in values.get(name, ()))
+    values["resources"] = tuple(map(_balance, values.get("resources", ())))
     return PlanSummary(**values)
+
+
+def _balance(content: Mapping[str, Any]) -> ResourceBalance:
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
+    }
+    return ResourceBalance(**values)
 
 
 class MoveTable(Sequence[Move]):

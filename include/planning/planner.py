@@ -16,6 +16,14 @@ from include.planning.actions import (
 )
 from include.planning.arrays import ClusterArrays
 from include.planning.bounds import broker_loads, predicted_seconds
+from include.planning.certificate import (
+    bytes_across_racks,
+    links,
+    makespan_bound_s,
+    planned_by,
+    ratio_to_bound,
+    resource_balances,
+)
 from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome
 from include.planning.plan import MoveCounts, Plan, PlanSummary, plan_hash
@@ -57,6 +65,7 @@ def make_plan(
         action=request.action,
         rate_bytes_per_s=rate_bytes_per_s,
         throttle_efficiency=throttle_efficiency,
+        min_free_disk_fraction=min_free_disk_fraction,
     )
 
 
@@ -68,6 +77,7 @@ def plan_of(
     action: Action,
     rate_bytes_per_s: int | None,
     throttle_efficiency: float,
+    min_free_disk_fraction: float,
 ) -> Plan:
     """An outcome as a plan: its moves with their reasons, and their summary."""
     moves = planned_moves(outcome)
@@ -96,6 +106,14 @@ def plan_of(
         rack_violations_after=after,
         brokers=brokers,
         infeasible=outcome.infeasible,
+        ratio_to_bound=ratio_to_bound(counts.bytes_to_move, outcome.lower_bound_bytes),
+        makespan_bound_s=makespan_bound_s(brokers, rate_bytes_per_s),
+        bytes_across_racks=bytes_across_racks(outcome.layout, outcome.tree_after),
+        planned_by=planned_by(outcome, action),
+        resources=resource_balances(outcome),
+        prices=outcome.prices,
+        links=links(outcome.layout, outcome.tree_after),
+        min_free_disk_fraction=min_free_disk_fraction,
     )
     return Plan(
         plan_id=plan_id,

@@ -9,6 +9,7 @@ import numpy as np
 from include.planning.arrays import ClusterArrays, Floats, Mask, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
+from include.planning.boxes import Boxes
 from include.planning.budget import keep_within_budget
 from include.planning.explanation import bytes_text
 from include.planning.handover import LedShares, hand_over, unmet
@@ -94,6 +95,7 @@ def _planned(
             *(() if fill_only else result.shifted(tolerances)),
             *(unmet(layout, lead) if lead is not None else ()),
         ),
+        boxes=Boxes.of(targets, lead, tolerances),
     )
 
 

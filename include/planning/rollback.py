@@ -58,6 +58,7 @@ def rollback_plan(
         action=Action.ROLLBACK,
         rate_bytes_per_s=rate_bytes_per_s,
         throttle_efficiency=throttle_efficiency,
+        min_free_disk_fraction=min_free_disk_fraction,
     )
 
 

@@ -14,6 +14,7 @@ from include.cluster.model import TopicPartition
 from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
 from include.planning.plan import Plan
 
+REPLICA_KEYS = ("topic", "partition")
 TAKEN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -25,6 +26,7 @@ class Cluster:
     :param replicas: partition → broker ids, preferred leader first.
     :param sizes: partition → bytes of one replica.
     :param disks: broker → (total bytes, usable bytes) of its one log dir.
+    :param bytes_in, bytes_out: partition → bytes per second; None = not measured.
     """
 
     racks: Mapping[int, str]
@@ -37,6 +39,8 @@ class Cluster:
     removing: frozenset[tuple[TopicPartition, int]] = frozenset()
     cordoned: frozenset[int] = frozenset()
     hidden_topics: tuple[str, ...] = ()
+    bytes_in: Mapping[TopicPartition, float] | None = None
+    bytes_out: Mapping[TopicPartition, float] | None = None
 
     def snapshot(self, shuffle: int | None = None) -> Snapshot:
         """The cluster's snapshot; its rows in a random order when a seed is given."""
@@ -53,6 +57,13 @@ class Cluster:
                 rows = [rows[i] for i in rng.permutation(len(rows))]
             built.append(pa.Table.from_pylist(rows, schema=schema))
         brokers, log_dirs, topics, replicas = built
+        for name, rates in (("bytes_in_per_s", self.bytes_in), ("bytes_out_per_s", self.bytes_out)):
+            if rates is not None:
+                names = zip(
+                    *(replicas[key].to_pylist() for key in ("topic", "partition")), strict=True
+                )
+                rate = [float(rates[TopicPartition(*name)]) for name in names]
+                replicas = replicas.append_column(name, pa.array(rate))
         return Snapshot(
             "test", TAKEN_AT, 0.1, brokers, log_dirs, topics, replicas, self.hidden_topics
         )

@@ -1,0 +1,55 @@
+"""The boxes a rebalance aimed at, in all resources, as far as they are set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from include.planning.arrays import Floats, Rows, broker_sums
+from include.planning.handover import LedShares
+from include.planning.layout import Layout
+from include.planning.resources import LED, LOOSE, PLACED, Resource, partition_weight
+from include.planning.targets import Targets
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Per resource with a tolerance: the tolerance and each broker's share, least and most.
+
+    :param tolerance: resource → allowed deviation from the share; only finite ones.
+    :param share, low, high: resource → (B,); of the same resources.
+    """
+
+    tolerance: Mapping[Resource, float]
+    share: Mapping[Resource, Floats]
+    low: Mapping[Resource, Floats]
+    high: Mapping[Resource, Floats]
+
+    @classmethod
+    def of(
+        cls, targets: Targets, led: LedShares | None, tolerances: Mapping[Resource, float]
+    ) -> Boxes:
+        """The boxes of a rebalance; ``led`` is None where leadership was free."""
+        finite = {name: value for name, value in tolerances.items() if value != LOOSE}
+        share, low, high = {}, {}, {}
+        for k, resource in enumerate(PLACED):
+            if resource in finite:
+                share[resource], low[resource] = targets.share[k], targets.low[k]
+                high[resource] = targets.high[k]
+        for k, resource in enumerate(LED):
+            if resource in finite and led is not None:
+                share[resource] = led.share[k]
+                slack = led.tolerance[k] * led.share[k]
+                low[resource] = np.floor(led.share[k] - slack)
+                high[resource] = np.ceil(led.share[k] + slack)
+        return cls(finite, share, low, high)
+
+
+def loads(layout: Layout, rows: Rows, resource: Resource) -> Floats:
+    """(B,) what brokers hold of a resource under these rows; whole numbers."""
+    weight = partition_weight(layout.arrays, resource)
+    if resource in LED:
+        rows = rows[:, :1]
+    return broker_sums(rows, weight, len(layout.arrays.brokers.ids))

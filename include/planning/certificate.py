@@ -1,0 +1,124 @@
+"""What a finished plan proves and costs: bound, balance, links, makespan. For the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from include.planning.arrays import NONE, Ints, Mask
+from include.planning.boxes import Boxes, loads
+from include.planning.explanation import listed
+from include.planning.layout import Layout
+from include.planning.outcome import Outcome
+from include.planning.plan import BrokerLoad, Link, ResourceBalance
+from include.planning.racks import RackTree
+from include.planning.request import Action
+from include.planning.resources import NAMES, RATES, Resource, known
+
+RACKS_SHOWN = 40
+"""Racks up to which bytes are told from rack to rack; of more, those of a level further up."""
+
+PLANNED_BY = {
+    Action.DRAIN: "bytes on disk and number of replicas",
+    Action.SET_REPLICATION_FACTOR: "bytes on disk and number of replicas",
+    Action.REPAIR_RACKS: "bytes on disk and number of replicas",
+    Action.BALANCE_LEADERS: "number of leaders",
+}
+"""What actions without tolerances go by; those not named do as they are told."""
+
+
+def ratio_to_bound(bytes_to_move: int, lower_bound_bytes: int) -> float | None:
+    """How many times the least possible is moved; None where the bound is 0 and bytes move."""
+    if bytes_to_move == lower_bound_bytes:
+        return 1.0
+    return round(bytes_to_move / lower_bound_bytes, 4) if lower_bound_bytes else None
+
+
+def makespan_bound_s(brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None) -> float | None:
+    """Seconds below which no execution gets: the busiest broker's bytes in or out at the rate."""
+    if not rate_bytes_per_s:
+        return None
+    busiest = max((max(load.bytes_in, load.bytes_out) for load in brokers), default=0)
+    return busiest / rate_bytes_per_s
+
+
+def planned_by(outcome: Outcome, action: Action) -> str:
+    """Which loads the plan was made by, and which it would have been made by were they known."""
+    boxes = outcome.boxes
+    if boxes is None:
+        return PLANNED_BY.get(action, "what was asked")
+    names = [NAMES[resource] for resource in Resource if resource in boxes.tolerance]
+    unknown = [r for r in Resource if r in RATES and not known(outcome.layout.arrays, r)]
+    text = f"{listed(names)}{' only' if len(names) == 1 else ''}"
+    if unknown:
+        text += f"; {listed([NAMES[r] for r in unknown])} not known: no history"
+    return text
+
+
+def resource_balances(outcome: Outcome) -> tuple[ResourceBalance, ...]:
+    """Each resource on every broker, before and after, with its band where it has one."""
+    layout = outcome.layout
+    return tuple(_balance(layout, outcome.boxes, resource) for resource in Resource)
+
+
+def _balance(layout: Layout, boxes: Boxes | None, resource: Resource) -> ResourceBalance:
+    before, after = (loads(layout, rows, resource) for rows in (layout.home, layout.rows))
+    banded = boxes is not None and resource in boxes.tolerance
+    return ResourceBalance(
+        resource=resource.value,
+        known=known(layout.arrays, resource),
+        tolerance=boxes.tolerance[resource] if boxes is not None and banded else None,
+        before=_whole(before),
+        after=_whole(after),
+        low=_whole(boxes.low[resource]) if boxes is not None and banded else (),
+        high=_whole(boxes.high[resource]) if boxes is not None and banded else (),
+    )
+
+
+def _whole(values: Iterable[float]) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
+
+
+def sources(layout: Layout) -> Ints:
+    """(P,) the broker that new replicas copy from: the leader, or the first replica."""
+    leader = layout.arrays.leader
+    source: Ints = np.where(leader != NONE, leader, layout.home[:, 0]).astype(np.int64)
+    return source
+
+
+def copies(layout: Layout) -> tuple[Ints, Ints]:
+    """(n,) partition and (n,) receiving broker of every copy the plan makes."""
+    fresh: Mask = layout.rows != NONE
+    for home in layout.home.T:
+        fresh &= layout.rows != home[:, None]
+    partition, place = np.nonzero(fresh)
+    return partition, layout.rows[partition, place].astype(np.int64)
+
+
+def bytes_across_racks(layout: Layout, tree: RackTree) -> int:
+    """Bytes copied between branches of the top level; 0 where brokers have no racks."""
+    if tree.height < 2:
+        return 0
+    partition, target = copies(layout)
+    top = tree.node[1]
+    across = top[sources(layout)[partition]] != top[target]
+    return int(layout.size[partition[across]].sum())
+
+
+def links(layout: Layout, tree: RackTree) -> tuple[Link, ...]:
+    """Bytes from rack to rack, largest first; none where brokers have no racks."""
+    racks = [level for level in range(1, tree.height) if len(tree.capacity[level]) <= RACKS_SHOWN]
+    if not racks:
+        return ()
+    level = racks[-1]
+    node, count = tree.node[level], len(tree.capacity[level])
+    partition, target = copies(layout)
+    pair = node[sources(layout)[partition]] * count + node[target]
+    total = np.bincount(pair, layout.size[partition], count * count)
+    order = np.argsort(-total, kind="stable")
+    names = [tree.name(level, number) for number in range(count)]
+    return tuple(
+        Link(names[cell // count], names[cell % count], int(total[cell]))
+        for cell in order[total[order] > 0].tolist()
+    )
