@@ -26,7 +26,7 @@ class Outcome:
     :param why: dense partition index → the sentence of its move.
     :param log_dirs: dense partition index → log dirs asked for, aligned with its target.
     :param boxes: what brokers were to end in; None where the action has no tolerances.
-    :param prices: what each of the targets costs.
+    :param prices: works out what each of the targets costs.
     """
 
     layout: Layout
@@ -38,7 +38,7 @@ class Outcome:
     infeasible: tuple[Infeasible, ...] = ()
     log_dirs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     boxes: Boxes | None = None
-    prices: tuple[TargetPrice, ...] = ()
+    prices: Callable[[], tuple[TargetPrice, ...]] = tuple
 
 
 def tree_of(

@@ -134,12 +134,11 @@ class ResourceBalance:
 
 @dataclass(frozen=True, slots=True)
 class TargetPrice:
-    """What keeping one resource within its tolerance costs: copies that it alone asks for.
+    """What keeping one resource within its tolerance costs: what a plan without it saves.
 
-    :param method: ``solved``: the same request was planned without the target, and the price
-        is the difference (below 0 where the search happened on something cheaper with it);
-        ``attributed``: copies are counted for the targets that would be met less well without
-        them, in equal parts; ``free``: order of replicas alone, which copies nothing.
+    :param method: ``solved``: the same request was planned without the target (below 0 where
+        the search happened on something cheaper with it); ``at_least``: taking back what it
+        alone asks for saves that much; ``free``: the order of replicas alone, no copies.
     """
 
     resource: str

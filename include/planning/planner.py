@@ -111,7 +111,7 @@ def plan_of(
         bytes_across_racks=bytes_across_racks(outcome.layout, outcome.tree_after),
         planned_by=planned_by(outcome, action),
         resources=resource_balances(outcome),
-        prices=outcome.prices,
+        prices=outcome.prices(),
         links=links(outcome.layout, outcome.tree_after),
         min_free_disk_fraction=min_free_disk_fraction,
     )

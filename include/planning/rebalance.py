@@ -17,6 +17,7 @@ from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
 from include.planning.outcome import Outcome, free_to_move, left_brokers, new_places, tree_of
 from include.planning.plan import Infeasible, MoveReason
+from include.planning.prices import target_prices
 from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import (
@@ -80,6 +81,7 @@ def _planned(
         )
         return f"{shares[:1].upper()}{shares[1:]}; {new_places(layout, p)}."
 
+    boxes = Boxes.of(targets, lead, tolerances)
     result = _Result(layout, targets, problem.weights, brokers, movable, cut)
     return Outcome(
         layout=layout,
@@ -95,7 +97,8 @@ def _planned(
             *(() if fill_only else result.shifted(tolerances)),
             *(unmet(layout, lead) if lead is not None else ()),
         ),
-        boxes=Boxes.of(targets, lead, tolerances),
+        boxes=boxes,
+        prices=lambda: target_prices(problem, capacity, boxes, cut_by_budget=cut),
     )
 
 

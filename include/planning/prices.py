@@ -1,0 +1,80 @@
+"""What each target of a rebalance costs: bytes and moves that the plan would save without it.
+
+Of small and middling clusters the same request is planned again without the target, which is
+the answer itself. Planning takes too long for that on large ones: there, the finished plan is
+relieved of the target, and whatever it alone kept from going home goes home. That leaves out
+what a plan made without the target would have done in another way, so it is the least that
+the target costs. Leadership is handed over without copies: its targets are free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats
+from include.planning.balance import rebalance, undo
+from include.planning.boxes import Boxes
+from include.planning.layout import Layout
+from include.planning.plan import TargetPrice
+from include.planning.resources import LED, PLACED, Resource
+from include.planning.search import Problem, Search
+
+SOLVED_ANEW = 200_000
+"""Slots up to which a request is planned again without each target."""
+
+
+def target_prices(
+    problem: Problem, capacity: Floats, boxes: Boxes, *, cut_by_budget: bool
+) -> tuple[TargetPrice, ...]:
+    """The price of every target of a rebalance that is finished.
+
+    :param capacity: (B,) relative size of the brokers, as for :func:`balance.rebalance`.
+    :param cut_by_budget: a budget paid for a part of the plan only; of that part, prices are
+        the least that targets cost.
+    """
+    anew = problem.layout.rows.size <= SOLVED_ANEW and not cut_by_budget
+    bytes_to_move, moves = _cost(problem.layout)
+    prices = []
+    for resource in PLACED:
+        if resource in boxes.tolerance:
+            free = _without(problem, resource)
+            if anew:
+                rebalance(free, capacity)
+            else:
+                _take_back(free, problem.layout)
+            bytes_without, moves_without = _cost(free.layout)
+            method = "solved" if anew else "at_least"
+            saved = bytes_to_move - bytes_without, moves - moves_without
+            prices.append(TargetPrice(resource.value, *saved, method))
+    free_ones = (TargetPrice(r.value, 0, 0, "free") for r in LED if r in boxes.tolerance)
+    return (*prices, *free_ones)
+
+
+def _without(problem: Problem, resource: Resource) -> Problem:
+    """The same problem before it was solved, with one resource spread in any way."""
+    k, targets = PLACED.index(resource), problem.targets
+    low, high = targets.low.copy(), targets.high.copy()
+    low[k], high[k] = 0.0, np.inf
+    width = problem.layout.rows.shape[1]
+    return replace(
+        problem,
+        layout=Layout(problem.layout.arrays, width),
+        targets=replace(targets, low=low, high=high),
+    )
+
+
+def _take_back(free: Problem, finished: Layout) -> None:
+    free.layout.rows[:] = finished.rows
+    free.layout.refresh()
+    undo(Search(free))
+    free.layout.refresh()
+
+
+def _cost(layout: Layout) -> tuple[int, int]:
+    """Bytes and replicas that a layout copies."""
+    fresh = layout.rows != NONE
+    for home in layout.home.T:
+        fresh &= layout.rows != home[:, None]
+    return int(layout.incoming.sum()), int(fresh.sum())

@@ -1,0 +1,87 @@
+"""What each target costs, against plans that were made without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.clusters import CASES, build
+from include.planning import prices
+from include.planning.arrays import NONE
+from include.planning.outcome import Outcome
+from include.planning.plan import TargetPrice
+from include.planning.rebalance import plan_rebalance
+from include.planning.request import Action, ReassignmentRequest
+from tests.planning.clusters import cluster
+from tests.planning.test_make_plan import plan
+
+TOLERANCES = {"replicas": 0.2, "bytes_in": 0.2, "leaders": 0.2, "bytes_out": 0.2}
+EXPANSION = build(next(case for case in CASES if case.name == "expansion"), 240, 12).arrays
+
+
+def rebalanced(**options) -> Outcome:
+    request = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, **options)
+    return plan_rebalance(EXPANSION, request)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Outcome:
+    return rebalanced(tolerances=TOLERANCES)
+
+
+@pytest.fixture(scope="module")
+def priced(whole) -> dict[str, TargetPrice]:
+    return {price.resource: price for price in whole.prices()}
+
+
+def cost(outcome: Outcome) -> tuple[int, int]:
+    rows, home = outcome.layout.rows, outcome.layout.home
+    fresh = (rows[:, :, None] != home[:, None, :]).all(axis=2) & (rows != NONE)
+    return int((fresh.sum(axis=1) * outcome.layout.size).sum()), int(fresh.sum())
+
+
+@pytest.mark.parametrize("name", ["replicas", "bytes_in"])
+def test_a_target_costs_what_the_same_request_without_it_saves(whole, priced, name):
+    without = rebalanced(tolerances=TOLERANCES | {name: None})
+    saved = np.subtract(cost(whole), cost(without)).tolist()
+    assert [priced[name].bytes_to_move, priced[name].replica_moves] == saved
+    assert priced[name].method == "solved"
+
+
+def test_targets_of_leaders_cost_nothing_and_free_resources_have_no_price(priced):
+    assert [priced[name].method for name in ("leaders", "bytes_out")] == ["free", "free"]
+    assert priced["leaders"].replica_moves == 0
+    assert {price.resource for price in rebalanced().prices()} == {"bytes", "bytes_in", "bytes_out"}
+
+
+def test_working_prices_out_leaves_the_plan_as_it_is(whole, priced):
+    rows, load = whole.layout.rows.copy(), whole.layout.load.copy()
+    again = whole.prices()
+    assert (whole.layout.rows == rows).all()
+    assert (whole.layout.load == load).all()
+    assert again == tuple(priced.values())
+
+
+def test_the_one_target_of_a_plan_costs_all_of_it():
+    made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance")
+    (price,) = made.summary.prices
+    assert (price.bytes_to_move, price.replica_moves) == (600, 6)
+
+
+def test_of_a_large_cluster_the_least_is_told_that_a_target_costs(whole, priced, monkeypatch):
+    monkeypatch.setattr(prices, "SOLVED_ANEW", 0)
+    told = {price.resource: price for price in whole.prices()}
+    assert {told[name].method for name in ("bytes", "replicas", "bytes_in")} == {"at_least"}
+    assert 0 < told["bytes"].bytes_to_move <= priced["bytes"].bytes_to_move
+    alone = rebalanced(tolerances={"bytes_in": None, "bytes_out": None})
+    (price,) = alone.prices()
+    for told_part, all_of_it in zip(
+        (price.bytes_to_move, price.replica_moves), cost(alone), strict=True
+    ):
+        assert 0.8 * all_of_it <= told_part <= all_of_it
+
+
+def test_what_a_budget_cut_off_is_not_priced():
+    made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance", budget_moves=2)
+    (price,) = made.summary.prices
+    assert (price.replica_moves, price.method) == (2, "at_least")
