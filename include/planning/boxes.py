@@ -19,7 +19,7 @@ class Boxes:
     """Per resource with a tolerance: the tolerance and each broker's share, least and most.
 
     :param tolerance: resource → allowed deviation from the share; only finite ones.
-    :param share, low, high: resource → (B,); of the same resources.
+    :param share, low, high: resource → (B,); of the same resources, less those nobody holds.
     """
 
     tolerance: Mapping[Resource, float]
@@ -35,7 +35,7 @@ class Boxes:
         finite = {name: value for name, value in tolerances.items() if value != LOOSE}
         share, low, high = {}, {}, {}
         for k, resource in enumerate(PLACED):
-            if resource in finite:
+            if resource in finite and np.isfinite(targets.high[k]).all():
                 share[resource], low[resource] = targets.share[k], targets.low[k]
                 high[resource] = targets.high[k]
         for k, resource in enumerate(LED):

@@ -64,11 +64,11 @@ def resource_balances(outcome: Outcome) -> tuple[ResourceBalance, ...]:
 
 def _balance(layout: Layout, boxes: Boxes | None, resource: Resource) -> ResourceBalance:
     before, after = (loads(layout, rows, resource) for rows in (layout.home, layout.rows))
-    banded = boxes is not None and resource in boxes.tolerance
+    banded = boxes is not None and resource in boxes.low
     return ResourceBalance(
         resource=resource.value,
         known=known(layout.arrays, resource),
-        tolerance=boxes.tolerance[resource] if boxes is not None and banded else None,
+        tolerance=None if boxes is None else boxes.tolerance.get(resource),
         before=_whole(before),
         after=_whole(after),
         low=_whole(boxes.low[resource]) if boxes is not None and banded else (),

@@ -11,7 +11,7 @@ from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.boxes import Boxes
 from include.planning.budget import keep_within_budget
-from include.planning.explanation import bytes_text
+from include.planning.explanation import amount_text, bytes_text
 from include.planning.handover import LedShares, hand_over, unmet
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
@@ -32,6 +32,11 @@ from include.planning.resources import (
 from include.planning.scope import brokers_named, check_movable, partitions_in_scope, raise_if
 from include.planning.search import Problem
 from include.planning.targets import Targets, of_resource, placed_targets
+
+SHIFTED = (
+    "racks, disks, replicas that may not move or a partition larger than a share shift what it "
+    "can hold"
+)
 
 
 def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -220,9 +225,7 @@ class _Result:
         return tuple(
             Infeasible(
                 subject=f"broker {self.layout.arrays.brokers.ids[b]}",
-                constraint=of_resource(
-                    PLACED[k], "racks, disks or replicas that may not move shift its share"
-                ),
+                constraint=of_resource(PLACED[k], SHIFTED),
                 wanted=float(round(fair[k, b])),
                 nearest=float(load[k, b]),
             )
@@ -238,9 +241,10 @@ class _Result:
         if load > high and held.any():
             stays = int(weight[held & ~self.partitions].sum())
             if stays > high:
-                return f"replicas that may not move hold {bytes_text(stays)}"
+                return f"replicas that may not move hold {amount_text(PLACED[resource], stays)}"
             largest = int(np.where(held, weight, -1).argmax())
             if weight[largest] > high:
                 name = layout.arrays.partition(largest)
-                return f"partition {name} ({bytes_text(weight[largest])}) is larger than its share"
+                amount = amount_text(PLACED[resource], weight[largest])
+                return f"partition {name} ({amount}) is larger than its share"
         return "no move or swap of whole replicas that the racks and disks allow brings it closer"

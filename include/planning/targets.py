@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.planning.arrays import UNLIMITED, Floats, Ints, Mask, broker_sums
+from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, broker_sums
 from include.planning.layout import Layout
 from include.planning.plan import Infeasible
 from include.planning.racks import RackTree
@@ -159,11 +159,28 @@ class _Layer:
             low, high = np.zeros(len(load)), np.full(len(load), float("inf"))
             return load.copy(), low, high, fair, ()
         share, infeasible = self._hand_down(fixed, capacity, tolerance)
-        low = np.where(brokers, np.floor(share * (1 - tolerance)), load)
+        least = np.minimum(share, self._beside_giants(fixed, capacity, tolerance))
+        low = np.where(brokers, np.floor(least * (1 - tolerance)), load)
         high = np.where(brokers, np.ceil(share * (1 + tolerance)), load)
         if self._resource is Resource.BYTES:
             high = np.minimum(high, np.maximum(load + self._layout.room, low))
         return np.clip(np.rint(share), low, high), low, high, fair, infeasible
+
+    def _beside_giants(self, fixed: Floats, capacity: Floats, tolerance: float) -> Floats:
+        """(B,) what is left for each broker beside partitions that are larger than any share.
+
+        Whoever holds such a partition holds too much; the others cannot but share the rest. It
+        does not matter where they lie now, so that a plan that was carried out leaves the
+        targets as they were: the rest is spread as if the smallest brokers held them.
+        """
+        total, sizes = self.load.sum() - fixed.sum(), np.sort(capacity[capacity > 0])
+        widest = sizes[-1:].sum() * _fraction(total, sizes.sum()) * (1 + tolerance) + 1
+        giants = self._partitions & (self._weight > widest)
+        if not giants.any():
+            return np.full(len(capacity), float("inf"))
+        held = (self._layout.rows[giants] != NONE).sum(axis=1)
+        rest = total - float((self._weight[giants] * held).sum())
+        return fixed + capacity * _fraction(max(rest, 0.0), sizes[int(held.sum()) :].sum())
 
     def _hand_down(
         self, fixed: Floats, capacity: Floats, tolerance: float
