@@ -33,6 +33,8 @@ class Settings:
     :param throttle_efficiency: part of a nominal throttle that brokers deliver; predictions use it.
     :param auto_throttle_bytes_per_s: the rate that throttle="auto" starts from.
     :param max_snapshot_age_s: the gate refuses to plan on anything older.
+    :param wake_s: time that Airflow takes to bring a deferred task back to a worker. Admission
+        and predictions reckon with it and the poll interval.
     :param poll_interval_s: see Policy; so are stall_alert_s, stall_timeout_s and
         max_partitions_in_flight.
     :param window_cron: when rebalance_in_window may run: see MaintenanceWindowTimetable, as for
@@ -49,6 +51,7 @@ class Settings:
     auto_throttle_bytes_per_s: int = 50_000_000
     max_snapshot_age_s: float = 3600.0
     poll_interval_s: float = 5.0
+    wake_s: float = 10.0
     stall_alert_s: float = 60.0
     stall_timeout_s: float = 600.0
     max_partitions_in_flight: int = 200

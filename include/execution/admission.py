@@ -2,49 +2,39 @@
 
 from __future__ import annotations
 
-import enum
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import inf
 
-from include.cluster.model import BrokerId, ReplicaId, TopicPartition
+from include.cluster.model import BrokerId, TopicPartition
+from include.execution.backlog import Backlog, Filed
+from include.execution.disks import broker_room_bytes
 from include.execution.model import Observation, Policy
-from include.execution.outcome import relocating
+from include.execution.outcome import wanted_log_dirs
+from include.execution.slots import WHOLE_SLOT, Direction, Slot, part_of_slot, slots_of
 from include.planning.plan import Move
 from include.planning.request import OnWindowEnd
-
-
-class Direction(enum.Enum):
-    """Where a copy loads a broker."""
-
-    OUT = "out"  # the leader that copies are read from
-    IN = "in"  # a destination
-    ACROSS = "across"  # between two log dirs of one broker
-
-
-class Slot(NamedTuple):
-    """One broker in one direction: what is limited."""
-
-    direction: Direction
-    broker: BrokerId
 
 
 @dataclass(frozen=True)
 class Admission:
     """Moves to start now, and why others have to wait.
 
-    :param waiting: reasons, each with the number of moves it holds back.
+    :param waiting: how many others there are.
+    :param reasons: what they wait for: all of the reasons that hold any of them back.
     """
 
     moves: tuple[Move, ...]
-    waiting: Mapping[str, int] = field(default_factory=dict)
+    waiting: int = 0
+    reasons: frozenset[str] = frozenset()
 
     @property
     def only_waits_for_window(self) -> bool:
         """Whether all that is left does not fit into the window any more."""
-        return not self.moves and set(self.waiting) == {WINDOW}
+        return not self.moves and self.reasons == {WINDOW}
 
 
 SLOTS = "no free slot"
@@ -54,51 +44,43 @@ WINDOW = "would not end before the window does"
 
 
 def admit(
-    pending: Sequence[Move],
+    backlog: Backlog,
     in_flight: Sequence[Move],
     seen: Observation,
     now: datetime,
     policy: Policy,
     rate_bytes_per_s: int,
+    still_pending: Callable[[Move], bool] = lambda move: True,
 ) -> Admission:
     """The moves to start now, in the order of their start.
 
     The broker with the most bytes still to send or to receive decides when the plan ends, so
-    its moves go first, the largest of them first.
+    its moves go first, the largest of them first. Of a broker's moves only those are looked at
+    that a free slot, its disk and the window leave a chance.
+
+    :param still_pending: asked once of each move that would be next; False passes it over.
     """
-    loads = _loads((*pending, *in_flight), seen)
-    admission = _Admitting(in_flight, seen, now, policy, rate_bytes_per_s)
-
-    def urgency(move: Move) -> tuple[int, int, TopicPartition]:
-        slots = slots_of(move, seen)
-        return (-max((loads[slot] for slot in slots), default=0), -move.size_bytes, move.partition)
-
-    for move in sorted(pending, key=urgency):
-        admission.consider(move)
-    return Admission(tuple(admission.moves), dict(admission.waiting))
-
-
-def slots_of(move: Move, seen: Observation) -> dict[Slot, int]:
-    """The slots that a move takes, with the bytes it still sends through each."""
-    slots: dict[Slot, int] = {}
-    state = seen.partitions.get(move.partition)
-    for broker in move.adding:
-        replica = ReplicaId(*move.partition, broker)
-        slots[Slot(Direction.IN, broker)] = max(0, move.size_bytes - seen.sizes.get(replica, 0))
-    if move.adding and state is not None and state.leader is not None:
-        slots[Slot(Direction.OUT, state.leader)] = sum(slots.values())
-    for broker in relocating(move):
-        replica = ReplicaId(*move.partition, broker)
-        copied = seen.future_sizes.get(replica, 0)
-        slots[Slot(Direction.ACROSS, broker)] = max(0, move.size_bytes - copied)
-    return slots
+    admission = _Admitting(backlog, in_flight, seen, now, policy, rate_bytes_per_s)
+    looked_at: set[TopicPartition] = set()
+    passed_over = 0
+    for place in admission.busiest_first():
+        for filed in admission.worth_a_look(place):
+            if filed.partition in looked_at:
+                continue
+            looked_at.add(filed.partition)
+            if still_pending(filed.move):
+                admission.consider(filed.move)
+            else:
+                passed_over += 1
+    return admission.result(passed_over)
 
 
-def _loads(moves: Iterable[Move], seen: Observation) -> Counter[Slot]:
-    loads: Counter[Slot] = Counter()
-    for move in moves:
-        loads.update(slots_of(move, seen))
-    return loads
+@dataclass(slots=True)
+class _Use:
+    """What moves in flight take of a slot: parts of it, and bytes still to pass through it."""
+
+    parts: int = 0
+    left_bytes: int = 0
 
 
 class _Admitting:
@@ -106,50 +88,156 @@ class _Admitting:
 
     def __init__(
         self,
+        backlog: Backlog,
         in_flight: Sequence[Move],
         seen: Observation,
         now: datetime,
         policy: Policy,
         rate_bytes_per_s: int,
     ) -> None:
+        self._backlog = backlog
         self._seen = seen
-        self._now = now
         self._policy = policy
-        self._delivered_bytes_per_s = rate_bytes_per_s * policy.throttle_efficiency
-        self._room = policy.max_partitions_in_flight - len(in_flight)
-        self._taken = Counter(slot for move in in_flight for slot in slots_of(move, seen))
-        self._queued = _loads(in_flight, seen)
-        self.moves: list[Move] = []
-        self.waiting: Counter[str] = Counter()
+        delivered_bytes_per_s = rate_bytes_per_s * policy.throttle_efficiency
+        self._whole_bytes = delivered_bytes_per_s * policy.ahead_s / policy.max_moves_per_broker
+        self._window_bytes = _bytes_until_window_end(now, policy, delivered_bytes_per_s)
+        self._partitions_left = policy.max_partitions_in_flight
+        self._slots = policy.max_moves_per_broker * WHOLE_SLOT
+        self._used: defaultdict[Slot, _Use] = defaultdict(_Use)
+        self._to_dir: Counter[tuple[BrokerId, str]] = Counter()
+        self._rooms = {
+            broker: broker_room_bytes(disks, policy.min_free_disk_fraction)
+            for broker, disks in seen.disks.items()
+        }
+        self._shut: dict[Slot, str] = {}  # and why
+        self._moves: list[Move] = []
+        self._reasons: set[str] = set()
+        for move in in_flight:
+            self._take(move, slots_of(move, seen, backlog.admitted[move.partition].inbound))
+        for slot in backlog.by_slot:
+            if slot is not None and slot.direction is not Direction.OUT:
+                self._shut_unless_it_answers(slot)
+
+    def busiest_first(self) -> list[Slot | None]:
+        """Slots that pending moves take and that are free, most bytes left to send first."""
+        by_slot, pending_bytes = self._backlog.by_slot, self._backlog.pending_bytes
+        free = [slot for slot in by_slot if slot is not None and slot not in self._shut]
+        left = {slot: pending_bytes[slot] + self._used[slot].left_bytes for slot in free}
+        free.sort(key=lambda slot: (-left[slot], slot.direction.value, slot.broker))
+        return [*free, None] if None in by_slot else [*free]
+
+    def worth_a_look(self, place: Slot | None) -> Iterator[Filed]:
+        """Pending moves of a slot, largest first, that nothing known of their slots forbids."""
+        waiting = self._backlog.by_slot[place]
+        at = 0
+        while at < len(waiting) and place not in self._shut:
+            if self._partitions_left <= 0:
+                self._reasons.add(CAP)
+                return
+            filed = waiting[at]
+            at += 1
+            if not self._shut.keys().isdisjoint(filed.taken):
+                continue
+            obstacle = None if place is None else self._too_large(place, -filed.minus_size_bytes)
+            if place is None or obstacle is None:
+                yield filed
+                continue
+            self._reasons.add(obstacle)
+            largest = min(self._window_left(place), self._room_left(place))
+            at = bisect_left(waiting, -largest, lo=at, key=lambda other: other.minus_size_bytes)
 
     def consider(self, move: Move) -> None:
+        """Choose the move, or note what it waits for."""
         slots = slots_of(move, self._seen)
         obstacle = self._obstacle(move, slots)
         if obstacle is not None:
-            self.waiting[obstacle] += 1
+            self._reasons.add(obstacle)
             return
-        self.moves.append(move)
-        self._room -= 1
-        self._taken.update(slots.keys())
-        self._queued.update(slots)
+        self._moves.append(move)
+        self._take(move, slots)
+
+    def result(self, passed_over: int) -> Admission:
+        """What was chosen.
+
+        :param passed_over: pending moves that turned out not to be.
+        """
+        waiting = self._backlog.pending_count - len(self._moves) - passed_over
+        if waiting <= 0:
+            return Admission(tuple(self._moves))
+        closed = {self._shut[slot] for slot in self._shut.keys() & self._backlog.by_slot.keys()}
+        return Admission(tuple(self._moves), waiting, frozenset(self._reasons | closed))
+
+    def _take(self, move: Move, slots: Mapping[Slot, int]) -> None:
+        self._partitions_left -= 1
+        for slot, left_bytes in slots.items():
+            use = self._used[slot]
+            use.left_bytes += left_bytes
+            use.parts += part_of_slot(left_bytes, self._whole_bytes)
+            if use.parts >= self._slots:
+                self._shut[slot] = SLOTS
+        for replica, log_dir in wanted_log_dirs(move).items() if move.target_log_dirs else ():
+            self._to_dir[replica.broker, log_dir] += _left_bytes(slots, replica.broker)
+
+    def _shut_unless_it_answers(self, slot: Slot) -> None:
+        broker = slot.broker
+        if broker not in self._seen.live_brokers:
+            self._shut[slot] = _dead(broker)
+        elif broker in self._seen.missing:
+            self._shut[slot] = f"broker {broker} does not answer"
 
     def _obstacle(self, move: Move, slots: Mapping[Slot, int]) -> str | None:
         dead = sorted(set(move.target) - self._seen.live_brokers)
         if dead:
-            return f"broker {dead[0]} is not alive"
+            return _dead(dead[0])
         if move.adding and self._seen.partitions[move.partition].leader is None:
             return NO_LEADER
-        if self._too_late(slots):
+        for slot, left_bytes in slots.items():
+            obstacle = self._shut.get(slot) or self._too_large(slot, left_bytes)
+            if obstacle is not None:
+                return obstacle
+        return self._no_room_in_log_dir(move, slots) if move.target_log_dirs else None
+
+    def _too_large(self, slot: Slot, left_bytes: int) -> str | None:
+        if left_bytes > self._window_left(slot):
             return WINDOW
-        if self._room <= 0:
-            return CAP
-        if any(self._taken[slot] >= self._policy.max_moves_per_broker for slot in slots):
-            return SLOTS
+        if left_bytes > self._room_left(slot):
+            return f"broker {slot.broker} has no room on its disks"
         return None
 
-    def _too_late(self, slots: Mapping[Slot, int]) -> bool:
-        end = self._policy.window_end
-        if end is None or self._policy.on_window_end is not OnWindowEnd.DRAIN:
-            return False
-        queued = max((self._queued[slot] + size for slot, size in slots.items()), default=0)
-        return self._now + timedelta(seconds=queued / self._delivered_bytes_per_s) > end
+    def _window_left(self, slot: Slot) -> float:
+        """Bytes that can still pass before the window ends, after what is queued already."""
+        return self._window_bytes - self._used[slot].left_bytes
+
+    def _room_left(self, slot: Slot) -> float:
+        """Room that all copies in flight will leave: nothing is deleted before they end."""
+        room = self._rooms.get(slot.broker)
+        if room is None or slot.direction is Direction.OUT:
+            return inf
+        into, across = (self._used[Slot(d, slot.broker)] for d in (Direction.IN, Direction.ACROSS))
+        return room - into.left_bytes - across.left_bytes
+
+    def _no_room_in_log_dir(self, move: Move, slots: Mapping[Slot, int]) -> str | None:
+        for replica, log_dir in wanted_log_dirs(move).items():
+            left_bytes = _left_bytes(slots, replica.broker)
+            for disk in self._seen.disks.get(replica.broker, ()) if left_bytes else ():
+                room = disk.room_bytes(self._policy.min_free_disk_fraction)
+                queued = self._to_dir[replica.broker, log_dir]
+                if disk.path == log_dir and queued + left_bytes > room:
+                    return f"broker {replica.broker} has no room in {log_dir}"
+        return None
+
+
+def _bytes_until_window_end(now: datetime, policy: Policy, bytes_per_s: float) -> float:
+    if policy.window_end is None or policy.on_window_end is not OnWindowEnd.DRAIN:
+        return inf
+    return (policy.window_end - now).total_seconds() * bytes_per_s
+
+
+def _left_bytes(slots: Mapping[Slot, int], broker: BrokerId) -> int:
+    """What a move still writes to a broker, over the network or between its log dirs."""
+    into, across = (Slot(d, broker) for d in (Direction.IN, Direction.ACROSS))
+    return slots.get(into, 0) + slots.get(across, 0)
+
+
+def _dead(broker: BrokerId) -> str:
+    return f"broker {broker} is not alive"

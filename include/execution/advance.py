@@ -14,6 +14,7 @@ from include.cluster.model import BrokerError, ReplicaId, TopicPartition
 from include.cluster.port import ClusterPort
 from include.execution import throttle
 from include.execution.abort import cancel_moves
+from include.execution.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.model import (
     Action,
@@ -88,6 +89,7 @@ def advance(
     if ledger.plan(plan.plan_id).state in (PlanState.PLANNED, PlanState.APPROVED):
         ledger.claim(plan.plan_id)
     step = _Step(plan, ledger, cluster, done)
+    backlog = Backlog()
     while True:
         view = ledger.view(plan.plan_id)
         if view.state is not PlanState.RUNNING:
@@ -98,7 +100,8 @@ def advance(
         seen = observe(cluster, moves_to_watch(plan, view), clock(), in_flight=in_flight)
         done.progress = record_progress(plan, view, ledger, seen)
         view = ledger.view(plan.plan_id)
-        actions = decide(plan, view, seen, seen.taken_at, policy)
+        backlog.follow(plan.moves, view, seen)
+        actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
         again = step.act(actions, seen, view.rate_bytes_per_s)
         if not again:
             return done

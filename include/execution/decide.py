@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from include.cluster.model import TopicPartition
 from include.execution.admission import SLOTS, Admission, admit
+from include.execution.backlog import Backlog
 from include.execution.model import (
     Action,
     Admit,
@@ -34,25 +35,41 @@ from include.planning.plan import Move, Plan
 
 
 def decide(
-    plan: Plan, view: LedgerView, seen: Observation, now: datetime, policy: Policy
+    plan: Plan,
+    view: LedgerView,
+    seen: Observation,
+    now: datetime,
+    policy: Policy,
+    backlog: Backlog | None = None,
 ) -> list[Action]:
     """What to do next; no I/O, no clock, no randomness. Same input, same actions.
 
     First everything that has ended is settled; then come, in this order, what ends the plan
     (a cancel request, nothing left, the window's end, a stall, a pause) and what starts moves.
+    A pending move is looked at when somebody reassigns its partition, or when it is its turn.
+
+    :param backlog: the view's moves, indexed; only read. Without one it is built from the view,
+        which takes as long as the plan has moves.
     """
     if view.state is not PlanState.RUNNING:
         return []
-    now_true = _Assessed(plan, view, seen, now, policy)
-    ending = _ending(view, now_true, now, policy)
-    if ending is not None:
-        return [*now_true.settling, *ending]
-    return [*now_true.settling, *_rate(view), *_admission(view, now_true, seen, now, policy)]
+    known = Backlog.of(plan, view, seen) if backlog is None else backlog
+    now_true = _Assessed(plan, view, seen, now, policy, known)
+    next_steps = _ending(view, now_true, now, policy)
+    if next_steps is None:
+        next_steps = [*_rate(view), *_admission(view, now_true, seen, now, policy)]
+    return [*now_true.settling, *next_steps]
 
 
-def needs_worker(plan: Plan, view: LedgerView, seen: Observation, policy: Policy) -> bool:
+def needs_worker(
+    plan: Plan,
+    view: LedgerView,
+    seen: Observation,
+    policy: Policy,
+    backlog: Backlog | None = None,
+) -> bool:
     """Whether `decide` would do anything now: what the progress trigger asks at every poll."""
-    actions = decide(plan, view, seen, seen.taken_at, policy)
+    actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
     return any(not isinstance(action, Hold) for action in actions)
 
 
@@ -65,26 +82,35 @@ class _Assessed:
     seen: Observation
     now: datetime
     policy: Policy
+    backlog: Backlog
     settling: list[Action] = field(default_factory=list)
-    states: Counter[MoveState] = field(default_factory=Counter)
+    settled: dict[TopicPartition, MoveState] = field(default_factory=dict)
     in_flight: list[Move] = field(default_factory=list)
     unsent: list[Move] = field(default_factory=list)
-    pending: list[Move] = field(default_factory=list)
+    _pending_settled: int = 0
 
     def __post_init__(self) -> None:
-        for move in self.plan.moves:
-            state = self.view.moves.get(move.partition, MoveState.PENDING)
-            if state is MoveState.ADMITTED:
-                self._assess_admitted(move)
-            elif state is MoveState.PENDING:
-                self._assess_pending(move)
-            else:
-                self.states[state] += 1
+        for admitted in self.backlog.admitted.values():
+            self._assess_admitted(admitted.move)
+        for partition in self.seen.ongoing:
+            move_of_ours = self.backlog.pending(partition)
+            if move_of_ours is not None:
+                self.still_pending(move_of_ours)
 
     @property
     def started(self) -> list[Move]:
         """Everything that is admitted and has not ended."""
         return [*self.in_flight, *self.unsent]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is admitted and nothing pending."""
+        return not self.started and self.backlog.pending_count == self._pending_settled
+
+    def states(self) -> Counter[MoveState]:
+        """How many moves are in which state, with what is settled now."""
+        states = {**self.view.moves, **self.settled}
+        return Counter(states.get(move.partition, MoveState.PENDING) for move in self.plan.moves)
 
     def _fate(self, move: Move, sent_at: datetime | None) -> tuple[Fate, str]:
         grace_s = self.policy.metadata_grace_s
@@ -92,7 +118,7 @@ class _Assessed:
 
     def _settle(self, move: Move, state: MoveState, detail: str) -> None:
         self.settling.append(Settle(move.partition, state, detail))
-        self.states[state] += 1
+        self.settled[move.partition] = state
 
     def _assess_admitted(self, move: Move) -> None:
         what, detail = self._fate(move, self.view.sent.get(move.partition))
@@ -112,11 +138,14 @@ class _Assessed:
         """A cancel loses the order of replicas, whoever did it: ours to put back."""
         if self.seen.partitions[move.partition].replicas != move.current:
             self.settling.append(Cancel((move.partition,), detail))
-            self.states[MoveState.CANCELLED] += 1
+            self.settled[move.partition] = MoveState.CANCELLED
         else:
             self._settle(move, MoveState.CANCELLED, detail)
 
-    def _assess_pending(self, move: Move) -> None:
+    def still_pending(self, move: Move) -> bool:
+        """Whether a pending move may start; settles what has become of it otherwise."""
+        if move.partition in self.settled:
+            return False
         what, detail = self._fate(move, None)
         if what is Fate.DONE:
             self._settle(move, MoveState.DONE, "was in place already")
@@ -125,7 +154,9 @@ class _Assessed:
         elif move.partition in self.seen.ongoing:
             self._settle(move, MoveState.SUPERSEDED, "somebody else is making the same move")
         else:
-            self.pending.append(move)
+            return True
+        self._pending_settled += 1
+        return False
 
 
 _ENDS = {
@@ -141,8 +172,8 @@ def _ending(
     started = tuple(move.partition for move in now_true.started)
     if view.cancel_requested:
         return _stop(started, PlanState.CANCELLED, "cancel requested", MoveState.CANCELLED)
-    if not started and not now_true.pending:
-        return [_finish(now_true.states)]
+    if now_true.ended:
+        return [_finish(now_true.states())]
     if policy.window_end is not None and now >= policy.window_end:
         return _stop(started, PlanState.PAUSED, "the window has ended", MoveState.PENDING)
     if _stalled(view, now_true, now, policy):
@@ -177,8 +208,8 @@ def _stalled(view: LedgerView, now_true: _Assessed, now: datetime, policy: Polic
 
 
 def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:
-    ours = {move.partition for move in now_true.plan.moves}
-    return not policy.additional and bool(set(now_true.seen.ongoing) - ours)
+    ours = now_true.plan.by_partition
+    return not policy.additional and any(found not in ours for found in now_true.seen.ongoing)
 
 
 def _rate(view: LedgerView) -> list[Action]:
@@ -197,10 +228,14 @@ def _admission(
     if _held_by_others(now_true, policy):
         return [*([Admit(again)] if again else []), Hold("somebody else's reassignment runs")]
     rate = view.rate_bytes_per_s or policy.rate_bytes_per_s
-    admission = admit(now_true.pending, now_true.started, seen, now, policy, rate)
+    admission = admit(
+        now_true.backlog, now_true.started, seen, now, policy, rate, now_true.still_pending
+    )
     chosen = (*again, *(move.partition for move in admission.moves))
     if chosen:
         return [Admit(chosen)]
+    if now_true.ended:
+        return [_finish(now_true.states())]
     if admission.only_waits_for_window and not now_true.started:
         return [Finish(PlanState.PAUSED, "what is left does not fit into the window")]
     return [Hold(_reason(admission))] if admission.waiting else []
@@ -208,5 +243,5 @@ def _admission(
 
 def _reason(admission: Admission) -> str:
     """Slots are what one normally waits for; anything else is worth saying first."""
-    reasons = sorted(admission.waiting.items(), key=lambda item: (item[0] == SLOTS, item[0]))
-    return "; ".join(f"{count} moves wait: {reason}" for reason, count in reasons)
+    reasons = sorted(admission.reasons, key=lambda reason: (reason == SLOTS, reason))
+    return f"{admission.waiting} moves wait: {'; '.join(reasons)}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from include.cluster.model import BrokerId, LogDir
+from include.cluster.model import BrokerId
+from include.execution.disks import Disk, broker_room_bytes, open_disks
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
 from include.planning.explanation import bytes_text
@@ -20,14 +21,11 @@ def disk_findings(plan: Plan, now: Reading, min_free_fraction: float) -> Iterato
     for two disks may be alike.
     """
     incoming, named = _incoming(plan, now)
-    by_broker: dict[BrokerId, list[LogDir]] = {}
-    for log_dir in now.log_dirs.value:
-        if log_dir.total_bytes is not None and log_dir.usable_bytes is not None:
-            by_broker.setdefault(log_dir.broker, []).append(log_dir)
+    by_broker = open_disks(now.log_dirs.value)
     for broker, needed in sorted(named.items()):
-        yield from _named_dirs(needed, by_broker.get(broker, []), min_free_fraction)
+        yield from _named_dirs(broker, needed, by_broker.get(broker, ()), min_free_fraction)
     for broker, sizes in sorted(incoming.items()):
-        if broker in by_broker:
+        if by_broker.get(broker):  # the check of brokers tells of those without an open log dir
             yield from _whole_broker(broker, sizes, by_broker[broker], min_free_fraction)
 
 
@@ -51,42 +49,30 @@ def _incoming(
 
 
 def _named_dirs(
-    needed: dict[str, int], log_dirs: Sequence[LogDir], min_free: float
+    broker: BrokerId, needed: dict[str, int], disks: Sequence[Disk], min_free: float
 ) -> Iterator[Finding]:
-    for log_dir in log_dirs:
-        room = _room(log_dir, min_free)
-        bytes_needed = needed.get(log_dir.path, 0)
+    for disk in disks:
+        room = disk.room_bytes(min_free)
+        bytes_needed = needed.get(disk.path, 0)
         if bytes_needed > room:
-            subject = f"broker {log_dir.broker}, {log_dir.path}"
+            subject = f"broker {broker}, {disk.path}"
             yield _too_little(Severity.ERROR, subject, bytes_needed, room)
 
 
 def _whole_broker(
-    broker: BrokerId, sizes: Sequence[int], log_dirs: Sequence[LogDir], min_free: float
+    broker: BrokerId, sizes: Sequence[int], disks: Sequence[Disk], min_free: float
 ) -> Iterator[Finding]:
-    open_dirs = [item for item in log_dirs if item.error is None and not item.cordoned]
-    if not open_dirs:
-        return  # the check of brokers says so
-    rooms = [_room(item, min_free) for item in open_dirs]
-    volumes = {(d.total_bytes, d.usable_bytes): r for d, r in zip(open_dirs, rooms, strict=True)}
+    rooms = [disk.room_bytes(min_free) for disk in disks]
+    room_once = broker_room_bytes(disks, min_free)
     needed, subject = sum(sizes), f"broker {broker}"
     if needed > sum(rooms):
         yield _too_little(Severity.ERROR, subject, needed, sum(rooms))
-    elif needed > sum(volumes.values()):
-        room = sum(volumes.values())
-        yield _too_little(Severity.WARNING, subject, needed, room, "if its log dirs share a volume")
+    elif needed > room_once:
+        where = "if its log dirs share a volume"
+        yield _too_little(Severity.WARNING, subject, needed, room_once, where)
     elif max(sizes) > min(rooms):
-        yield _too_little(
-            Severity.WARNING,
-            subject,
-            max(sizes),
-            min(rooms),
-            "in the fullest log dir, which the broker may choose",
-        )
-
-
-def _room(log_dir: LogDir, min_free: float) -> int:
-    return max(0, int((log_dir.usable_bytes or 0) - min_free * (log_dir.total_bytes or 0)))
+        where = "in the fullest log dir, which the broker may choose"
+        yield _too_little(Severity.WARNING, subject, max(sizes), min(rooms), where)
 
 
 def _too_little(

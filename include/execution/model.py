@@ -15,6 +15,7 @@ from include.cluster.model import (
     ReplicaId,
     TopicPartition,
 )
+from include.execution.disks import Disk
 from include.planning.request import OnWindowEnd
 
 METADATA_GRACE_S = 10.0
@@ -81,17 +82,22 @@ class Policy:
 
     :param rate_bytes_per_s: throttle per broker and direction.
     :param max_moves_per_broker: slots per broker and direction (source leader, destination).
+    :param ahead_s: how long it may take until somebody looks and acts again. A move with less
+        left than its share of what the throttle copies in that time takes only that part of a
+        slot (see ``slots.part_of_slot``); 0 = every move takes a whole one.
     :param max_partitions_in_flight: never more than this many at the controller.
     :param poll_interval_s: time between two polls of the progress trigger.
     :param stall_alert_s: nothing moved for this long: alert.
     :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail.
     :param throttle_efficiency: part of a nominal throttle that brokers deliver.
+    :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
     :param metadata_grace_s: for this long after a move was sent, a broker's metadata may still
         show the partition as it was before; until then nothing is concluded from that.
     """
 
     rate_bytes_per_s: int
     max_moves_per_broker: int = 4
+    ahead_s: float = 0.0
     max_partitions_in_flight: int = 200
     poll_interval_s: float = 5.0
     stall_alert_s: float = 60.0
@@ -100,6 +106,7 @@ class Policy:
     on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
     additional: bool = False
     throttle_efficiency: float = 0.85
+    min_free_disk_fraction: float = 0.0
     metadata_grace_s: float = METADATA_GRACE_S
 
 
@@ -118,6 +125,8 @@ class Observation:
     :param future_lags: messages that a log-dir move's copy still lacks, per replica.
     :param log_end_offsets: per replica, from its own broker; a BrokerError where it refused.
     :param missing: brokers that did not answer, and why.
+    :param disks: log dirs that take new replicas, of brokers that a move of the plan is to
+        bring a copy to; without those that do not tell their sizes.
     """
 
     taken_at: datetime
@@ -132,6 +141,7 @@ class Observation:
     future_lags: Mapping[ReplicaId, int] = field(default_factory=dict)
     log_end_offsets: Mapping[ReplicaId, int | BrokerError] = field(default_factory=dict)
     missing: Mapping[BrokerId, BrokerError] = field(default_factory=dict)
+    disks: Mapping[BrokerId, tuple[Disk, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from include.cluster.model import (
     TopicPartition,
 )
 from include.cluster.port import ClusterPort
+from include.execution.disks import open_disks
 from include.execution.model import Observation
+from include.execution.outcome import relocating
 from include.planning.plan import Move, MoveReason
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -34,7 +36,8 @@ def observe(
 
     Reassignments are read before metadata: what had ended by the first reading shows its final
     replicas in the second. Only brokers that are alive are asked for their replicas, so a dead
-    one costs no time; one that does not answer is named in ``missing``.
+    one costs no time; one that does not answer is named in ``missing``. Brokers that a move is
+    to bring a copy to tell what their disks can still take.
 
     :param now: what the observation is dated.
     :param in_flight: partitions whose replicas are measured (size, log end offset, log dir);
@@ -56,7 +59,8 @@ def observe(
         if move.partition in partitions and (in_flight is None or move.partition in in_flight)
     ]
     replicas = _replicas(measured, partitions, ongoing, live)
-    brokers = sorted({replica.broker for replica in replicas})
+    filling = {broker for move in moves for broker in (*move.adding, *relocating(move))}
+    brokers = sorted({replica.broker for replica in replicas} | filling & live)
     if not brokers:
         return Observation(now, partitions, ongoing, live, topics_missing)
     offsets = cluster.log_end_offsets(replicas)
@@ -76,6 +80,7 @@ def observe(
         future_lags=_future_lags(log_dirs.value),
         log_end_offsets=offsets.value,
         missing={**log_dirs.missing, **offsets.missing},
+        disks=open_disks(log_dirs.value),
     )
 
 

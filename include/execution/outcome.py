@@ -32,15 +32,15 @@ def fate(
 
     :param sent_at: when the controller accepted the move; None = not known to have.
     """
-    state = seen.partitions.get(move.partition)
-    if state is None:
-        missing = move.partition.topic in seen.topics_missing
-        return Fate.GONE, f"{'topic' if missing else 'partition'} does not exist any more"
     entry = seen.ongoing.get(move.partition)
     if entry is not None:
         if entry.target == move.target:
             return Fate.IN_FLIGHT, ""
         return Fate.SUPERSEDED, f"somebody else is reassigning it to {list(entry.target)}"
+    state = seen.partitions.get(move.partition)
+    if state is None:
+        missing = move.partition.topic in seen.topics_missing
+        return Fate.GONE, f"{'topic' if missing else 'partition'} does not exist any more"
     if state.replicas == move.target:
         return _arrived(move, state, seen)
     if sent_at is not None and now - sent_at < timedelta(seconds=grace_s):

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from include.cluster.gateway import ClusterGateway
+from include.execution.abort import abort
+from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
 from tests.ledger.small_plans import make_plan
@@ -39,3 +42,18 @@ def approved(ledger: Ledger, request: pytest.FixtureRequest) -> Callable[..., Pl
         return plan
 
     return make
+
+
+@pytest.fixture
+def throttled(ledger: Ledger, gateway: ClusterGateway) -> Iterator[Callable[..., None]]:
+    """Sets a plan's throttle up, and takes it down at the end whatever happens."""
+    plans: list[Plan] = []
+
+    def set_up(plan: Plan, rate: int) -> None:
+        plans.append(plan)
+        set_up_throttle(plan, ledger, gateway, rate)
+
+    yield set_up
+    for plan in plans:
+        abort(plan, ledger, gateway, "the test is over")
+        clear_throttle(plan.plan_id, ledger, gateway)

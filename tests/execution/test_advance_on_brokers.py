@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from include.cluster.errors import ClusterError
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import PartitionState, ReplicaId, TopicPartition
+from include.cluster.model import ReplicaId, TopicPartition
 from include.execution.abort import abort
-from include.execution.advance import Advance, advance
+from include.execution.advance import advance
 from include.execution.decide import needs_worker
 from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding
-from include.execution.observe import moves_of, observe
+from include.execution.observe import observe
 from include.execution.progress import record_progress, replica_statuses, status_text
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import LISTS
@@ -24,48 +24,11 @@ from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
+from tests.execution.driven import FAST, SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
 
 MakePlan = Callable[..., Plan]
-FAST = Policy(100_000_000, metadata_grace_s=2)
-SLOW_RATE = 1_000_000
-SLOW = Policy(SLOW_RATE, metadata_grace_s=2)
-
-
-@pytest.fixture
-def throttled(ledger: Ledger, gateway: ClusterGateway) -> Iterator[Callable[..., None]]:
-    """Sets a plan's throttle up, and takes it down at the end whatever happens."""
-    plans: list[Plan] = []
-
-    def set_up(plan: Plan, rate: int) -> None:
-        plans.append(plan)
-        set_up_throttle(plan, ledger, gateway, rate)
-
-    yield set_up
-    for plan in plans:
-        abort(plan, ledger, gateway, "the test is over")
-        clear_throttle(plan.plan_id, ledger, gateway)
-
-
-def run(plan: Plan, ledger: Ledger, gateway: Any, policy: Policy = FAST) -> Advance:
-    """Advance until the plan ends or pauses."""
-    steps: list[Advance] = []
-
-    def ended() -> bool:
-        steps.append(advance(plan, ledger, gateway, policy))
-        return steps[-1].finished is not None
-
-    wait_until(ended, f"{plan.plan_id} to end", 60)
-    return steps[-1]
-
-
-def state_of(gateway: ClusterGateway, topic: str, partition: int = 0) -> PartitionState:
-    return gateway.describe_topics([topic])[topic].partitions[partition]
-
-
-def replicas_of(gateway: ClusterGateway, topic: str, partition: int = 0) -> tuple[int, ...]:
-    return state_of(gateway, topic, partition).replicas
 
 
 def test_a_plan_is_carried_out_and_every_start_has_its_identity(
@@ -285,60 +248,6 @@ def test_a_worker_killed_in_mid_move_leaves_nothing_once_aborted_and_cleared_els
     assert ledger.plan(plan.plan_id).cause == "the run was marked failed"
 
 
-def test_foreign_reassignments_are_never_touched(
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    approved: MakePlan,
-    topics: Any,
-    throttled: Callable[..., None],
-) -> None:
-    topic = topics.create([[1, 2], [1, 2], [2, 1], [1, 3]])
-    topics.fill(topic, 3000)
-    ours, taken, before, beside = (TopicPartition(topic, number) for number in range(4))
-    plan = approved(
-        *(move(topic, number, (1, 2), (4, 2), 3_000_000) for number in range(2)),
-        move(topic, 2, (2, 1), (4, 1), 3_000_000),
-    )
-    throttled(plan, 200_000)
-    gateway.alter_reassignments({before: [3, 1], beside: [1, 4]})
-    wait_until(lambda: replicas_of(gateway, topic, 2) == (3, 1), "the foreign ones to end")
-    with_others = Policy(200_000, additional=True, metadata_grace_s=2)
-    step = advance(plan, ledger, gateway, with_others)
-    assert sorted(step.admitted) == [ours, taken]
-    assert step.settled == {before: MoveState.SUPERSEDED}
-    gateway.alter_reassignments({taken: [3, 2]})  # somebody supersedes ours
-    wait_until(
-        lambda: (
-            advance(plan, ledger, gateway, with_others).settled.get(taken) is MoveState.SUPERSEDED
-        ),
-        "it to be recognised",
-    )
-    abort(plan, ledger, gateway, "enough")
-    wait_until(lambda: replicas_of(gateway, topic, 1) == (3, 2), "the foreign one to end")
-    assert ledger.view(plan.plan_id).moves[ours] is MoveState.CANCELLED
-    assert replicas_of(gateway, topic, 3) == (1, 4)
-
-
-def test_a_move_that_somebody_else_cancelled_is_recognised_and_its_order_restored(
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    approved: MakePlan,
-    topics: Any,
-    throttled: Callable[..., None],
-) -> None:
-    topic = topics.create([[1, 2, 3]])
-    topics.fill(topic, 3000)
-    partition = TopicPartition(topic, 0)
-    plan = approved(move(topic, 0, (1, 2, 3), (4, 3, 2), 3_000_000))
-    throttled(plan, 200_000)
-    advance(plan, ledger, gateway, SLOW)
-    gateway.alter_reassignments({partition: None})
-    assert run(plan, ledger, gateway, SLOW).finished is PlanState.FAILED
-    record = ledger.moves(plan.plan_id)[partition]
-    assert (record.state, record.detail) == (MoveState.CANCELLED, "somebody else cancelled it")
-    wait_until(lambda: replicas_of(gateway, topic) == (1, 2, 3), "the order")
-
-
 def test_a_pause_lets_what_is_in_flight_end_and_a_claim_goes_on(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
@@ -352,63 +261,3 @@ def test_a_pause_lets_what_is_in_flight_end_and_a_claim_goes_on(
     assert states == [MoveState.DONE, MoveState.PENDING]
     ledger.claim(plan.plan_id)
     assert run(plan, ledger, gateway, one_by_one).finished is PlanState.DONE
-
-
-def test_replicas_move_between_log_dirs_and_land_in_the_dirs_that_are_wanted(
-    cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
-) -> None:
-    topic = topics.create([[1, 2], [1, 2]])
-    topics.fill(topic, 500)
-    partitions = [TopicPartition(topic, number) for number in range(2)]
-
-    def dirs() -> dict[ReplicaId, str]:
-        return {
-            ReplicaId(*partition, log_dir.broker): log_dir.path
-            for log_dir in gateway.describe_log_dirs(partitions=partitions).value
-            for partition, replica in log_dir.replicas.items()
-            if not replica.is_future
-        }
-
-    here = dirs()[ReplicaId(topic, 0, 1)]
-    (there,) = (str(path) for path in cluster.log_dirs(1) if str(path) != here)
-    wanted = str(cluster.log_dirs(4)[1])
-    plan = approved(
-        move(topic, 0, (1, 2), (1, 2), 500_000, (here, "any"), (there, "any")),
-        move(topic, 1, (1, 2), (4, 2), 500_000, ("any", "any"), (wanted, "any")),
-    )
-    end = run(plan, ledger, gateway)
-    assert end.finished is PlanState.DONE
-    assert dirs()[ReplicaId(topic, 0, 1)] == there
-    assert dirs()[ReplicaId(topic, 1, 4)] == wanted
-    assert end.progress is not None
-    assert end.progress.sample.bytes_done == end.progress.sample.bytes_total
-
-
-def test_a_log_dir_that_does_not_exist_fails_the_move_before_anything_moves(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
-) -> None:
-    topic = topics.create([[1, 2]])
-    plan = approved(move(topic, 0, (1, 2), (4, 2), 0, ("any", "any"), ("/nowhere", "any")))
-    assert run(plan, ledger, gateway).finished is PlanState.FAILED
-    detail = ledger.moves(plan.plan_id)[TopicPartition(topic, 0)].detail
-    assert detail == "LOG_DIR_NOT_FOUND (57): log dir /nowhere on broker 4"
-    assert replicas_of(gateway, topic) == (1, 2)
-
-
-def test_what_somebody_else_moves_can_be_watched(
-    gateway: ClusterGateway,
-    topics: Any,
-    ledger: Ledger,
-    approved: MakePlan,
-    throttled: Callable[..., None],
-) -> None:
-    topic = topics.create([[1, 2]])
-    topics.fill(topic, 3000)
-    throttled(approved(move(topic, 0, (1, 2), (4, 2))), 200_000)
-    gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
-    (watched,) = moves_of(gateway.list_reassignments())
-    assert (set(watched.current), watched.target) == ({1, 2}, (4, 2))
-    copy, other = replica_statuses([watched], observe(gateway, [watched], utc_now()))
-    assert (copy.replica.broker, copy.standing) == (4, ReplicaStanding.BEHIND)
-    assert (other.replica.broker, other.standing) == (2, ReplicaStanding.IN_SYNC)
-    gateway.alter_reassignments({TopicPartition(topic, 0): None})

@@ -33,6 +33,7 @@ class PlanWatch:
     """Looks at a plan that runs, and writes what it sees to the ledger."""
 
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
+        from include.execution.backlog import Backlog
         from include.execution.policy import policy_for
         from include.planning.request import parse_request
         from include.warehouse import PlanDirectory
@@ -44,6 +45,7 @@ class PlanWatch:
         # A window that was open when the run began may be over by now.
         request = parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
         self._policy = policy_for(request, runtime.settings())
+        self._backlog = Backlog()
 
     def look(self) -> Look:
         """Observe once. A cluster that is away is borne for as long as a stall is."""
@@ -71,7 +73,8 @@ class PlanWatch:
         seen = observe(self._cluster, watched, datetime.now(UTC), in_flight=in_flight)
         text = record_progress(plan, view, ledger, seen).table()
         view = ledger.view(plan.plan_id)
-        if needs_worker(plan, view, seen, self._policy):
+        self._backlog.follow(plan.moves, view, seen)
+        if needs_worker(plan, view, seen, self._policy, self._backlog):
             return Look("there is something to do", text)
         alerts = [event.at for event in ledger.events(plan.plan_id) if event.kind == STALL_ALERT]
         if stall_alert_due(view, max(alerts, default=None), seen.taken_at, self._policy):

@@ -1,0 +1,128 @@
+"""The moves of a plan that have not ended, indexed so that `decide` looks at few of them.
+
+Sorting every pending move at every call costs seconds when there are 100,000. Who makes many
+calls keeps one backlog and lets it :meth:`~Backlog.follow`; who makes one has `decide` build it.
+It holds nothing that ledger and cluster do not: after a crash it is built anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from include.cluster.model import BrokerId, TopicPartition
+from include.execution.model import LedgerView, MoveState, Observation
+from include.execution.slots import Inbound, Slot, inbound, slots_of
+from include.planning.plan import Move, Plan
+
+
+class Filed(NamedTuple):
+    """A pending move; sorts by size, largest first, then by partition.
+
+    :param taken: the slots that it takes; moves without any only change the order of replicas.
+    """
+
+    minus_size_bytes: int
+    partition: TopicPartition
+    taken: tuple[Slot, ...]
+    move: Move
+
+
+class Admitted(NamedTuple):
+    """A move that was admitted and has not ended, with what the plan says of its copies."""
+
+    move: Move
+    inbound: Inbound
+
+
+class _Known(NamedTuple):
+    """What a move was filed by: where that changes, it is filed again."""
+
+    state: MoveState
+    leader: BrokerId | None
+
+
+class Backlog:
+    """Pending moves by each slot they take, largest first, and the admitted ones.
+
+    Leaders are those of the time a move was filed: they decide where it is looked for, never
+    whether it may start.
+    """
+
+    def __init__(self) -> None:
+        self.admitted: dict[TopicPartition, Admitted] = {}
+        self.by_slot: dict[Slot | None, list[Filed]] = {}
+        self.pending_bytes: Counter[Slot] = Counter()
+        self._pending: dict[TopicPartition, tuple[Filed, dict[Slot, int]]] = {}
+        self._known: dict[TopicPartition, _Known] = {}
+
+    @classmethod
+    def of(cls, plan: Plan, view: LedgerView, seen: Observation) -> Backlog:
+        """Built from nothing."""
+        backlog = cls()
+        backlog.follow(plan.moves, view, seen)
+        return backlog
+
+    @property
+    def pending_count(self) -> int:
+        """How many moves have not been admitted."""
+        return len(self._pending)
+
+    def pending(self, partition: TopicPartition) -> Move | None:
+        """The pending move of a partition; None when it has none."""
+        found = self._pending.get(partition)
+        return found[0].move if found is not None else None
+
+    def follow(self, moves: Iterable[Move], view: LedgerView, seen: Observation) -> None:
+        """File anew each of these moves whose state, or (if pending) leader, has changed.
+
+        :param moves: those that may have changed; all of the plan's where nobody knows.
+        """
+        changed = [move for move in moves if self._has_changed(move, view, seen)]
+        for move in changed:
+            self._take_out(move.partition)
+        touched = {place for move in changed for place in self._put(move, seen)}
+        for place in touched:
+            self.by_slot[place].sort()
+
+    def _has_changed(self, move: Move, view: LedgerView, seen: Observation) -> bool:
+        """Whether a move is to be filed anew; remembers what by."""
+        partition = move.partition
+        state = view.moves.get(partition, MoveState.PENDING)
+        shown = seen.partitions.get(partition) if state is MoveState.PENDING else None
+        now = _Known(state, None if shown is None else shown.leader)
+        if self._known.get(partition) == now:
+            return False
+        self._known[partition] = now
+        return True
+
+    def _put(self, move: Move, seen: Observation) -> tuple[Slot | None, ...]:
+        """Append it to the lists it belongs to, which are to be sorted then."""
+        state = self._known[move.partition].state
+        if state is MoveState.ADMITTED:
+            self.admitted[move.partition] = Admitted(move, inbound(move))
+        if state is not MoveState.PENDING:
+            return ()
+        sizes = slots_of(move, seen)
+        filed = Filed(-move.size_bytes, move.partition, tuple(sizes), move)
+        self._pending[move.partition] = filed, sizes
+        self.pending_bytes.update(sizes)
+        places = filed.taken or (None,)
+        for place in places:
+            self.by_slot.setdefault(place, []).append(filed)
+        return places
+
+    def _take_out(self, partition: TopicPartition) -> None:
+        self.admitted.pop(partition, None)
+        found = self._pending.pop(partition, None)
+        if found is None:
+            return
+        filed, sizes = found
+        self.pending_bytes.subtract(sizes)
+        for place in filed.taken or (None,):
+            waiting = self.by_slot[place]
+            del waiting[bisect_left(waiting, filed)]
+            if not waiting:
+                del self.by_slot[place]

@@ -1,0 +1,208 @@
+"""A discrete-event simulation of a plan: the production `decide` over a cluster in memory.
+
+Between two polls time runs from event to event: a copy is complete, a broker dies, somebody
+asks for something. Deterministic: same plan, cluster, events and policy, same course.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from include.cluster.model import TopicPartition
+from include.execution.backlog import Backlog
+from include.execution.decide import decide
+from include.execution.model import (
+    Action,
+    Admit,
+    Cancel,
+    Finish,
+    LedgerView,
+    MoveState,
+    Observation,
+    PlanState,
+    Policy,
+    SetRate,
+    Settle,
+)
+from include.execution.simulation.cluster import ClusterEvent, ModelledCluster
+from include.execution.simulation.journal import Crash, Entry, Journal
+from include.planning.plan import Move, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an operator asks for in mid-run; None and False ask for nothing."""
+
+    cancel: bool = False
+    pause: bool = False
+    rate_bytes_per_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """An event and its time, in seconds after the start."""
+
+    after_s: float
+    event: ClusterEvent | Asked
+
+
+Decide = Callable[[Plan, LedgerView, Observation, datetime, Policy, Backlog], list[Action]]
+Watch = Callable[["Simulation", list[Action]], None]
+
+
+class Simulation:
+    """One plan on one cluster.
+
+    :param events: what happens from outside.
+    :param resolution_s: copies that end within this time are taken together, and what they
+        leave unused of their rate is lost; 0 = exact.
+    :param decide_by: `decide`, or a wrapper that measures it.
+    :param watch: called after the actions of each poll.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        cluster: ModelledCluster,
+        policy: Policy,
+        start: datetime,
+        events: Iterable[At] = (),
+        *,
+        journal: Journal | None = None,
+        resolution_s: float = 0.0,
+        decide_by: Decide = decide,
+        watch: Watch | None = None,
+    ) -> None:
+        self.plan = plan
+        self.cluster = cluster
+        self.policy = policy
+        self.now = start
+        self.state = PlanState.RUNNING
+        self.cause = ""
+        self.polls = 0
+        self.journal = journal or Journal()
+        self._start = start
+        self._events = deque(sorted(events, key=lambda event: event.after_s))
+        self._resolution_s = resolution_s
+        self._decide = decide_by
+        self.watch = watch
+        self._rate = policy.rate_bytes_per_s
+        self._asked = Asked()
+        self._last_progress_at = start
+        cluster.set_rate(self._rate * policy.throttle_efficiency)
+        self._backlog = self._indexed()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Time since the start."""
+        return (self.now - self._start).total_seconds()
+
+    def run(self, max_polls: int = 1_000_000) -> PlanState:
+        """Poll until the plan ends or pauses.
+
+        :raises RuntimeError: it did neither within ``max_polls``.
+        """
+        for _ in range(max_polls):
+            self.poll()
+            if self.state is not PlanState.RUNNING:
+                return self.state
+            self._flow_until(self.now + timedelta(seconds=self.policy.poll_interval_s))
+        raise RuntimeError(f"plan {self.plan.plan_id} is still running after {max_polls} polls")
+
+    def resume(self, policy: Policy) -> None:
+        """Go on with a paused plan, under the policy of its next run."""
+        self.policy = policy
+        self.state = PlanState.RUNNING
+        self._asked = replace(self._asked, pause=False)
+        self._last_progress_at = self.now
+
+    def poll(self) -> list[Action]:
+        """One step as in production: observe, decide, act. Dies where the journal says."""
+        self.polls += 1
+        seen = self.cluster.observe(self.now)
+        view = self._view()
+        actions = self._decide(self.plan, view, seen, self.now, self.policy, self._backlog)
+        try:
+            for action in actions:
+                self._act(action, seen)
+        except Crash:
+            self.journal = self.journal.reread()
+            self._backlog = self._indexed()
+        if self.watch is not None:
+            self.watch(self, actions)
+        return actions
+
+    def _act(self, action: Action, seen: Observation) -> None:
+        match action:
+            case Settle(partition, state):
+                self._record([partition], state, seen)
+            case Admit(partitions):
+                self._admit(partitions, seen)
+            case Cancel(partitions, _, then):
+                self.cluster.cancel(self._moves(partitions))
+                self._record(partitions, then, seen)
+            case SetRate(rate):
+                self._rate = rate
+                self.cluster.set_rate(rate * self.policy.throttle_efficiency)
+            case Finish(state, cause):
+                self.state, self.cause = state, cause
+
+    def _admit(self, partitions: Collection[TopicPartition], seen: Observation) -> None:
+        self._record(partitions, MoveState.ADMITTED, seen)
+        refused = set(self.cluster.reassign(self._moves(partitions)))
+        for partition in partitions:
+            if partition in refused:
+                self._record([partition], MoveState.FAILED, seen)
+            else:
+                self.journal.write(Entry(partition, MoveState.ADMITTED, self.now, sent=True))
+
+    def _record(
+        self, partitions: Collection[TopicPartition], state: MoveState, seen: Observation
+    ) -> None:
+        if state.ended:
+            self._last_progress_at = self.now
+        for partition in partitions:
+            self.journal.write(Entry(partition, state, self.now))
+        self._backlog.follow(self._moves(partitions), self._view(), seen)
+
+    def _moves(self, partitions: Iterable[TopicPartition]) -> list[Move]:
+        return [self.plan.by_partition[partition] for partition in partitions]
+
+    def _view(self) -> LedgerView:
+        return LedgerView(
+            state=self.state,
+            moves=self.journal.states,
+            last_progress_at=self._last_progress_at,
+            cancel_requested=self._asked.cancel,
+            pause_requested=self._asked.pause,
+            sent=self.journal.sent,
+            rate_bytes_per_s=self._rate,
+            requested_rate_bytes_per_s=self._asked.rate_bytes_per_s,
+        )
+
+    def _indexed(self) -> Backlog:
+        return Backlog.of(self.plan, self._view(), self.cluster.observe(self.now))
+
+    def _flow_until(self, end: datetime) -> None:
+        while self.now < end:
+            until_s = (end - self.now).total_seconds()
+            if self._events:
+                until_s = min(until_s, max(0.0, self._events[0].after_s - self.elapsed_s))
+            step_s = min(until_s, max(self.cluster.copies.next_end_s(), self._resolution_s))
+            if self.cluster.run(step_s):
+                self._last_progress_at = self.now
+            # A datetime counts microseconds: rounding down would stand still.
+            self.now = min(end, self.now + timedelta(microseconds=max(1, round(step_s * 1e6))))
+            while self._events and self._events[0].after_s <= self.elapsed_s:
+                self._happen(self._events.popleft().event)
+
+    def _happen(self, event: ClusterEvent | Asked) -> None:
+        if isinstance(event, Asked):
+            self._asked = event
+            return
+        changed = self.cluster.happen(event)
+        moves = [self.plan.by_partition[p] for p in changed if p in self.plan.by_partition]
+        self._backlog.follow(moves, self._view(), self.cluster.observe(self.now))

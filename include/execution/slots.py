@@ -1,0 +1,82 @@
+"""What limits a move: brokers, each in one direction, and the bytes it still sends through them."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from include.cluster.model import BrokerId, ReplicaId
+from include.execution.model import Observation
+from include.execution.outcome import relocating
+from include.planning.plan import Move
+
+WHOLE_SLOT = 1000
+"""Parts of a slot: whole numbers, so that sums do not depend on their order."""
+SMALLEST_PART = 100
+"""The least that a move takes: never more than ten share a slot."""
+
+
+class Direction(enum.Enum):
+    """Where a copy loads a broker."""
+
+    OUT = "out"  # the leader that copies are read from
+    IN = "in"  # a destination
+    ACROSS = "across"  # between two log dirs of one broker
+
+    __hash__ = object.__hash__  # members are singletons; enum's own hash is written in Python
+
+
+class Slot(NamedTuple):
+    """One broker in one direction: what is limited."""
+
+    direction: Direction
+    broker: BrokerId
+
+
+Inbound = tuple[tuple[Slot, ReplicaId], ...]
+
+
+def inbound(move: Move) -> Inbound:
+    """Each copy that a move adds, with the slot of its destination: fixed by the plan."""
+    return tuple(
+        (Slot(Direction.IN, broker), ReplicaId(*move.partition, broker)) for broker in move.adding
+    )
+
+
+def slots_of(move: Move, seen: Observation, into: Inbound | None = None) -> dict[Slot, int]:
+    """The slots that a move takes, with the bytes it still sends through each.
+
+    What is left of a copy is the leader's size, as far as it was measured (else the planned
+    one), less what the destination has.
+
+    :param into: what :func:`inbound` says of the move, where the caller knows it already.
+    """
+    slots: dict[Slot, int] = {}
+    into = inbound(move) if into is None else into
+    if into:
+        state = seen.partitions.get(move.partition)
+        leader = None if state is None else state.leader
+        size = move.size_bytes
+        if leader is not None:
+            size = seen.sizes.get(ReplicaId(*move.partition, leader), size)
+        out = 0
+        for slot, replica in into:
+            slots[slot] = left = max(0, size - seen.sizes.get(replica, 0))
+            out += left
+        if leader is not None:
+            slots[Slot(Direction.OUT, leader)] = out
+    for broker in relocating(move) if move.target_log_dirs else ():
+        replica = ReplicaId(*move.partition, broker)
+        copied = seen.future_sizes.get(replica, 0)
+        slots[Slot(Direction.ACROSS, broker)] = max(0, move.size_bytes - copied)
+    return slots
+
+
+def part_of_slot(left_bytes: int, whole_bytes: float) -> int:
+    """How much of a slot a move takes: all of it until less than ``whole_bytes`` are left.
+
+    What ends before anybody looks again must not keep its successor waiting until then.
+    """
+    if left_bytes >= whole_bytes:
+        return WHOLE_SLOT
+    return max(SMALLEST_PART, int(WHOLE_SLOT * left_bytes / whole_bytes))

@@ -1,0 +1,208 @@
+"""Which moves start, as data: slots, priorities, disks, the window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from include.cluster.model import BrokerError, PartitionState, ReplicaId, TopicPartition
+from include.execution.decide import decide
+from include.execution.disks import Disk
+from include.execution.model import Action, Admit, Finish, Hold, MoveState, PlanState, Policy
+from include.planning.plan import Plan
+from include.planning.request import OnWindowEnd
+from tests.execution.observed import ONE, POLICY, T0, TP, flying, running, seen
+from tests.ledger.small_plans import make_plan, move
+
+
+def test_moves_start_as_long_as_their_brokers_have_slots() -> None:
+    plan = make_plan("p", *(move("t", n, (1, 2), (3, 2)) for n in range(6)))
+    (action,) = decide(plan, running(plan), seen(plan), T0, replace(POLICY, max_moves_per_broker=4))
+    assert action == Admit(tuple(TP[:4]))
+
+
+def test_the_leader_takes_a_slot_for_what_it_sends_and_the_destination_for_what_it_gets() -> None:
+    plan = make_plan(
+        "p",
+        move("t", 0, (1, 2), (3, 2)),
+        move("t", 1, (1, 2), (4, 2)),
+        move("t", 2, (2, 1), (3, 1)),
+    )
+    policy = replace(POLICY, max_moves_per_broker=1)
+    (action,) = decide(plan, running(plan), seen(plan), T0, policy)
+    assert action == Admit((TP[0],))
+    two = make_plan("p", move("t", 0, (1, 2), (3, 2)), move("t", 1, (2, 1), (4, 1)))
+    (action,) = decide(two, running(two), seen(two), T0, policy)
+    assert action == Admit((TP[0], TP[1]))
+
+
+def test_the_broker_with_most_left_to_receive_goes_first() -> None:
+    plan = make_plan(
+        "p",
+        move("t", 0, (1, 2), (3, 2), 500),
+        move("t", 1, (1, 2), (4, 2), 300),
+        move("t", 2, (1, 2), (4, 2), 400),
+    )
+    policy = replace(POLICY, max_partitions_in_flight=1)
+    alone = seen(
+        plan,
+        partitions={m.partition: PartitionState(9, m.current, frozenset()) for m in plan.moves},
+    )
+    # Broker 9 leads all and sends 1200 in any case; among equals the largest goes first.
+    assert decide(plan, running(plan), alone, T0, policy)[0] == Admit((TP[0],))
+    apart = seen(
+        plan,
+        partitions={
+            m.partition: PartitionState(5 + m.partition.partition, m.current, frozenset())
+            for m in plan.moves
+        },
+    )
+    assert decide(plan, running(plan), apart, T0, policy)[0] == Admit((TP[2],))
+
+
+def test_never_more_partitions_than_allowed_are_at_the_controller() -> None:
+    moves = [move("t", n, (1, 2), (2, 1)) for n in range(6)]  # leaders only: no slot is needed
+    plan = make_plan("p", *moves)
+    policy = replace(POLICY, max_partitions_in_flight=2)
+    (action,) = decide(plan, running(plan), seen(plan), T0, policy)
+    assert action == Admit((TP[0], TP[1]))
+
+
+def test_nothing_is_sent_to_a_dead_broker() -> None:
+    (action,) = decide(ONE, running(ONE), seen(ONE, live=(1, 2)), T0, POLICY)
+    assert action == Hold("1 moves wait: broker 3 is not alive")
+
+
+def test_what_cannot_end_before_the_window_does_is_not_started() -> None:
+    plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 5000), move("t", 1, (2, 1), (4, 1), 3000))
+    policy = replace(POLICY, window_end=T0 + timedelta(seconds=4))
+    assert decide(plan, running(plan), seen(plan), T0, policy) == [Admit((TP[1],))]
+    at_once = replace(policy, on_window_end=OnWindowEnd.CANCEL)
+    assert decide(plan, running(plan), seen(plan), T0, at_once) == [Admit((TP[0], TP[1]))]
+
+
+def test_a_plan_whose_rest_does_not_fit_the_window_pauses() -> None:
+    policy = replace(POLICY, window_end=T0 + timedelta(seconds=4))
+    assert decide(ONE, running(ONE), seen(ONE), T0, policy) == [
+        Finish(PlanState.PAUSED, "what is left does not fit into the window")
+    ]
+
+
+# -- looking ahead: what ends before anybody looks again takes only a part of a slot -----------
+
+AHEAD = replace(POLICY, max_moves_per_broker=2, ahead_s=10)  # 10,000 B until the next look
+
+
+def admitted_of(plan: Plan, policy: Policy, **observed: Any) -> tuple[TopicPartition, ...]:
+    (action,) = decide(plan, running(plan), seen(plan, **observed), T0, policy)
+    assert isinstance(action, Admit)
+    return action.partitions
+
+
+def same_way(*sizes: int) -> Plan:
+    return make_plan("p", *(move("t", n, (1, 2), (3, 2), size) for n, size in enumerate(sizes)))
+
+
+def test_tiny_moves_share_a_slot_until_there_are_bytes_enough_until_the_next_look() -> None:
+    plan = same_way(*[1000] * 20)
+    assert len(admitted_of(plan, AHEAD)) == 10
+    assert len(admitted_of(plan, replace(AHEAD, ahead_s=0))) == 2
+    assert len(admitted_of(same_way(*[5000] * 20), AHEAD)) == 2
+
+
+def test_never_more_than_ten_moves_share_a_slot() -> None:
+    assert len(admitted_of(same_way(*[0] * 30), AHEAD)) == 20
+    assert len(admitted_of(same_way(*[0] * 30), replace(AHEAD, max_partitions_in_flight=7))) == 7
+
+
+def test_the_next_move_starts_before_the_last_one_has_ended() -> None:
+    plan = same_way(50_000, 50_000, 50_000)
+    first_two = running(
+        plan,
+        moves={TP[0]: MoveState.ADMITTED, TP[1]: MoveState.ADMITTED, TP[2]: MoveState.PENDING},
+        sent={TP[0]: T0, TP[1]: T0},
+    )
+    flying_two = {tp: flying(plan.by_partition[tp]) for tp in TP[:2]}
+
+    def then(left_bytes: int) -> list[Action]:
+        copied = {ReplicaId(*TP[0], 3): 50_000 - left_bytes}
+        return decide(plan, first_two, seen(plan, ongoing=flying_two, sizes=copied), T0, AHEAD)
+
+    assert then(left_bytes=5000) == [Hold("1 moves wait: no free slot")]
+    assert then(left_bytes=4000) == [Admit((TP[2],))]
+
+
+def test_what_is_left_is_counted_from_the_size_that_the_leader_has_now() -> None:
+    plan = same_way(5000, 5000)
+    one = replace(AHEAD, max_moves_per_broker=1, ahead_s=4)
+    view = running(plan, moves={TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING})
+    view = replace(view, sent={TP[0]: T0})
+    copied = {ReplicaId(*TP[0], 3): 4900}
+    grown = {**copied, ReplicaId(*TP[0], 1): 9000}
+    ongoing = {TP[0]: flying(plan.moves[0])}
+    assert decide(plan, view, seen(plan, ongoing=ongoing, sizes=copied), T0, one) == [
+        Admit((TP[1],))
+    ]
+    assert decide(plan, view, seen(plan, ongoing=ongoing, sizes=grown), T0, one) == [
+        Hold("1 moves wait: no free slot")
+    ]
+
+
+# -- disks -------------------------------------------------------------------------------------
+
+
+def disk(usable: int, path: str = "/d", total: int = 100_000) -> Disk:
+    return Disk(path, total, usable)
+
+
+def test_only_what_fits_on_the_disk_beside_what_is_still_to_come_is_started() -> None:
+    plan = same_way(600, 500, 300)
+    assert admitted_of(plan, POLICY, disks={3: (disk(1000),)}) == (TP[0], TP[2])
+    reserved = replace(POLICY, min_free_disk_fraction=0.005)
+    assert admitted_of(plan, reserved, disks={3: (disk(1000),)}) == (TP[1],)
+    assert len(admitted_of(plan, POLICY, disks={3: (disk(900, "/a"), disk(500, "/b"))})) == 3
+    assert len(admitted_of(plan, POLICY, disks={3: (disk(600, "/a"), disk(600, "/b"))})) == 1
+
+
+def test_what_a_copy_in_flight_still_lacks_is_no_room() -> None:
+    plan = same_way(600, 500)
+    view = running(plan, moves={TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING})
+    view = replace(view, sent={TP[0]: T0})
+
+    def then(usable: int) -> list[Action]:
+        there = seen(
+            plan,
+            ongoing={TP[0]: flying(plan.moves[0])},
+            sizes={ReplicaId(*TP[0], 3): 200},
+            disks={3: (disk(usable),)},
+        )
+        return decide(plan, view, there, T0, POLICY)
+
+    assert then(900) == [Admit((TP[1],))]
+    assert then(899) == [Hold("1 moves wait: broker 3 has no room on its disks")]
+
+
+def test_a_log_dir_that_is_named_must_have_the_room() -> None:
+    into_b = move("t", 0, (1, 2), (3, 2), 500, target_log_dirs=("/b", "any"))
+    within = move("t", 1, (3, 2), (3, 2), 500, ("/a", "any"), ("/b", "any"))
+    plan = make_plan("p", into_b, within)
+    roomy = (disk(9000, "/a"), disk(1000, "/b"))
+    assert len(admitted_of(plan, POLICY, disks={3: roomy})) == 2
+    tight = (disk(9000, "/a"), disk(999, "/b"))
+    assert len(admitted_of(plan, POLICY, disks={3: tight})) == 1
+    full = (disk(9000, "/a"), disk(499, "/b"))
+    actions = decide(plan, running(plan), seen(plan, disks={3: full}), T0, POLICY)
+    assert actions == [Hold("2 moves wait: broker 3 has no room in /b")]
+
+
+def test_a_broker_that_is_alive_and_does_not_answer_gets_no_new_copies() -> None:
+    silent = {3: BrokerError(7, "REQUEST_TIMED_OUT")}
+    actions = decide(ONE, running(ONE), seen(ONE, missing=silent), T0, POLICY)
+    assert actions == [Hold("1 moves wait: broker 3 does not answer")]
+
+
+def test_a_small_move_fills_the_room_that_a_large_one_has_to_wait_for() -> None:
+    plan = same_way(*range(1000, 1100))
+    one_by_one = replace(POLICY, max_moves_per_broker=1)
+    assert admitted_of(plan, one_by_one, disks={3: (disk(1042),)}) == (TopicPartition("t", 42),)

@@ -1,0 +1,95 @@
+"""Reassignments of somebody else, on real brokers: told apart, left alone, watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import TopicPartition
+from include.execution.abort import abort
+from include.execution.advance import advance
+from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding
+from include.execution.observe import moves_of, observe
+from include.execution.progress import replica_statuses
+from include.ledger.database import utc_now
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from local.waiting import wait_until
+from tests.execution.driven import SLOW, replicas_of, run
+from tests.ledger.small_plans import move
+
+MakePlan = Callable[..., Plan]
+
+
+def test_foreign_reassignments_are_never_touched(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    throttled: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2], [1, 2], [2, 1], [1, 3]])
+    topics.fill(topic, 3000)
+    ours, taken, before, beside = (TopicPartition(topic, number) for number in range(4))
+    plan = approved(
+        *(move(topic, number, (1, 2), (4, 2), 3_000_000) for number in range(2)),
+        move(topic, 2, (2, 1), (4, 1), 3_000_000),
+    )
+    throttled(plan, 200_000)
+    gateway.alter_reassignments({before: [3, 1], beside: [1, 4]})
+    wait_until(lambda: replicas_of(gateway, topic, 2) == (3, 1), "the foreign ones to end")
+    with_others = Policy(200_000, additional=True, metadata_grace_s=2)
+    step = advance(plan, ledger, gateway, with_others)
+    assert sorted(step.admitted) == [ours, taken]
+    assert step.settled == {before: MoveState.SUPERSEDED}
+    gateway.alter_reassignments({taken: [3, 2]})  # somebody supersedes ours
+    wait_until(
+        lambda: (
+            advance(plan, ledger, gateway, with_others).settled.get(taken) is MoveState.SUPERSEDED
+        ),
+        "it to be recognised",
+    )
+    abort(plan, ledger, gateway, "enough")
+    wait_until(lambda: replicas_of(gateway, topic, 1) == (3, 2), "the foreign one to end")
+    assert ledger.view(plan.plan_id).moves[ours] is MoveState.CANCELLED
+    assert replicas_of(gateway, topic, 3) == (1, 4)
+
+
+def test_a_move_that_somebody_else_cancelled_is_recognised_and_its_order_restored(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    throttled: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2, 3]])
+    topics.fill(topic, 3000)
+    partition = TopicPartition(topic, 0)
+    plan = approved(move(topic, 0, (1, 2, 3), (4, 3, 2), 3_000_000))
+    throttled(plan, 200_000)
+    advance(plan, ledger, gateway, SLOW)
+    gateway.alter_reassignments({partition: None})
+    assert run(plan, ledger, gateway, SLOW).finished is PlanState.FAILED
+    record = ledger.moves(plan.plan_id)[partition]
+    assert (record.state, record.detail) == (MoveState.CANCELLED, "somebody else cancelled it")
+    wait_until(lambda: replicas_of(gateway, topic) == (1, 2, 3), "the order")
+
+
+def test_what_somebody_else_moves_can_be_watched(
+    gateway: ClusterGateway,
+    topics: Any,
+    ledger: Ledger,
+    approved: MakePlan,
+    throttled: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 3000)
+    throttled(approved(move(topic, 0, (1, 2), (4, 2))), 200_000)
+    gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
+    (watched,) = moves_of(gateway.list_reassignments())
+    assert (set(watched.current), watched.target) == ({1, 2}, (4, 2))
+    copy, other = replica_statuses([watched], observe(gateway, [watched], utc_now()))
+    assert (copy.replica.broker, copy.standing) == (4, ReplicaStanding.BEHIND)
+    assert (other.replica.broker, other.standing) == (2, ReplicaStanding.IN_SYNC)
+    gateway.alter_reassignments({TopicPartition(topic, 0): None})
