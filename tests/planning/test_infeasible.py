@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.planning.test_make_plan import both, plan
 
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.test_certificate import resource, with_rates
-from tests.planning.test_make_plan import both, plan
 
 NONE = [""] * 4
 SMALL_AND_LARGE = ["/small"] + ["/large"] * 3
