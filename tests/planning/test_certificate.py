@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.planning.test_make_plan import ROWS, THREE_RACKS, plan
 
 from include.cluster.model import TopicPartition
 from include.planning.certificate import RACKS_SHOWN
 from include.planning.plan import Link, ResourceBalance
 from tests.planning.clusters import Cluster, cluster
+from tests.planning.planned import ROWS, THREE_RACKS, plan
 
 ZONES = ["/a/r0", "/a/r1", "/b/r0", "/b/r1"]
 

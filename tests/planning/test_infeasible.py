@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.planning.test_make_plan import both, plan
 
 from tests.planning.clusters import Cluster, cluster
+from tests.planning.planned import both, plan
 from tests.planning.test_certificate import resource, with_rates
 
 NONE = [""] * 4

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.planning.test_make_plan import plan
 
 from benchmarks.clusters import CASES, build
 from include.planning import prices
@@ -14,6 +13,7 @@ from include.planning.plan import TargetPrice
 from include.planning.rebalance import plan_rebalance
 from include.planning.request import Action, ReassignmentRequest
 from tests.planning.clusters import cluster
+from tests.planning.planned import plan
 
 TOLERANCES = {"replicas": 0.2, "bytes_in": 0.2, "leaders": 0.2, "bytes_out": 0.2}
 EXPANSION = build(next(case for case in CASES if case.name == "expansion"), 240, 12).arrays

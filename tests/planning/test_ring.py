@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.planning.test_make_plan import both, plan
 
 from include.planning.racks import RackTree
 from include.planning.ring import Ring
 from include.planning.spread import choose
 from tests.planning.clusters import cluster
 from tests.planning.evenness import is_even
+from tests.planning.planned import both, plan
 
 FLAT = [(), (), ()]
 TWO_RACKS = [("A",), ("A",), ("B",), ("B",)]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.planning.test_make_plan import THREE_RACKS, T, plan, problems
 
 from include.planning.request import Action, ReassignmentRequest
 from tests.planning.clusters import cluster
 from tests.planning.evenness import even_sets, is_even
+from tests.planning.planned import THREE_RACKS, T, plan, problems
 from tests.planning.strategies import clusters
 from tests.planning.test_plan_properties import paths
 from tests.planning.test_plan_properties import plan as planned
