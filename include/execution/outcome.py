@@ -94,12 +94,7 @@ def misplaced(move: Move, seen: Observation) -> dict[ReplicaId, str]:
 
 def relocating(move: Move) -> tuple[BrokerId, ...]:
     """Brokers that keep their replica and move it to another log dir of theirs."""
-    before = dict(zip(move.current, move.current_log_dirs, strict=False))
-    return tuple(
-        replica.broker
-        for replica, log_dir in wanted_log_dirs(move).items()
-        if replica.broker in move.current and before.get(replica.broker) != log_dir
-    )
+    return move.relocating
 
 
 def bytes_to_copy(move: Move) -> int:

@@ -64,7 +64,8 @@ def rebalance_bound(
 def predicted_seconds(
     brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None, throttle_efficiency: float
 ) -> float | None:
-    """Time a plan takes at a throttle: the busiest broker's bytes in or out, at its rate.
+    """Time a plan takes at a throttle: the busiest broker's bytes in, out, or between its log dirs,
+    at its rate; each of the three is throttled by itself.
 
     New replicas fetch from the leader, so leaders bear what goes out. The largest partition
     alone takes no longer than that: all of it goes into one broker.
@@ -74,7 +75,9 @@ def predicted_seconds(
     """
     if rate_bytes_per_s is None:
         return None
-    most = max((max(load.bytes_in, load.bytes_out) for load in brokers), default=0)
+    most = max(
+        (max(load.bytes_in, load.bytes_out, load.log_dir_bytes) for load in brokers), default=0
+    )
     return most / (rate_bytes_per_s * throttle_efficiency)
 
 

@@ -24,22 +24,27 @@ PLANNED_BY = {
     Action.SET_REPLICATION_FACTOR: "bytes on disk and number of replicas",
     Action.REPAIR_RACKS: "bytes on disk and number of replicas",
     Action.BALANCE_LEADERS: "number of leaders",
+    Action.MOVE_LOG_DIRS: "bytes in each log dir",
 }
 """What actions without tolerances go by; those not named do as they are told."""
 
 
 def ratio_to_bound(bytes_to_move: int, lower_bound_bytes: int) -> float | None:
-    """How many times the least possible is moved; None where the bound is 0 and bytes move."""
+    """How many times the least possible is copied; None where the bound is 0 and bytes move."""
     if bytes_to_move == lower_bound_bytes:
         return 1.0
     return round(bytes_to_move / lower_bound_bytes, 4) if lower_bound_bytes else None
 
 
 def makespan_bound_s(brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None) -> float | None:
-    """Seconds below which no execution gets: the busiest broker's bytes in or out at the rate."""
+    """Seconds below which no execution gets: the busiest broker's bytes in, out, or between its
+    log dirs, at the rate.
+    """
     if not rate_bytes_per_s:
         return None
-    busiest = max((max(load.bytes_in, load.bytes_out) for load in brokers), default=0)
+    busiest = max(
+        (max(load.bytes_in, load.bytes_out, load.log_dir_bytes) for load in brokers), default=0
+    )
     return busiest / rate_bytes_per_s
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from include.cluster.model import BrokerId
 from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
 from include.planning.boxes import Boxes
 from include.planning.explanation import brokers_text
@@ -20,6 +21,25 @@ from include.planning.scope import rack_paths
 
 
 @dataclass(frozen=True)
+class WithinBrokers:
+    """What moves between log dirs copy, by the sizes of the very replicas.
+
+    :param replicas: that stay on their broker and change their log dir.
+    :param size_bytes: broker id → bytes copied between its log dirs.
+    :param bound_bytes: no way to balance them as well copies less, over all brokers.
+    """
+
+    replicas: int
+    size_bytes: Mapping[BrokerId, int]
+    bound_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes copied between log dirs, over all brokers."""
+        return sum(self.size_bytes.values())
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A finished layout and what is to be said about it.
 
@@ -27,6 +47,7 @@ class Outcome:
     :param log_dirs: dense partition index → log dirs asked for, aligned with its target.
     :param boxes: what brokers were to end in; None where the action has no tolerances.
     :param prices: works out what each of the targets costs.
+    :param within: what that copies inside brokers, where it is known replica by replica.
     """
 
     layout: Layout
@@ -39,6 +60,7 @@ class Outcome:
     log_dirs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     boxes: Boxes | None = None
     prices: Callable[[], tuple[TargetPrice, ...]] = tuple
+    within: WithinBrokers | None = None
 
 
 def tree_of(

@@ -78,6 +78,16 @@ class Move:
         return tuple(broker for broker in self.current if broker not in self.target)
 
     @property
+    def relocating(self) -> tuple[BrokerId, ...]:
+        """Brokers that keep their replica and copy it to another log dir of theirs."""
+        before = dict(zip(self.current, self.current_log_dirs, strict=False))
+        return tuple(
+            broker
+            for broker, path in zip(self.target, self.target_log_dirs, strict=False)
+            if path != ANY_LOG_DIR and broker in self.current and before.get(broker) != path
+        )
+
+    @property
     def bytes_to_move(self) -> int:
         """Bytes that cross the network: one replica's size per added broker."""
         return self.size_bytes * len(self.adding)
@@ -100,6 +110,7 @@ class BrokerLoad:
     leaders_after: int
     bytes_in: int  # bytes the plan copies to it
     bytes_out: int  # bytes the plan copies from it, as leader
+    log_dir_bytes: int = 0  # bytes the plan copies between its log dirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +177,8 @@ class PlanSummary:
     :param lower_bound_bytes: no plan that reaches the same state moves fewer bytes than this.
     :param predicted_s: time the move takes at ``rate_bytes_per_s`` (measured throttle
         efficiency included); None where the rate is not known yet.
-    :param ratio_to_bound: bytes to move over the lower bound; None where the bound is 0 and
-        something moves.
+    :param ratio_to_bound: bytes copied over the lower bound, within brokers, too; None where the
+        bound is 0 and something moves.
     :param makespan_bound_s: no execution at that rate is faster: some broker has to receive, or
         as a leader send, that much.
     :param bytes_across_racks: bytes copied between branches of the rack tree's top level.
@@ -175,6 +186,9 @@ class PlanSummary:
     :param resources: before, after and band of each broker; prices: what each target costs.
     :param links: bytes from rack to rack, largest first.
     :param min_free_disk_fraction: part of each log dir that was to stay free.
+    :param log_dir_moves: replicas that stay on their broker and move between its log dirs;
+        ``log_dir_bytes`` copies them, and no way to balance the log dirs as well copies less than
+        ``log_dir_bound_bytes``. None of this crosses the network, or counts in ``bytes_to_move``.
     """
 
     plan_id: str
@@ -201,6 +215,9 @@ class PlanSummary:
     prices: tuple[TargetPrice, ...] = ()
     links: tuple[Link, ...] = ()
     min_free_disk_fraction: float = 0.0
+    log_dir_moves: int = 0
+    log_dir_bytes: int = 0
+    log_dir_bound_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ docs/planning.md explains how replicas are placed, and why.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from include.cluster.snapshot import Snapshot
 from include.errors import InvalidRequestError
 from include.planning.actions import (
@@ -24,6 +26,7 @@ from include.planning.certificate import (
     ratio_to_bound,
     resource_balances,
 )
+from include.planning.log_dirs import plan_log_dirs, within_brokers
 from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome
 from include.planning.plan import MoveCounts, Plan, PlanSummary, plan_hash
@@ -60,7 +63,7 @@ def make_plan(
     arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=min_free_disk_fraction)
     return plan_of(
         snapshot,
-        _plan(snapshot, arrays, request),
+        _plan(snapshot, arrays, request, min_free_disk_fraction),
         plan_id=plan_id,
         action=request.action,
         rate_bytes_per_s=rate_bytes_per_s,
@@ -81,7 +84,11 @@ def plan_of(
 ) -> Plan:
     """An outcome as a plan: its moves with their reasons, and their summary."""
     moves = planned_moves(outcome)
-    counts, brokers = MoveCounts.of(moves), broker_loads(outcome.layout)
+    counts, within = MoveCounts.of(moves), within_brokers(outcome)
+    brokers = tuple(
+        replace(load, log_dir_bytes=within.size_bytes.get(load.broker, 0))
+        for load in broker_loads(outcome.layout)
+    )
     before, after = (
         int((tree.violations(rows) > 0).sum())
         for tree, rows in (
@@ -106,7 +113,10 @@ def plan_of(
         rack_violations_after=after,
         brokers=brokers,
         infeasible=outcome.infeasible,
-        ratio_to_bound=ratio_to_bound(counts.bytes_to_move, outcome.lower_bound_bytes),
+        ratio_to_bound=ratio_to_bound(
+            counts.bytes_to_move + within.total_bytes,
+            outcome.lower_bound_bytes + within.bound_bytes,
+        ),
         makespan_bound_s=makespan_bound_s(brokers, rate_bytes_per_s),
         bytes_across_racks=bytes_across_racks(outcome.layout, outcome.tree_after),
         planned_by=planned_by(outcome, action),
@@ -114,6 +124,9 @@ def plan_of(
         prices=outcome.prices(),
         links=links(outcome.layout, outcome.tree_after),
         min_free_disk_fraction=min_free_disk_fraction,
+        log_dir_moves=within.replicas,
+        log_dir_bytes=within.total_bytes,
+        log_dir_bound_bytes=within.bound_bytes,
     )
     return Plan(
         plan_id=plan_id,
@@ -125,7 +138,12 @@ def plan_of(
     )
 
 
-def _plan(snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+def _plan(
+    snapshot: Snapshot,
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+    min_free_disk_fraction: float,
+) -> Outcome:
     if request.action is Action.REASSIGN:
         return plan_requested(snapshot, arrays, request)
     if request.action is Action.DRAIN and snapshot.hidden_topics:
@@ -135,10 +153,9 @@ def _plan(snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentReques
         )
         raise InvalidRequestError([problem])
     if request.action is Action.MOVE_LOG_DIRS:
-        problem = (
-            "Use action reassign with log_dirs in its JSON: it moves replicas between log dirs."
+        return plan_log_dirs(
+            snapshot, arrays, request, min_free_disk_fraction=min_free_disk_fraction
         )
-        raise InvalidRequestError([problem])
     if request.action is Action.ROLLBACK:
         raise InvalidRequestError(["A rollback is planned from the moves of the stored plan."])
     return PLANNERS[request.action](without_excluded(arrays, request), request)

@@ -39,7 +39,7 @@ class ReassignmentRequest:
     """A validated request. See design: "Params of `reassign_partitions`".
 
     :param brokers: ids the action is about (drain: to empty; expand: to fill;
-        rebalance: empty = all).
+        rebalance, move_log_dirs: empty = all).
     :param topics: names or glob patterns; empty = all, internal topics only for a drain, which
         must leave its brokers empty. An internal topic takes part elsewhere when its full name
         is given: a pattern does not reach it.
@@ -47,16 +47,17 @@ class ReassignmentRequest:
     :param throttle_bytes_per_s: per broker; None = "auto".
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param max_moves_per_broker: slots per broker and direction.
-    :param tolerance: rebalance: allowed deviation from a broker's share of bytes (0.02 = 2 %).
+    :param tolerance: allowed deviation from a broker's share of bytes (0.02 = 2 %); for
+        move_log_dirs, from a log dir's share of its broker's.
     :param tolerances: the same for other resources (replicas, leaders, bytes_in, bytes_out);
         None = spread in any way. Of those not named, traffic is balanced to 5 % where it is
         known, and numbers of replicas and leaders are free.
     :param move_overhead_bytes: what a move costs beside its bytes, for being a move.
     :param exclude_topics: names or patterns that stay where they are.
-    :param exclude_brokers: ids that get nothing new.
+    :param exclude_brokers: ids that get nothing new, and whose log dirs stay as they are.
     :param weights: relative size of brokers, on top of their disks; 1 where not named.
-    :param budget_bytes, budget_moves: what a rebalance or an expansion may copy at most: then
-        it does the best it can with that. None = no limit.
+    :param budget_bytes, budget_moves: what a rebalance, an expansion or move_log_dirs may
+        copy at most: then it does the best it can with that. None = no limit.
     :param ignore_racks: plan as if no broker had a rack.
     :param seed: breaks ties; same snapshot, request and seed give the same plan.
     """
@@ -96,7 +97,7 @@ NEEDED = {
 """The parameter an action cannot do without."""
 
 USED_BY = {
-    "brokers": (Action.REBALANCE, Action.EXPAND, Action.DRAIN),
+    "brokers": (Action.REBALANCE, Action.EXPAND, Action.DRAIN, Action.MOVE_LOG_DIRS),
     "topics": (
         Action.REBALANCE,
         Action.EXPAND,
@@ -104,18 +105,20 @@ USED_BY = {
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
         Action.BALANCE_LEADERS,
+        Action.MOVE_LOG_DIRS,
     ),
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
     "tolerances": (Action.REBALANCE, Action.EXPAND),
     "weights": (Action.REBALANCE, Action.EXPAND),
-    "budget_bytes": (Action.REBALANCE, Action.EXPAND),
-    "budget_moves": (Action.REBALANCE, Action.EXPAND),
+    "budget_bytes": (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS),
+    "budget_moves": (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS),
     "exclude_topics": (
         Action.REBALANCE,
         Action.EXPAND,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
         Action.BALANCE_LEADERS,
+        Action.MOVE_LOG_DIRS,
     ),
     "exclude_brokers": (
         Action.REBALANCE,
@@ -123,6 +126,7 @@ USED_BY = {
         Action.DRAIN,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
+        Action.MOVE_LOG_DIRS,
     ),
     "reassignment": (Action.REASSIGN,),
 }

@@ -129,8 +129,3 @@ def test_a_reassignment_of_a_partition_in_flight_is_refused():
     )
     text = problems(of, **reassign(of, {"replicas": [0, 2]}))
     assert "t-0 is being reassigned already" in text
-
-
-def test_move_log_dirs_says_how_it_is_done_today():
-    text = problems(cluster([""] * 2, [(0,)]), action="move_log_dirs")
-    assert "reassign with log_dirs" in text

@@ -1,0 +1,283 @@
+"""Balancing disks within brokers: replicas move between the log dirs of the broker they are on.
+
+Each broker is a small cluster of its own, whose brokers are the log dirs and whose partitions
+are the replicas it holds; the search is that of a rebalance. Nothing crosses the network.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from include.cluster.model import BrokerId
+from include.cluster.snapshot import Snapshot
+from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Ints, Mask
+from include.planning.balance import rebalance
+from include.planning.bounds import rebalance_bound
+from include.planning.budget import keep_within_budget
+from include.planning.exhaustive import is_small, settle
+from include.planning.explanation import bytes_text
+from include.planning.layout import Layout
+from include.planning.outcome import Outcome, WithinBrokers, free_to_move
+from include.planning.plan import ANY_LOG_DIR, Infeasible, MoveReason
+from include.planning.racks import RackTree
+from include.planning.rebalance import problem_of
+from include.planning.request import ReassignmentRequest
+from include.planning.resources import PLACED, capacities
+from include.planning.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
+from include.planning.search import Problem
+from include.planning.stored import LogDirs, StoredReplicas, stored
+from include.planning.targets import Targets
+
+BYTES_ONLY = {"replicas": None, "bytes_in": None, "leaders": None, "bytes_out": None}
+
+
+def plan_log_dirs(
+    snapshot: Snapshot,
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+    *,
+    min_free_disk_fraction: float,
+) -> Outcome:
+    """Every log dir of a broker comes within tolerance of its share of the broker's bytes.
+
+    :raises InvalidRequestError: a named broker is unknown or not live.
+    """
+    dirs, replicas = stored(snapshot, arrays, min_free_disk_fraction=min_free_disk_fraction)
+    scope, notes = free_to_move(arrays, partitions_in_scope(arrays, request))
+    movable = scope[replicas.partition] & ~replicas.moving & replicas.sized
+    disks = _Disks(dirs, replicas, movable, request)
+    disks.balance(_brokers(arrays, request))
+    under_way = replicas.moving & disks.takes_part[replicas.log_dir] & scope[replicas.partition]
+    return _outcome(
+        arrays,
+        disks,
+        (
+            *notes,
+            *(
+                Infeasible(
+                    str(arrays.partition(p)),
+                    "a replica is moving between log dirs already: left alone",
+                    1,
+                    0,
+                )
+                for p in np.unique(replicas.partition[under_way]).tolist()
+            ),
+            *disks.missed(arrays),
+        ),
+    )
+
+
+def _brokers(arrays: ClusterArrays, request: ReassignmentRequest) -> Ints:
+    """Dense indexes of the brokers whose disks are balanced."""
+    live = arrays.brokers.live
+    named = brokers_named(arrays, request) if request.brokers else live
+    raise_if([f"Broker {broker} is not live." for broker in arrays.brokers.ids[named & ~live]])
+    left_out = brokers_with(arrays.brokers, request.exclude_brokers)
+    return np.flatnonzero(named & ~left_out)
+
+
+def within_brokers(outcome: Outcome) -> WithinBrokers:
+    """What a plan copies between log dirs of one broker; asked for by name, it is its own bound."""
+    if outcome.within is not None:
+        return outcome.within
+    layout, replicas = outcome.layout, 0
+    size_bytes: Counter[BrokerId] = Counter()
+    for p, paths in outcome.log_dirs.items():
+        stays = set(layout.arrays.broker_ids(layout.home[p]))
+        for broker, path in zip(layout.arrays.broker_ids(layout.rows[p]), paths, strict=True):
+            if path != ANY_LOG_DIR and broker in stays:
+                replicas += 1
+                size_bytes[broker] += int(layout.size[p])
+    return WithinBrokers(replicas, size_bytes, size_bytes.total())
+
+
+class _Disks:
+    """All log dirs as the brokers of one cluster, balanced group by group.
+
+    :ivar layout: replica (as partition) → log dir (as broker), as planned.
+    """
+
+    def __init__(
+        self, dirs: LogDirs, replicas: StoredReplicas, movable: Mask, request: ReassignmentRequest
+    ) -> None:
+        self.dirs, self.replicas, self.movable = dirs, replicas, movable
+        self._request = replace(request, tolerances=BYTES_ONLY, weights={})
+        everything = np.arange(len(dirs.paths)), np.arange(len(replicas.log_dir))
+        self.layout = Layout(_as_cluster(dirs, replicas, *everything))
+        self.before = self.layout.load.copy()
+        shape = len(PLACED), len(dirs.paths)
+        self.share, self.fair = np.tile(self.before.astype(float), (2, 1))
+        self.low, self.high = np.zeros(shape), np.full(shape, float("inf"))
+        self.takes_part = np.zeros(len(dirs.paths), bool)
+        self.cut = False
+
+    def balance(self, brokers: Ints) -> None:
+        """Balance these brokers, each by itself, and keep the whole within the budget."""
+        ends = np.searchsorted(self.dirs.broker, [brokers, brokers + 1])
+        for first, end in ends.T.tolist():
+            if end - first > 1:
+                self._balance_one(np.arange(first, end))
+        request = self._request
+        self.cut = keep_within_budget(
+            self._problem(), request.budget_bytes or np.inf, request.budget_moves or np.inf
+        )
+
+    def _balance_one(self, mine: Ints) -> None:
+        ends = np.searchsorted(self.replicas.log_dir, [mine[0], mine[-1] + 1])
+        held = np.arange(*ends)
+        if not self.movable[held].any():
+            return
+        everyone = np.ones(len(mine), bool)
+        layout = Layout(_as_cluster(self.dirs, self.replicas, mine, held))
+        capacity = capacities(layout.arrays, everyone, {})
+        problem = problem_of(
+            layout,
+            _tree(layout.arrays, self._request.seed),
+            self._request,
+            partitions=self.movable[held],
+            brokers=everyone,
+            capacity=capacity,
+        )
+        if is_small(problem):
+            settle(problem)
+        else:
+            rebalance(problem, capacity)
+        self.layout.rows[held] = layout.rows + mine[0]
+        targets = problem.targets
+        self.share[mine], self.fair[mine] = targets.share[0], targets.fair[0]
+        self.low[0, mine], self.high[0, mine] = targets.low[0], targets.high[0]
+        self.takes_part[mine] = True
+
+    def _problem(self) -> Problem:
+        """The boxes of all log dirs at once; whoever balances them stays within a broker."""
+        self.layout.refresh()
+        return Problem(
+            layout=self.layout,
+            tree=_tree(self.layout.arrays, self._request.seed),
+            targets=self._targets(),
+            weights=np.stack([self.replicas.size_bytes.astype(float)] * len(PLACED)),
+            partitions=self.movable,
+            gives=self.takes_part,
+            takes=self.takes_part & self.dirs.takes,
+            leaving=np.zeros(len(self.dirs.paths), bool),
+            overhead_bytes=float(self._request.move_overhead_bytes),
+        )
+
+    def _targets(self) -> Targets:
+        share = np.stack([self.share] * len(PLACED))
+        return Targets(share, self.low, self.high, self.dirs.broker, share, ())
+
+    def lower_bound_bytes(self) -> int:
+        """Bytes that any plan copies that meets the boxes as well as this one."""
+        tree = _tree(self.layout.arrays, self._request.seed)
+        return rebalance_bound(self.layout, tree, self._targets(), self.movable, self.before)
+
+    def missed(self, arrays: ClusterArrays) -> tuple[Infeasible, ...]:
+        """Each log dir that ends off its fair share by more than the tolerance, and why."""
+        load, fair, tolerance = self.layout.load, self.fair, self._request.tolerance
+        low, high = np.floor(fair * (1 - tolerance)), np.ceil(fair * (1 + tolerance))
+        off = self.takes_part & ((load < low) | (load > high))
+        return tuple(
+            Infeasible(
+                subject=f"broker {arrays.brokers.ids[self.dirs.broker[d]]}, {self.dirs.paths[d]}",
+                constraint=self._obstacle(d, too_much=bool(load[d] > high[d])),
+                wanted=float(high[d] if load[d] > high[d] else low[d]),
+                nearest=float(load[d]),
+            )
+            for d in np.flatnonzero(off).tolist()
+        )
+
+    def _obstacle(self, log_dir: int, *, too_much: bool) -> str:
+        if self.cut:
+            return "the movement budget does not pay for more"
+        if not too_much:
+            if not self.dirs.takes[log_dir]:
+                return "it is cordoned and takes no replicas"
+            if self.before[log_dir] + self.dirs.room_bytes[log_dir] < self.low_of(log_dir):
+                return "its free space does not hold its share"
+        held = self.layout.rows[:, 0] == log_dir
+        size = self.replicas.size_bytes
+        stays = int(size[held & ~self.movable].sum())
+        if too_much and stays > self.high[0, log_dir]:
+            return f"replicas that may not move hold {bytes_text(stays)}"
+        largest = int(size[held].max(initial=0))
+        if too_much and largest > self.high[0, log_dir]:
+            return f"a replica of {bytes_text(largest)} is larger than its share"
+        return "no move or swap of whole replicas that the log dirs have room for brings it closer"
+
+    def low_of(self, log_dir: int) -> float:
+        """The least that would be its fair share."""
+        return float(self.fair[log_dir] * (1 - self._request.tolerance))
+
+
+def _as_cluster(dirs: LogDirs, replicas: StoredReplicas, some: Ints, held: Ints) -> ClusterArrays:
+    """Log dirs as brokers without racks, the replicas in them as partitions with one replica."""
+    log_dir = (replicas.log_dir[held] - (some[0] if len(some) else 0)).astype(np.int32)
+    nothing = np.zeros(len(held), bool)
+    return ClusterArrays(
+        brokers=BrokerArrays(
+            ids=np.arange(len(some)),
+            live=np.ones(len(some), bool),
+            takes=dirs.takes[some],
+            rack_paths=((),) * len(some),
+            capacity_bytes=dirs.total_bytes[some],
+            room_bytes=dirs.room_bytes[some],
+        ),
+        topics=("",),
+        internal=np.zeros(1, bool),
+        topic_of=np.zeros(len(held), np.int64),
+        partition_of=np.arange(len(held)),
+        rows=log_dir[:, None],
+        log_dirs=np.full((len(held), 1), NONE, np.int32),
+        log_dir_names=(),
+        size_bytes=replicas.size_bytes[held],
+        leader=log_dir,
+        in_flight=nothing,
+    )
+
+
+def _tree(arrays: ClusterArrays, seed: int) -> RackTree:
+    order = np.random.default_rng(seed).permutation(len(arrays.brokers.ids))
+    return RackTree(arrays.brokers.rack_paths, arrays.brokers.live, 1, order)
+
+
+def _outcome(arrays: ClusterArrays, disks: _Disks, infeasible: tuple[Infeasible, ...]) -> Outcome:
+    """The moves of single replicas as changes of partitions, whose brokers stay."""
+    dirs, replicas, ids = disks.dirs, disks.replicas, arrays.brokers.ids
+    log_dirs: dict[int, list[str]] = {}
+    reasons: dict[int, list[str]] = {}
+    size_bytes: Counter[BrokerId] = Counter()
+    for n in disks.layout.changed().tolist():
+        p, source, target = int(replicas.partition[n]), *_way(disks, n)
+        broker = int(dirs.broker[target])
+        place = arrays.rows[p].tolist().index(broker)
+        asked = log_dirs.setdefault(p, [ANY_LOG_DIR] * int(arrays.replication_factor[p]))
+        asked[place] = dirs.paths[target]
+        size_bytes[int(ids[broker])] += int(replicas.size_bytes[n])
+        reasons.setdefault(p, []).append(
+            f"On broker {ids[broker]}, {dirs.paths[source]} held "
+            f"{bytes_text(disks.before[source])} of a share of {bytes_text(disks.share[source])}, "
+            f"and {dirs.paths[target]} {bytes_text(disks.before[target])} of "
+            f"{bytes_text(disks.share[target])}."
+        )
+    layout = Layout(arrays)
+    tree = RackTree(arrays.brokers.rack_paths, arrays.brokers.live, layout.rows.shape[1])
+    return Outcome(
+        layout=layout,
+        tree_before=tree,
+        tree_after=tree,
+        lower_bound_bytes=0,
+        reason=MoveReason.LOG_DIR,
+        why=lambda p: " ".join(reasons[p]),
+        infeasible=infeasible,
+        log_dirs={p: tuple(paths) for p, paths in log_dirs.items()},
+        within=WithinBrokers(len(disks.layout.changed()), size_bytes, disks.lower_bound_bytes()),
+    )
+
+
+def _way(disks: _Disks, replica: int) -> tuple[int, int]:
+    """Where a replica lies, and where it goes."""
+    return int(disks.replicas.log_dir[replica]), int(disks.layout.rows[replica, 0])
