@@ -11,11 +11,12 @@ from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.boxes import Boxes
 from include.planning.budget import keep_within_budget
-from include.planning.explanation import amount_text, bytes_text
+from include.planning.explanation import amount_text
 from include.planning.handover import LedShares, hand_over, unmet
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
-from include.planning.outcome import Outcome, free_to_move, left_brokers, new_places, tree_of
+from include.planning.needs import Needs
+from include.planning.outcome import Outcome, free_to_move, left_brokers, tree_of
 from include.planning.plan import Infeasible, MoveReason
 from include.planning.prices import target_prices
 from include.planning.racks import RackTree
@@ -70,6 +71,7 @@ def _planned(
     cut = keep_within_budget(
         problem, request.budget_bytes or np.inf, request.budget_moves or np.inf
     )
+    needs = Needs.of(problem)
     settle_leaders(layout)
     tolerances = tolerances_of(request, arrays)
     lead = LedShares.of(layout, np.tile(capacity * hosts, (2, 1)), tolerances)
@@ -79,12 +81,7 @@ def _planned(
     def why(p: int) -> str:
         if not left_brokers(layout, p):
             return _handed_over(layout, p)
-        shares = "; ".join(
-            f"broker {arrays.brokers.ids[b]} held {bytes_text(before[b])} of a share of "
-            f"{bytes_text(targets.share[0, b])}"
-            for b in sorted(left_brokers(layout, p))
-        )
-        return f"{shares[:1].upper()}{shares[1:]}; {new_places(layout, p)}."
+        return needs.sentence(problem, p)
 
     boxes = Boxes.of(targets, lead, tolerances)
     result = _Result(layout, targets, problem.weights, brokers, movable, cut)

@@ -1,0 +1,102 @@
+"""Why a rebalance makes each copy: which targets it serves, on the side that gives and takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, broker_sums
+from include.planning.explanation import amount_text
+from include.planning.resources import PLACED, Resource
+from include.planning.search import Problem
+
+LEAST = 1e-12
+"""Shares by which a broker must be further out of its box for it to count."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The copies of a finished rebalance, by partition, and what each is for.
+
+    :param partition: (n,) whose replica is copied, ascending; ``source``: the broker that gives
+        it up, ``target``: the one that receives it.
+    :param gives, takes: (n,) row of PLACED in which the source, or the target, would be furthest
+        further out of its box if the replica went home; NONE where it would not.
+    :param before, share: (K, B) what brokers held, and were to hold.
+    """
+
+    partition: Ints
+    source: Ints
+    target: Ints
+    gives: Ints
+    takes: Ints
+    before: Floats
+    share: Floats
+
+    @classmethod
+    def of(cls, problem: Problem) -> Needs:
+        """The needs of the layout as it is now."""
+        home, rows = problem.layout.home, problem.layout.rows
+        gone, fresh = home != NONE, rows != NONE
+        for place in range(rows.shape[1]):
+            gone &= home != rows[:, place, None]
+            fresh &= rows != home[:, place, None]
+        partition = np.nonzero(fresh)[0]
+        source, target = (side.astype(np.int64) for side in (home[gone], rows[fresh]))
+        weight = problem.weights[:, partition]
+        before, after = (_loads(problem, some) for some in (home, rows))
+        return cls(
+            partition,
+            source,
+            target,
+            _most_harmed(problem, source, after[:, source], weight),
+            _most_harmed(problem, target, after[:, target], -weight),
+            before,
+            problem.targets.share,
+        )
+
+    def sentence(self, problem: Problem, partition: int) -> str:
+        """Why the partition's replicas move; one sentence."""
+        first, end = np.searchsorted(self.partition, [partition, partition + 1]).tolist()
+        text = "; ".join(self._clause(problem, i) for i in range(first, end))
+        return f"{text[:1].upper()}{text[1:]}."
+
+    def _clause(self, problem: Problem, i: int) -> str:
+        source, target = int(self.source[i]), int(self.target[i])
+        gives, takes = int(self.gives[i]), int(self.takes[i])
+        ids = problem.layout.arrays.brokers.ids
+        told, taker = f"broker {ids[source]}", f"broker {ids[target]}"
+        if takes != NONE:
+            taker += f", which held {self._held(takes, target)},"
+        if gives != NONE:
+            return f"{told} held {self._held(gives, source)}; {taker} takes its place"
+        if takes != NONE:
+            return f"{taker} takes the place of {told}, which can spare it"
+        return f"{taker} takes the place of {told} for the racks of this partition"
+
+    def _held(self, k: int, broker: int) -> str:
+        held, share = (
+            amount_text(PLACED[k], side[k, broker]) for side in (self.before, self.share)
+        )
+        inwards = " taken in" if PLACED[k] is Resource.BYTES_IN else ""
+        return f"{held}{inwards} of a share of {share}"
+
+
+def _loads(problem: Problem, rows: np.ndarray) -> Floats:
+    return np.stack([broker_sums(rows, weight, len(problem.gives)) for weight in problem.weights])
+
+
+def _most_harmed(problem: Problem, brokers: Ints, load: Floats, more: Floats) -> Ints:
+    """(n,) the resource in which more load takes each broker furthest further out of its box."""
+    targets = problem.targets
+    low, high, share = (side[:, brokers] for side in (targets.low, targets.high, targets.share))
+    boxed = np.isfinite(high) & problem.gives[brokers]
+
+    def outside(loads: Floats) -> Floats:
+        off = np.maximum(np.maximum(loads - high, low - loads), 0)
+        return np.where(boxed, off / np.maximum(share, 1.0), 0.0)
+
+    harm = outside(load + more) - outside(load)
+    most: Ints = np.where(harm.max(axis=0) > LEAST, harm.argmax(axis=0), NONE)
+    return most
