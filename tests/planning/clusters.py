@@ -101,6 +101,7 @@ class Cluster:
                 "usable_bytes": disks.get(broker, (None, None))[1],
                 "offline": False,
                 "cordoned": broker in self.cordoned,
+                "stray_replicas": 0,
                 "error": None,
             }
             for broker in self.racks

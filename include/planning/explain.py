@@ -1,0 +1,306 @@
+"""Why a plan does what it does, and not something else: from its files and its snapshot alone.
+
+Nothing is planned again. Each broker that could hold a replica instead is judged by the rules
+the planner goes by: racks, disks, exclusions, and the boxes in the plan's summary.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from include.cluster.model import BrokerId, TopicPartition
+from include.cluster.snapshot import Snapshot
+from include.errors import InvalidRequestError
+from include.planning.arrays import NONE, ClusterArrays, Floats, Mask, Rows
+from include.planning.outcome import tree_of
+from include.planning.plan import Infeasible, Move, Plan
+from include.planning.racks import RackTree
+from include.planning.request import USED_BY, Action, ReassignmentRequest
+from include.planning.resources import LED, RATES, Resource, partition_weight
+from include.planning.scope import partitions_in_scope, without_excluded
+
+
+class Verdict(enum.StrEnum):
+    """What speaks against a broker as the place of a replica."""
+
+    CHOSEN = "chosen"
+    HOLDS_ONE = "holds a replica of the partition already"
+    GONE = "is not live, or is being emptied"
+    UNWILLING = "takes no new replicas: it is excluded, or its log dirs are offline or cordoned"
+    RACKS = "would spread the partition less evenly over the racks"
+    DISK = "has no room on its disks"
+    OUTSIDE = "would end further outside its box"
+    POSSIBLE = "would have done as well"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One broker as the place of a replica.
+
+    :param excess: how far it would be outside its boxes with the replica, in shares, beyond
+        where it ends in the plan.
+    :param resource: the resource in which that is most; None where it is in none.
+    """
+
+    broker: BrokerId
+    verdict: Verdict
+    excess: float = 0.0
+    resource: Resource | None = None
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One new replica of a partition: where it goes, and where else it could have gone.
+
+    :param target: the broker that receives it; ``source``: the leader it is copied from.
+    :param choices: every broker, the chosen one first, then by what speaks against it.
+    """
+
+    target: BrokerId
+    source: BrokerId
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A replica as it lies now: what keeping it there means for its broker.
+
+    :param load: per resource with a box: what the broker would hold at the end of the plan if
+        it kept the replica, and the box's least and most.
+    :param leaves: whether the plan takes it away.
+    """
+
+    broker: BrokerId
+    leaves: bool
+    load: tuple[tuple[Resource, int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class PartitionExplained:
+    """A partition and what the plan makes of it.
+
+    :param move: None where the plan leaves it as it is.
+    :param barred: why the plan could not have moved it; empty where it could.
+    """
+
+    partition: TopicPartition
+    size_bytes: int
+    replicas: tuple[BrokerId, ...]
+    move: Move | None
+    barred: str
+    copies: tuple[Copy, ...]
+    held: tuple[Held, ...]
+
+
+@dataclass(frozen=True)
+class BrokerExplained:
+    """A broker before and after the plan.
+
+    :param loads: per resource: before, after, and the box's least and most (None = no box).
+    :param gives: moves that take a replica off it, largest first; ``receives`` bring one.
+    :param infeasible: targets of it, or of its racks, that could not be met.
+    """
+
+    broker: BrokerId
+    loads: tuple[tuple[Resource, int, int, int | None, int | None], ...]
+    gives: tuple[Move, ...]
+    receives: tuple[Move, ...]
+    infeasible: tuple[Infeasible, ...]
+
+
+class Explainer:
+    """Answers for one plan.
+
+    :param snapshot: the one the plan was made on.
+    :raises InvalidRequestError: the snapshot is another one.
+    """
+
+    def __init__(self, snapshot: Snapshot, request: ReassignmentRequest, plan: Plan) -> None:
+        if snapshot.name != plan.summary.snapshot:
+            problem = f"The plan was made on {plan.summary.snapshot}, not on {snapshot.name}."
+            raise InvalidRequestError([problem])
+        self._request, self._plan = request, plan
+        self._arrays = without_excluded(
+            ClusterArrays.from_snapshot(
+                snapshot, min_free_disk_fraction=plan.summary.min_free_disk_fraction
+            ),
+            request,
+        )
+        self._index = self._arrays.brokers.index()
+        self._moves = {move.partition: move for move in plan.moves}
+
+    def partition(self, name: TopicPartition) -> PartitionExplained:
+        """Why this partition moves as it does, or stays.
+
+        :raises InvalidRequestError: the snapshot has no such partition.
+        """
+        p = self._arrays.partition_index().get(name)
+        if p is None:
+            raise InvalidRequestError([f"Unknown partition {name}."])
+        move = self._moves.get(name)
+        replicas = self._arrays.broker_ids(self._arrays.rows[p])
+        leader = int(self._arrays.leader[p])
+        source = int(self._arrays.brokers.ids[leader]) if leader != NONE else replicas[0]
+        added = move.adding if move else ()
+        return PartitionExplained(
+            partition=name,
+            size_bytes=int(self._arrays.size_bytes[p]),
+            replicas=replicas,
+            move=move,
+            barred="" if move else self._barred(p),
+            copies=tuple(
+                Copy(target, source, self._choices(p, move, target)) for target in added if move
+            ),
+            held=tuple(self._held(p, move, broker) for broker in replicas),
+        )
+
+    def broker(self, broker: BrokerId) -> BrokerExplained:
+        """What the plan makes of a broker.
+
+        :raises InvalidRequestError: the snapshot has no such broker.
+        """
+        if broker not in self._index:
+            raise InvalidRequestError([f"Unknown broker {broker}."])
+        b, summary = self._index[broker], self._plan.summary
+        path = self._arrays.brokers.rack_paths[b]
+        about = {f"broker {broker}"} | {
+            f"rack /{'/'.join(path[: n + 1])}" for n in range(len(path))
+        }
+        touched = (m for m in self._moves.values() if broker in {*m.adding, *m.removing})
+        moves = sorted(touched, key=lambda move: (-move.size_bytes, move.partition))
+        return BrokerExplained(
+            broker=broker,
+            loads=tuple(
+                (
+                    Resource(item.resource),
+                    item.before[b],
+                    item.after[b],
+                    item.low[b] if item.low else None,
+                    item.high[b] if item.high else None,
+                )
+                for item in summary.resources
+                if item.known
+            ),
+            gives=tuple(move for move in moves if broker in move.removing),
+            receives=tuple(move for move in moves if broker in move.adding),
+            infeasible=tuple(item for item in summary.infeasible if item.subject in about),
+        )
+
+    def unmeasured(self) -> tuple[Resource, ...]:
+        """Resources with boxes whose load per partition the snapshot does not have: a plan may
+        have them from a history that is not at hand. They are left out of every judgement.
+        """
+        return tuple(resource for resource in self._boxed if not self._measured(resource))
+
+    # ---------------------------------------------------------------- what the rules say
+
+    @cached_property
+    def _boxed(self) -> dict[Resource, tuple[Floats, Floats, Floats]]:
+        """Resource → (B,) after, low, high."""
+        return {
+            Resource(item.resource): (
+                np.array(item.after, float),
+                np.array(item.low, float),
+                np.array(item.high, float),
+            )
+            for item in self._plan.summary.resources
+            if item.low
+        }
+
+    def _measured(self, resource: Resource) -> bool:
+        return resource not in RATES or bool(partition_weight(self._arrays, resource).any())
+
+    @cached_property
+    def _judged(self) -> tuple[Resource, ...]:
+        return tuple(r for r in self._boxed if r not in LED and self._measured(r))
+
+    @cached_property
+    def _hosts(self) -> Mask:
+        arrays, request = self._arrays, self._request
+        drained = request.brokers if request.action is Action.DRAIN else ()
+        hosts: Mask = arrays.brokers.live & ~np.isin(arrays.brokers.ids, drained)
+        return hosts
+
+    @cached_property
+    def _tree(self) -> RackTree:
+        widest = max((len(move.target) for move in self._moves.values()), default=0)
+        return tree_of(self._arrays, self._hosts, self._request, widest)
+
+    @cached_property
+    def _incoming(self) -> Floats:
+        return np.array([load.bytes_in for load in self._plan.summary.brokers], float)
+
+    def _barred(self, p: int) -> str:
+        arrays, row = self._arrays, self._arrays.rows[p]
+        if arrays.in_flight[p]:
+            return "it was being reassigned already"
+        if not arrays.brokers.live[row[row != NONE]].all():
+            return "one of its replicas is on a broker that was not live"
+        scoped = self._request.action in USED_BY["topics"]
+        if scoped and not partitions_in_scope(arrays, self._request)[p]:
+            return "its topic is not in the scope of the request, or is excluded"
+        return ""
+
+    def _weight(self, resource: Resource, p: int) -> float:
+        return float(partition_weight(self._arrays, resource)[p])
+
+    def _held(self, p: int, move: Move | None, broker: BrokerId) -> Held:
+        b, leaves = self._index[broker], bool(move and broker in move.removing)
+        load = []
+        for resource in self._judged:
+            after, low, high = (side[b] for side in self._boxed[resource])
+            with_it = after + (self._weight(resource, p) if leaves else 0)
+            load.append((resource, int(with_it), int(low), int(high)))
+        return Held(broker, leaves, tuple(load))
+
+    def _choices(self, p: int, move: Move, target: BrokerId) -> tuple[Choice, ...]:
+        row = [self._index[broker] for broker in move.target]
+        place, brokers = row.index(self._index[target]), self._arrays.brokers
+        rows: Rows = np.tile(np.array(row, np.int32), (len(brokers.ids), 1))
+        rows[:, place] = np.arange(len(brokers.ids))
+        uneven = self._tree.violations(rows)
+        size = self._arrays.size_bytes[p]
+        excess, worst = self._excess(p, self._index[target])
+        against = (
+            (Verdict.CHOSEN, brokers.ids == target),
+            (Verdict.HOLDS_ONE, np.isin(brokers.ids, [*move.target, *move.current])),
+            (Verdict.GONE, ~self._hosts),
+            (Verdict.UNWILLING, ~brokers.takes),
+            (Verdict.RACKS, uneven > uneven[self._index[target]]),
+            (Verdict.DISK, self._incoming + size > brokers.room_bytes),
+            (Verdict.OUTSIDE, excess > excess[self._index[target]] + 1e-12),
+        )
+        choices = []
+        for b, broker in enumerate(brokers.ids.tolist()):
+            verdict = next((v for v, mask in against if mask[b]), Verdict.POSSIBLE)
+            judged = verdict in (Verdict.OUTSIDE, Verdict.CHOSEN)
+            resource = worst[b] if judged and excess[b] > 0 else None
+            choices.append(Choice(broker, verdict, float(excess[b]) if judged else 0.0, resource))
+        order = list(Verdict)
+        best_first = (order[0], *order[:0:-1])
+        choices.sort(key=lambda c: (best_first.index(c.verdict), c.excess, c.broker))
+        return tuple(choices)
+
+    def _excess(self, p: int, target: int) -> tuple[Floats, list[Resource]]:
+        """(B,) excess that the replica on each broker means beyond the plan without it; and in
+        which resource most.
+        """
+        count = len(self._arrays.brokers.ids)
+        added = np.zeros((max(1, len(self._judged)), count))
+        for k, resource in enumerate(self._judged):
+            after, low, high = self._boxed[resource]
+            weight, without = self._weight(resource, p), after.copy()
+            without[target] -= weight
+            share = np.maximum((low + high) / 2, 1.0)
+            off, on = (
+                np.maximum(np.maximum(load - high, low - load), 0) / share
+                for load in (without, without + weight)
+            )
+            added[k] = on - off
+        most = added.argmax(axis=0)
+        names = [self._judged[k] for k in most] if self._judged else [Resource.BYTES] * count
+        return added.sum(axis=0), names

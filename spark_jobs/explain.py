@@ -1,0 +1,84 @@
+"""Explain a plan: why a partition or a broker gets what it gets, and why nothing else.
+
+    python spark_jobs/explain.py --plan WAREHOUSE/plans/ID --partition orders-7
+    python spark_jobs/explain.py --plan WAREHOUSE/plans/ID --broker 3
+
+Reads the plan's directory and the snapshot it was made on, from the same warehouse unless
+--snapshot tells where it lies now; no cluster, no ledger, no Spark. Exits with 2 when what is
+asked for is not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
+
+from include.cluster.model import TopicPartition
+from include.errors import InvalidRequestError, RehomeError
+from include.planning.explain import Explainer
+from include.planning.explain_text import broker_text, partition_text
+from include.planning.explanation import listed
+from include.planning.request import parse_request
+from include.planning.resources import NAMES
+from include.warehouse import PlanDirectory, read_snapshot
+
+CANNOT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the explanations that are asked for; returns the exit code."""
+    options = _options(arguments)
+    try:
+        explainer = _explainer(options.plan, options.snapshot)
+        texts = [partition_text(explainer.partition(_named(name))) for name in options.partition]
+        texts += [broker_text(explainer.broker(broker)) for broker in options.broker]
+    except RehomeError as error:
+        print(error, file=sys.stderr)
+        return CANNOT
+    unmeasured = explainer.unmeasured()
+    if unmeasured:
+        names = listed([NAMES[resource] for resource in unmeasured])
+        texts.append(f"Not judged, for the snapshot does not have them per partition: {names}.")
+    print("\n\n".join(texts))
+    return 0
+
+
+def _explainer(plan_uri: str, snapshot_uri: str | None) -> Explainer:
+    directory = PlanDirectory(plan_uri)
+    plan = directory.load()
+    # The window may have closed meanwhile: it plays no part in where replicas go.
+    request = parse_request(directory.read_json("request.json") | {"window_end": None})
+    if snapshot_uri is None:
+        warehouse = directory.uri.rsplit("/", 2)[0]
+        snapshot_uri = f"{warehouse}/snapshots/{plan.summary.snapshot}"
+    return Explainer(read_snapshot(snapshot_uri), request, plan)
+
+
+def _named(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition("-")
+    if not topic or not number.isdigit():
+        raise InvalidRequestError([f"{text!r} is no partition: write topic-number."])
+    return TopicPartition(topic, int(number))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--plan", required=True, help="the plan's directory, any URI")
+    parser.add_argument("--snapshot", help="URI of the snapshot, where it has been moved")
+    parser.add_argument("--partition", action="append", default=[], help="topic-number")
+    parser.add_argument("--broker", action="append", default=[], type=int, help="its id")
+    options = parser.parse_args(arguments)
+    if not options.partition and not options.broker:
+        parser.error("what is to be explained? give --partition or --broker")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

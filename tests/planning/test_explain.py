@@ -1,0 +1,213 @@
+"""Explanations name the rule or the target behind a decision, from the plan's files alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from include.cluster.model import TopicPartition
+from include.errors import InvalidRequestError
+from include.planning.explain import Explainer, Verdict
+from include.planning.explain_text import broker_text, partition_text
+from include.planning.planner import make_plan
+from include.planning.request import parse_request
+from include.planning.resources import Resource
+from include.warehouse import Warehouse
+from spark_jobs import explain as command
+from tests.planning.clusters import Cluster, cluster
+from tests.planning.planned import THREE_RACKS, T, both
+from tests.planning.test_certificate import with_rates
+
+
+def explainer(of: Cluster, **params) -> Explainer:
+    request = parse_request(params)
+    snapshot = of.snapshot()
+    return Explainer(snapshot, request, make_plan(snapshot, request, plan_id="p"))
+
+
+def verdicts(found) -> dict[int, Verdict]:
+    (copy,) = found.copies
+    return {choice.broker: choice.verdict for choice in copy.choices}
+
+
+CROWDED = replace(
+    cluster(
+        [*THREE_RACKS, "/r0", "/r0", "/r0", "/r0"],
+        [(0, 2, 4)],
+        disks={b: (1000, 50 if b == 7 else 900) for b in range(10)},
+        cordoned=frozenset({6}),
+    ),
+    dead=frozenset({8}),
+)
+
+
+def test_every_other_place_of_a_replica_is_told_with_what_forbids_it():
+    found = explainer(CROWDED, action="drain", brokers=[0], exclude_brokers=[9]).partition(T[0])
+    assert found.move.target == (1, 2, 4) or set(found.move.target) == {1, 2, 4}
+    assert verdicts(found) == {
+        0: Verdict.HOLDS_ONE,
+        1: Verdict.CHOSEN,
+        2: Verdict.HOLDS_ONE,
+        3: Verdict.RACKS,
+        4: Verdict.HOLDS_ONE,
+        5: Verdict.RACKS,
+        6: Verdict.UNWILLING,
+        7: Verdict.DISK,
+        8: Verdict.GONE,
+        9: Verdict.UNWILLING,
+    }
+    assert found.copies[0].source == 0
+
+
+def test_places_that_would_miss_a_target_and_places_that_would_do_as_well_are_told_apart():
+    of = cluster([""] * 4, [(0,)] * 9 + [(1,)] * 6 + [(2,)] * 3 + [(3,)] * 6)
+    asked = explainer(of, action="rebalance")
+    moved = [name for name in of.replicas if asked.partition(name).move]
+    assert len(moved) == 3
+    assert verdicts(asked.partition(moved[0])) == {
+        0: Verdict.HOLDS_ONE,
+        1: Verdict.OUTSIDE,
+        2: Verdict.CHOSEN,
+        3: Verdict.OUTSIDE,
+    }
+    (copy,) = asked.partition(moved[0]).copies
+    outside = [c for c in copy.choices if c.verdict is Verdict.OUTSIDE]
+    assert {c.resource for c in outside} == {Resource.BYTES}
+    assert [c.excess for c in outside] == pytest.approx([(700 - 612) / 600] * 2)
+    of = cluster([""] * 4, [(0,)] * 9 + [(1,)] * 5 + [(2,)] * 5 + [(3,)] * 5)
+    loose = explainer(of, action="rebalance", tolerance=0.2)
+    moved = [name for name in of.replicas if loose.partition(name).move]
+    assert list(verdicts(loose.partition(moved[0])).values()).count(Verdict.POSSIBLE) == 2
+
+
+def test_what_keeping_a_replica_would_have_meant_is_told():
+    of = cluster([""] * 2, [(0,)] * 4)
+    asked = explainer(of, action="rebalance")
+    found = asked.partition(next(name for name in of.replicas if asked.partition(name).move))
+    (held,) = found.held
+    assert held.leaves
+    assert held.load == ((Resource.BYTES, 300, 196, 204),)
+    text = partition_text(found)
+    assert "If it kept its replica, broker 0 would end with: 300 B, above its box" in text
+    assert f"Why: {found.move.why}" in text
+
+
+@pytest.mark.parametrize(
+    ("of", "params", "told"),
+    [
+        (
+            cluster([""] * 2, [(0,)] * 10, adding=frozenset({(T[3], 0)})),
+            {"action": "rebalance"},
+            "it was being reassigned already",
+        ),
+        (
+            both(cluster([""] * 2, [(0,)] * 4), cluster([""] * 2, [(0,)] * 2, topic="other")),
+            {"action": "rebalance", "exclude_topics": ["t"]},
+            "its topic is not in the scope of the request, or is excluded",
+        ),
+        (
+            cluster([""] * 3, [(0, 1)] * 4, dead=frozenset({1})),
+            {"action": "drain", "brokers": [2]},
+            "one of its replicas is on a broker that was not live",
+        ),
+        (cluster([""] * 2, [(0,), (1,)] * 4), {"action": "rebalance"}, ""),
+    ],
+)
+def test_a_partition_that_stays_says_what_bars_it(of, params, told):
+    found = explainer(of, **params).partition(T[3])
+    assert found.move is None
+    assert found.barred == told
+    assert (told or "Nothing asks for it") in partition_text(found)
+
+
+def test_a_broker_tells_its_loads_and_boxes_and_what_it_gives_and_receives():
+    of = with_rates(cluster([""] * 3, [(0,)] * 6))
+    found = explainer(of, action="rebalance", exclude_brokers=[2]).broker(0)
+    loads = {resource: rest for resource, *rest in found.loads}
+    assert loads[Resource.BYTES] == [600, 600 - 100 * len(found.gives), 294, 306]
+    assert loads[Resource.REPLICAS][2:] == [None, None]
+    assert {move.adding for move in found.gives} == {(1,)}
+    assert found.receives == ()
+    other = explainer(of, action="rebalance", exclude_brokers=[2]).broker(2)
+    assert any("it is excluded" in item.constraint for item in other.infeasible)
+    text = broker_text(other)
+    assert "OUTSIDE" in text
+    assert "what keeps it outside in bytes" in text
+
+
+def test_a_balanced_broker_says_that_no_box_needs_more():
+    text = broker_text(explainer(cluster([""] * 2, [(0,)] * 4), action="rebalance").broker(1))
+    assert "bytes: 0 B → 200 B (box 196 B to 204 B, inside)" in text
+    assert "receives 2 replicas, 200 B, the largest:" in text
+    assert "it ends inside all its boxes" in text
+    drained = explainer(cluster([""] * 2, [(0,)] * 4), action="drain", brokers=[0]).broker(0)
+    assert "the action asks for no more" in broker_text(drained)
+
+
+def test_long_lists_are_cut_short():
+    of = cluster([""] * 40, [(0,)] * 4, sizes=[0] * 4)
+    (found,) = explainer(of, action="drain", brokers=[0], topics=["t"]).partition(T[0]).copies
+    assert len(found.choices) == 40
+    text = partition_text(explainer(of, action="drain", brokers=[0]).partition(T[0]))
+    assert "28 more" in text
+    assert len(text) < 1000
+
+
+def test_another_snapshot_is_refused():
+    of = cluster([""] * 2, [(0,)])
+    request, snapshot = parse_request({"action": "rebalance"}), of.snapshot()
+    plan = make_plan(snapshot, request, plan_id="p")
+    with pytest.raises(InvalidRequestError, match="not on cluster=other"):
+        Explainer(replace(snapshot, cluster_id="other"), request, plan)
+
+
+@pytest.fixture
+def plan_uri(tmp_path: Path) -> str:
+    of, warehouse = with_rates(cluster([""] * 2, [(0,)] * 4)), Warehouse(tmp_path.as_uri())
+    params = {"action": "rebalance", "window_end": "2999-01-01T00:00:00Z"}
+    request, snapshot = parse_request(params), of.snapshot()
+    warehouse.write_snapshot(snapshot)
+    directory = warehouse.plan("p")
+    directory.save(make_plan(snapshot, request, plan_id="p"), request)
+    expired = directory.read_json("request.json") | {"window_end": "2001-01-01T00:00:00+00:00"}
+    directory.write_json("request.json", expired)
+    return directory.uri
+
+
+def test_the_command_needs_the_warehouse_alone(plan_uri, capsys):
+    asked = ["--plan", plan_uri, "--partition", "t-0", "--partition", "t-3", "--broker", "1"]
+    assert command.main(asked) == 0
+    said = capsys.readouterr().out
+    assert "t-0 (100 B per replica)" in said
+    assert "t-3 (100 B per replica)" in said
+    assert "Broker 1\n  bytes: 0 B → " in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--partition", "t-9"], "Unknown partition t-9"),
+        (["--partition", "orders"], "'orders' is no partition: write topic-number"),
+        (["--broker", "7"], "Unknown broker 7"),
+        (["--broker", "1", "--snapshot", "file:///nowhere"], "snapshot.json does not exist"),
+    ],
+)
+def test_the_command_tells_what_is_not_there(plan_uri, capsys, asked, told):
+    assert command.main(["--plan", plan_uri, *asked]) == command.CANNOT
+    assert told in capsys.readouterr().err
+
+
+def test_rates_that_came_from_elsewhere_are_not_judged():
+    of = with_rates(cluster([""] * 2, [(0,)] * 4))
+    request, snapshot = parse_request({"action": "rebalance"}), of.snapshot()
+    plan = make_plan(snapshot, request, plan_id="p")
+    bare = cluster([""] * 2, [(0,)] * 4).snapshot()
+    assert set(Explainer(bare, request, plan).unmeasured()) == {
+        Resource.BYTES_IN,
+        Resource.BYTES_OUT,
+    }
+    assert Explainer(snapshot, request, plan).unmeasured() == ()
+    held = Explainer(bare, request, plan).partition(TopicPartition("t", 0)).held
+    assert {resource for item in held for resource, *_ in item.load} == {Resource.BYTES}
