@@ -10,16 +10,8 @@ import pyarrow as pa
 import pytest
 
 from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS
-from include.planning.plan import (
-    MOVES,
-    BrokerLoad,
-    Infeasible,
-    Link,
-    MoveReason,
-    PlanSummary,
-    ResourceBalance,
-    TargetPrice,
-)
+from include.planning.figures import Link, ResourceBalance, TargetPrice
+from include.planning.plan import MOVES, BrokerLoad, Infeasible, MoveReason, PlanSummary
 from include.quality.results import ExpectationOutcome
 from include.warehouse import OF_ONE_PLAN, TABLES
 

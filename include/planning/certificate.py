@@ -9,9 +9,10 @@ import numpy as np
 from include.planning.arrays import NONE, Ints, Mask
 from include.planning.boxes import Boxes, loads
 from include.planning.explanation import listed
+from include.planning.figures import Link, ResourceBalance
 from include.planning.layout import Layout
 from include.planning.outcome import Outcome
-from include.planning.plan import BrokerLoad, Link, ResourceBalance
+from include.planning.plan import BrokerLoad
 from include.planning.racks import RackTree
 from include.planning.request import Action
 from include.planning.resources import NAMES, RATES, Resource, known

@@ -15,6 +15,7 @@ import pyarrow as pa
 from include.cluster.model import BrokerId, TopicPartition
 from include.planning.columns import ANY_LOG_DIR as ANY_LOG_DIR
 from include.planning.columns import AT_ONCE, entries, padded
+from include.planning.figures import Link, ResourceBalance, TargetPrice, balance_from_json
 
 MOVES = pa.schema(
     [
@@ -121,53 +122,6 @@ class Infeasible:
     constraint: str
     wanted: float
     nearest: float
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceBalance:
-    """One resource on all brokers, each list aligned with ``PlanSummary.brokers``.
-
-    :param resource: bytes, replicas, bytes_in, leaders or bytes_out (the latter three as the
-        preferred leaders say, rates per second).
-    :param known: whether the cluster's load of it is known; if not, all loads are 0.
-    :param tolerance: allowed deviation from a broker's share; None = spread in any way.
-    :param low, high: the band that each broker was to end in; empty without a tolerance.
-    """
-
-    resource: str
-    known: bool
-    tolerance: float | None
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    low: tuple[int, ...] = ()
-    high: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TargetPrice:
-    """What keeping one resource within its tolerance costs: what a plan without it saves.
-
-    :param method: ``solved``: the same request was planned without the target (below 0 where
-        the search happened on something cheaper with it); ``at_least``: taking back what it
-        alone asks for saves that much; ``free``: the order of replicas alone, no copies.
-    """
-
-    resource: str
-    bytes_to_move: int
-    replica_moves: int
-    method: str
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Bytes the plan copies from leaders in one rack to brokers in another, or in the same.
-
-    Racks are paths of the rack tree, ``/dc0/r1``; of a large tree, its upper levels.
-    """
-
-    source: str
-    target: str
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,15 +256,8 @@ def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
     kinds = {"brokers": BrokerLoad, "infeasible": Infeasible, "prices": TargetPrice, "links": Link}
     for name, kind in kinds.items():
         values[name] = tuple(kind(**item) for item in values.get(name, ()))
-    values["resources"] = tuple(map(_balance, values.get("resources", ())))
+    values["resources"] = tuple(map(balance_from_json, values.get("resources", ())))
     return PlanSummary(**values)
-
-
-def _balance(content: Mapping[str, Any]) -> ResourceBalance:
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
-    }
-    return ResourceBalance(**values)
 
 
 class MoveTable(Sequence[Move]):

@@ -16,8 +16,8 @@ import numpy as np
 from include.planning.arrays import NONE, Floats
 from include.planning.balance import rebalance, undo
 from include.planning.boxes import Boxes
+from include.planning.figures import TargetPrice
 from include.planning.layout import Layout
-from include.planning.plan import TargetPrice
 from include.planning.resources import LED, PLACED, Resource
 from include.planning.search import Problem, Search
 

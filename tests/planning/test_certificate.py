@@ -6,7 +6,7 @@ import pytest
 
 from include.cluster.model import TopicPartition
 from include.planning.certificate import RACKS_SHOWN
-from include.planning.plan import Link, ResourceBalance
+from include.planning.figures import Link, ResourceBalance
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import ROWS, THREE_RACKS, plan
 

@@ -8,8 +8,8 @@ import pytest
 from benchmarks.clusters import CASES, build
 from include.planning import prices
 from include.planning.arrays import NONE
+from include.planning.figures import TargetPrice
 from include.planning.outcome import Outcome
-from include.planning.plan import TargetPrice
 from include.planning.rebalance import plan_rebalance
 from include.planning.request import Action, ReassignmentRequest
 from tests.planning.clusters import cluster

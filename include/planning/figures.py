@@ -1,0 +1,62 @@
+"""Figures of a plan's summary: each resource's balance, each target's price, each link's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceBalance:
+    """One resource on all brokers, each list aligned with ``PlanSummary.brokers``.
+
+    :param resource: bytes, replicas, bytes_in, leaders or bytes_out; rates are per second, and
+        leaders and bytes_out go by the preferred leaders.
+    :param known: whether the cluster's load of it is known; if not, all loads are 0.
+    :param tolerance: allowed deviation from a broker's share; None = spread in any way.
+    :param low, high: the band that each broker was to end in; empty without a tolerance.
+    """
+
+    resource: str
+    known: bool
+    tolerance: float | None
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    low: tuple[int, ...] = ()
+    high: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPrice:
+    """What keeping one resource within its tolerance costs: what a plan without it saves.
+
+    :param method: ``solved``: the same request was planned without the target (below 0 where
+        the search happened on something cheaper with it); ``at_least``: taking back what it
+        alone asks for saves that much; ``free``: the order of replicas alone, no copies.
+    """
+
+    resource: str
+    bytes_to_move: int
+    replica_moves: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Bytes the plan copies from leaders in one rack to brokers in another, or in the same.
+
+    Racks are paths of the rack tree, ``/dc0/r1``; of a large tree, its upper levels.
+    """
+
+    source: str
+    target: str
+    size_bytes: int
+
+
+def balance_from_json(content: Mapping[str, Any]) -> ResourceBalance:
+    """A balance as ``summary.json`` holds it."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
+    }
+    return ResourceBalance(**values)
