@@ -1,4 +1,4 @@
-"""Takes a snapshot of a cluster on a schedule: the history that load and growth come from."""
+"""Takes a snapshot of a cluster on a schedule, and adds it to the history that plans read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from rehome.notifiers.notifier import RehomeNotifier
+from rehome.operators.rollup import RollUpSnapshotsOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.params import connection_param
 
@@ -21,4 +22,6 @@ with DAG(
     on_failure_callback=RehomeNotifier("failed"),
     tags=["rehome", "kafka"],
 ) as dag:
-    SnapshotClusterOperator(task_id="snapshot")
+    snapshot = SnapshotClusterOperator(task_id="snapshot")
+    roll_up = RollUpSnapshotsOperator(task_id="roll_up", snapshot=snapshot.output)
+    snapshot >> roll_up

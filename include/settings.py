@@ -37,6 +37,12 @@ class Settings:
         and predictions reckon with it and the poll interval.
     :param poll_interval_s: see Policy; so are stall_alert_s, stall_timeout_s and
         max_partitions_in_flight.
+    :param history_days: how many days of history a plan looks back on.
+    :param min_history_hours: a partition's load is known once it was watched for that long.
+    :param max_snapshot_gap_s: what happened in a longer span between two snapshots is not known.
+    :param snapshot_retention_days: older snapshots are removed once they are rolled up.
+    :param rollup_retention_days: older daily rollups are removed.
+    :param forecast_days: how far ahead disks are forecast.
     :param window_cron: when rebalance_in_window may run: see MaintenanceWindowTimetable, as for
         window_duration_s and window_timezone. Airflow parses DAGs without the Variable: only
         the environment sets these three.
@@ -56,6 +62,12 @@ class Settings:
     stall_timeout_s: float = 600.0
     max_partitions_in_flight: int = 200
     min_free_disk_fraction: float = 0.05
+    history_days: int = 7
+    min_history_hours: float = 24.0
+    max_snapshot_gap_s: float = 1800.0
+    snapshot_retention_days: int = 7
+    rollup_retention_days: int = 90
+    forecast_days: int = 30
     window_cron: str = "0 1 * * *"
     window_duration_s: float = 4 * 3600.0
     window_timezone: str = "UTC"

@@ -1,6 +1,7 @@
 """The warehouse: snapshots and plans as Parquet and JSON, wherever fsspec reaches.
 
-    snapshots/cluster=<id>/taken_at=<utc>/{brokers,log_dirs,topics,replicas}.parquet, snapshot.json
+    snapshots/cluster=<id>/taken_at=<utc>/{brokers,…}.parquet, snapshot.json
+    rollups/cluster=<id>/day=<date>/rollup.parquet
     plans/<plan_id>/…                                       (docs/schema.md documents every file)
 
 ``snapshot.json`` is written last: a snapshot without it was never finished and is not read.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import fsspec
@@ -30,10 +31,18 @@ from include.planning.plan import (
 )
 from include.planning.request import ReassignmentRequest, request_to_params
 
-TABLES = ("brokers", "log_dirs", "topics", "replicas")
+TABLES = ("brokers", "log_dirs", "topics", "replicas", "groups", "group_offsets")
+ROLLUP_FILE = "rollup.parquet"
 OF_ONE_PLAN = (
     *("summary.json", "moves.parquet", "reassignment.json", "rollback.json", "gates.json"),
-    *("failure.json", "dry_run.json", "verification.json", "leaders.json", "report.html"),
+    *(
+        "failure.json",
+        "load.json",
+        "dry_run.json",
+        "verification.json",
+        "leaders.json",
+        "report.html",
+    ),
 )
 """What a plan's directory holds, but for the request: the plan and what was found about it."""
 
@@ -86,18 +95,23 @@ class _Directory:
             self._fs.rm(f"{self._path}/{name}")
 
     def write_table(self, name: str, table: pa.Table) -> None:
-        """Write a Parquet file."""
+        """Write a Parquet file. A reader never sees half of it on a local disk."""
         self._fs.makedirs(self._path, exist_ok=True)
-        with self._fs.open(f"{self._path}/{name}", "wb") as file:
+        target, part = f"{self._path}/{name}", f"{self._path}/.{name}.part"
+        with self._fs.open(part, "wb") as file:
             pq.write_table(table, file)
+        self._fs.mv(part, target)
 
-    def read_table(self, name: str) -> pa.Table:
+    def read_table(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """Read a Parquet file, or a directory of them as Spark writes it.
 
+        :param columns: those to read; None = all.
         :raises RehomeError: when it is not there, or is no Parquet.
         """
         try:
-            return pq.read_table(f"{self._path}/{name}", filesystem=self._fs, partitioning=None)
+            return pq.read_table(
+                f"{self._path}/{name}", columns=columns, filesystem=self._fs, partitioning=None
+            )
         except FileNotFoundError:
             raise self._missing(name) from None
         except pa.ArrowInvalid as error:
@@ -111,6 +125,39 @@ class _Directory:
             f"{self.uri}/{name} does not exist",
             next_step="Check the id, and that this is the warehouse it was written to.",
         )
+
+
+class RollupDirectory(_Directory):
+    """Daily rollups of one cluster: ``rollups/cluster=<id>/day=<date>/rollup.parquet``."""
+
+    def days(self) -> list[str]:
+        """Days that have a rollup, in order: 2026-01-02."""
+        found = self._fs.glob(f"{self._path}/day=*/{ROLLUP_FILE}")
+        return sorted(str(path).rsplit("/", 2)[1].removeprefix("day=") for path in found)
+
+    def read(self, day: str) -> pa.Table:
+        """The rollup of a day.
+
+        :raises RehomeError: when there is none.
+        """
+        return self._of(day).read_table(ROLLUP_FILE)
+
+    def metadata(self, day: str) -> dict[bytes, bytes]:
+        """What stands in the schema's metadata of a day's rollup, without reading the rows."""
+        directory = self._of(day)
+        with directory._fs.open(f"{directory._path}/{ROLLUP_FILE}", "rb") as file:
+            return dict(pq.read_schema(file).metadata or {})
+
+    def write(self, day: str, table: pa.Table) -> None:
+        """Write, or replace, the rollup of a day."""
+        self._of(day).write_table(ROLLUP_FILE, table)
+
+    def discard(self, day: str) -> None:
+        """Remove a day's rollup."""
+        self._fs.rm(f"{self._path}/day={day}", recursive=True)
+
+    def _of(self, day: str) -> _Directory:
+        return _Directory(f"{self.uri}/day={day}")
 
 
 class PlanDirectory(_Directory):
@@ -179,16 +226,54 @@ class Warehouse(_Directory):
 
     def latest_snapshot(self, cluster_id: str) -> str | None:
         """URI of the newest finished snapshot of a cluster, or None."""
-        base = f"{self._path}/snapshots/cluster={cluster_id}"
-        found = sorted(self._fs.glob(f"{base}/taken_at=*/snapshot.json"))
-        if not found:
-            return None
-        name = found[-1].rsplit("/", 2)[1]
-        return f"{self.uri}/snapshots/cluster={cluster_id}/{name}"
+        found = self.snapshots(cluster_id)
+        return found[-1] if found else None
+
+    def snapshots(self, cluster_id: str) -> list[str]:
+        """URIs of a cluster's finished snapshots, in order of time."""
+        below = f"snapshots/cluster={cluster_id}"
+        found = self._fs.glob(f"{self._path}/{below}/taken_at=*/snapshot.json")
+        names = sorted(str(path).rsplit("/", 2)[1] for path in found)
+        return [f"{self.uri}/{below}/{name}" for name in names]
+
+    def clusters(self) -> list[str]:
+        """Ids of the clusters that have snapshots."""
+        found = self._fs.glob(f"{self._path}/snapshots/cluster=*")
+        return sorted(str(path).rstrip("/").rsplit("cluster=", 1)[1] for path in found)
+
+    def remove_snapshot(self, uri: str) -> None:
+        """Remove a snapshot, first of all what makes it a finished one."""
+        directory = _Directory(uri)
+        directory.remove("snapshot.json")
+        self._fs.rm(directory._path, recursive=True)
+
+    def planned_snapshots(self) -> set[str]:
+        """URIs of the snapshots that plans were made on."""
+        plans = self._fs.glob(f"{self._path}/plans/*/summary.json")
+        names = (str(path).rsplit("/", 2)[1] for path in plans)
+        return {
+            f"{self.uri}/snapshots/{self.plan(name).read_json('summary.json')['snapshot']}"
+            for name in names
+        }
+
+    def rollups(self, cluster_id: str) -> RollupDirectory:
+        """The rollups of a cluster, there or not."""
+        return RollupDirectory(f"{self.uri}/rollups/cluster={cluster_id}")
 
     def plan(self, plan_id: str) -> PlanDirectory:
         """The directory of a plan, there or not."""
         return PlanDirectory(f"{self.uri}/plans/{plan_id}")
+
+
+def taken_at_of(snapshot_uri: str) -> datetime:
+    """When a snapshot was taken, by its URI."""
+    name = snapshot_uri.rstrip("/").rsplit("taken_at=", 1)[1]
+    return datetime.strptime(name, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=UTC)
+
+
+def cluster_of(snapshot_uri: str) -> str:
+    """The id of the cluster that a snapshot is of, by its URI."""
+    return snapshot_uri.rsplit("/cluster=", 1)[1].split("/", 1)[0]
 
 
 def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:

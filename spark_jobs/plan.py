@@ -22,11 +22,13 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
 from include.errors import InvalidRequestError, RehomeError
+from include.load.forecast import load_report
+from include.load.knowledge import Demands, LoadHistory
 from include.planning.plan import Plan
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest, request_to_params
 from include.planning.rollback import rollback_plan
-from include.warehouse import PlanDirectory, read_snapshot
+from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs.proof import EXIT_CODES, Limits, Proof, RefusedError, read_request
 from spark_jobs.session import spark_session
 
@@ -59,18 +61,33 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     # NumPy plans while the JVM starts and looks at the snapshot; a snapshot that its gate refuses
     # has no plan all the same, whatever came of it.
     with ThreadPoolExecutor(1) as beside:
-        planning = beside.submit(_plan, options, request, snapshot)
+        planning = beside.submit(_planned, options, request, snapshot)
         with spark_session("rehome-plan") as spark:
             limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
             proof = Proof(spark, out, request, limits)
             proof.of_snapshot(options.snapshot, snapshot)
             try:
-                plan = planning.result()
+                plan, history = planning.result()
             except RehomeError as error:
                 raise RefusedError.invalid(error) from None
+            if history is not None:
+                proof.of_history(history)
+                report = load_report(snapshot, plan, history, options.forecast_days)
+                out.write_json("load.json", report)
             proof.of_plan(snapshot, plan)
     out.save(plan, request)
     return plan
+
+
+def _planned(
+    options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot
+) -> tuple[Plan, LoadHistory | None]:
+    """The plan, by the rates that the history knows, and that history."""
+    if not options.history:
+        return _plan(options, request, snapshot), None
+    demands = Demands(window_days=options.history_days, min_hours=options.min_history_hours)
+    history = LoadHistory.read(Warehouse(options.history), snapshot, demands)
+    return _plan(options, request, history.rated(snapshot)), history
 
 
 def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot) -> Plan:
@@ -112,6 +129,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--throttle-efficiency", type=float, default=0.85)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
+    parser.add_argument("--history", help="URI of the warehouse whose rollups tell the load")
+    parser.add_argument("--history-days", type=int, default=7)
+    parser.add_argument("--min-history-hours", type=float, default=24.0)
+    parser.add_argument("--forecast-days", type=int, default=30)
     parser.add_argument("--rollback-of", help="URI of the plan to take back (action rollback)")
     return parser.parse_args(arguments)
 

@@ -18,7 +18,10 @@ ALLOWED = {
     "local": {"include", "local"},
 }
 # Deciding is kept apart from talking to a cluster: these get data or a ClusterPort.
-NO_GATEWAY = ("include/planning", "include/execution", "include/reporting", "include/ledger")
+NO_GATEWAY = (
+    *("include/planning", "include/execution", "include/reporting", "include/ledger"),
+    "include/load",
+)
 # The local cluster's ACLs: no other client can ask a chosen broker which ones it knows.
 WIRE = ("include/cluster/", "local/acls.py")
 GATEWAY = ("include.cluster.gateway", "include.cluster.wire", "kafka", "confluent_kafka")

@@ -9,11 +9,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS
+from include.cluster.snapshot import (
+    BROKERS,
+    GROUP_OFFSETS,
+    GROUPS,
+    LOG_DIRS,
+    REPLICAS,
+    TOPICS,
+)
+from include.load.forecast import DiskForecast
+from include.load.knowledge import ResourceHistory
+from include.load.rollup import ROLLUP
 from include.planning.figures import Link, ResourceBalance, TargetPrice
 from include.planning.plan import MOVES, BrokerLoad, Infeasible, MoveReason, PlanSummary
 from include.quality.results import ExpectationOutcome
-from include.warehouse import OF_ONE_PLAN, TABLES
+from include.warehouse import OF_ONE_PLAN, ROLLUP_FILE, TABLES
 
 TEXT = (Path(__file__).parents[1] / "docs" / "schema.md").read_text()
 SCHEMAS = {
@@ -21,6 +31,9 @@ SCHEMAS = {
     "log_dirs.parquet": LOG_DIRS,
     "topics.parquet": TOPICS,
     "replicas.parquet": REPLICAS,
+    "groups.parquet": GROUPS,
+    "group_offsets.parquet": GROUP_OFFSETS,
+    "rollup.parquet": ROLLUP,
     "moves.parquet": MOVES,
 }
 
@@ -58,7 +71,8 @@ def test_every_column_is_documented_with_its_type(name: str) -> None:
 
 
 def test_every_table_of_a_snapshot_is_documented() -> None:
-    assert {f"{table}.parquet" for table in TABLES} | {"moves.parquet"} == SCHEMAS.keys()
+    others = {"moves.parquet", ROLLUP_FILE}
+    assert {f"{table}.parquet" for table in TABLES} | others == SCHEMAS.keys()
 
 
 @pytest.mark.parametrize(
@@ -71,10 +85,12 @@ def test_every_table_of_a_snapshot_is_documented() -> None:
         ("summary.json", TargetPrice),
         ("summary.json", Link),
         ("gates.json", ExpectationOutcome),
+        ("load.json", ResourceHistory),
+        ("load.json", DiskForecast),
     ],
 )
 def test_every_field_is_documented(name: str, of: type) -> None:
-    names = set(re.findall(r"`(?:outcomes\.)?(\w+)`", section(name)))
+    names = set(re.findall(r"`(?:\w+\.)?(\w+)`", section(name)))
     assert {field.name for field in fields(of)} <= names  # type: ignore[arg-type]
 
 

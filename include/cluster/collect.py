@@ -40,12 +40,15 @@ def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
     ongoing = cluster.list_reassignments()
     configs = _topic_configs(cluster, topics)
     replicas = tables.replica_ids(topics)
-    offsets = cluster.log_end_offsets(replicas)
+    ends = cluster.log_end_offsets(replicas)
+    starts = cluster.log_start_offsets(tables.leader_ids(topics))
+    groups = cluster.consumer_groups()
     hidden = _hidden(cluster, log_dirs.value, topics)
     gone = {replica.broker for replica in replicas} - description.brokers.keys()
     silent: dict[BrokerId, BrokerError] = {
         **dict.fromkeys(gone, NOT_ALIVE),
-        **offsets.missing,
+        **starts.missing,
+        **ends.missing,
         **log_dirs.missing,
     }
     return Snapshot(
@@ -55,7 +58,11 @@ def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
         brokers=tables.brokers_table(description.brokers, silent),
         log_dirs=tables.log_dirs_table(log_dirs.value, topics),
         topics=tables.topics_table(topics, configs, hidden),
-        replicas=tables.replicas_table(replicas, topics, ongoing, log_dirs.value, offsets.value),
+        replicas=tables.replicas_table(
+            replicas, topics, ongoing, log_dirs.value, ends.value, starts.value
+        ),
+        groups=tables.groups_table(groups),
+        group_offsets=tables.group_offsets_table(groups.value),
         hidden_topics=hidden,
     )
 

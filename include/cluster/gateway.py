@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 
-from include.cluster import configs, messages
+from include.cluster import configs, groups, messages
 from include.cluster.clients import (
     CLUSTER_AUTHORIZATION_FAILED,
     UNANSWERED,
@@ -26,6 +26,7 @@ from include.cluster.model import (
     BrokerId,
     ClusterDescription,
     ConfigValue,
+    ConsumerGroup,
     LogDir,
     OngoingReassignment,
     Partial,
@@ -36,6 +37,7 @@ from include.cluster.model import (
 from include.cluster.port import ConfigChange, ConfigResource
 from include.cluster.rights import Call, naming_right
 
+UNSUPPORTED_VERSION = 35
 # The controller refuses a request that makes more than 10,000 records, as a whole.
 PARTITIONS_PER_REQUEST = 5_000
 
@@ -145,15 +147,44 @@ class ClusterGateway:
         self, replicas: Collection[ReplicaId]
     ) -> Partial[dict[ReplicaId, int | BrokerError]]:
         """Log end offset of each replica, from its own broker."""
-        requests = messages.log_end_offsets_requests(replicas, self._broker_timeout_ms)
+        return self._offsets(replicas, messages.LATEST)
+
+    def log_start_offsets(
+        self, replicas: Collection[ReplicaId]
+    ) -> Partial[dict[ReplicaId, int | BrokerError]]:
+        """Offset at which each replica's log on its own broker's disk begins, tiers left out.
+
+        Of brokers that do not know of tiers the log start offset, which is the same there.
+        """
+        found = self._offsets(replicas, messages.EARLIEST_LOCAL)
+        old = {b for b, error in found.missing.items() if error.code == UNSUPPORTED_VERSION}
+        if not old:
+            return found
+        rest = self._offsets([r for r in replicas if r.broker in old], messages.EARLIEST)
+        missing = {broker: e for broker, e in found.missing.items() if broker not in old}
+        return Partial(found.value | rest.value, {**missing, **rest.missing})
+
+    def _offsets(
+        self, replicas: Collection[ReplicaId], timestamp: int
+    ) -> Partial[dict[ReplicaId, int | BrokerError]]:
+        requests = messages.list_offsets_requests(replicas, timestamp, self._broker_timeout_ms)
         answers, missing = self._clients.ask(
-            Call.LOG_END_OFFSETS, lambda: self._clients.reads.ask_each(requests)
+            Call.LIST_OFFSETS, lambda: self._clients.reads.ask_each(requests)
         )
         offsets: dict[ReplicaId, int | BrokerError] = {}
         for broker, answer in answers.items():
-            for replica, offset in messages.read_log_end_offsets(broker, answer).items():
-                offsets[replica] = naming_right(offset, Call.LOG_END_OFFSETS, replica.topic)
+            for replica, offset in messages.read_list_offsets(broker, answer).items():
+                offsets[replica] = naming_right(offset, Call.LIST_OFFSETS, replica.topic)
         return Partial(offsets, missing)
+
+    def consumer_groups(self) -> Partial[list[ConsumerGroup]]:
+        """Every group with the offsets it has committed, from its own coordinator.
+
+        A group whose offsets are not told carries the error; a coordinator that does not list its
+        groups is among the missing. Without Cluster Describe Kafka leaves out groups that this
+        principal may not describe, without a word.
+        """
+        return groups.consumer_groups(self._clients, self.describe_cluster().brokers)
 
     def describe_configs(
         self, resources: Collection[ConfigResource], keys: Collection[str] | None = None

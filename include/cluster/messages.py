@@ -31,9 +31,11 @@ from include.cluster.model import (
     TopicPartition,
 )
 
-# ListOffsets as a debugging replica: the answer is this broker's own log end, leader or not.
+# ListOffsets as a debugging replica: the answer is of this broker's own log, leader or not.
 DEBUGGING_REPLICA = -2
 LATEST = -1
+EARLIEST = -2
+EARLIEST_LOCAL = -4  # of what is still on the broker's own disk (KIP-405), since version 8
 
 
 def partitions_by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
@@ -192,10 +194,15 @@ def read_alter_log_dirs(broker: BrokerId, response: Any) -> dict[ReplicaId, Brok
     }
 
 
-def log_end_offsets_requests(
-    replicas: Collection[ReplicaId], timeout_ms: int
+def list_offsets_requests(
+    replicas: Collection[ReplicaId], timestamp: int, timeout_ms: int
 ) -> dict[BrokerId, Any]:
-    """ListOffsets that every replica answers for itself: one request per broker."""
+    """ListOffsets that every replica answers for itself: one request per broker.
+
+    :param timestamp: :data:`LATEST` for log ends, :data:`EARLIEST` or :data:`EARLIEST_LOCAL`
+        for log starts.
+    """
+    options = {"min_version": 8} if timestamp == EARLIEST_LOCAL else {}
     by_broker: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
     for replica in replicas:
         by_broker[replica.broker].append(replica.topic_partition)
@@ -209,7 +216,7 @@ def log_end_offsets_requests(
                     name=name,
                     partitions=[
                         topic_type.ListOffsetsPartition(
-                            partition_index=index, current_leader_epoch=-1, timestamp=LATEST
+                            partition_index=index, current_leader_epoch=-1, timestamp=timestamp
                         )
                         for index in indexes
                     ],
@@ -217,13 +224,14 @@ def log_end_offsets_requests(
                 for name, indexes in partitions_by_topic(partitions).items()
             ],
             timeout_ms=timeout_ms,
+            **options,
         )
         for broker, partitions in by_broker.items()
     }
 
 
-def read_log_end_offsets(broker: BrokerId, response: Any) -> dict[ReplicaId, int | BrokerError]:
-    """Log end offsets of one broker's replicas; NOT_LEADER_OR_FOLLOWER where it hosts none."""
+def read_list_offsets(broker: BrokerId, response: Any) -> dict[ReplicaId, int | BrokerError]:
+    """Offsets of one broker's replicas; NOT_LEADER_OR_FOLLOWER where it hosts none."""
     return {
         ReplicaId(topic.name, part.partition_index, broker): (
             broker_error(part.error_code) if part.error_code else part.offset

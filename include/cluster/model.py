@@ -140,6 +140,22 @@ class LogDir:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """A consumer group as its coordinator knows it.
+
+    :param state: Kafka's name for it (Stable, Empty, …); None when the broker does not say.
+    :param committed: the next offset that the group is to read, per partition.
+    :param error: why the coordinator did not tell (all of) its offsets.
+    """
+
+    name: str
+    coordinator: BrokerId
+    state: str | None
+    committed: Mapping[TopicPartition, int]
+    error: BrokerError | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigValue:
     """One configuration value with where it comes from.
 

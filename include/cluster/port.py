@@ -16,6 +16,7 @@ from include.cluster.model import (
     BrokerId,
     ClusterDescription,
     ConfigValue,
+    ConsumerGroup,
     LogDir,
     OngoingReassignment,
     Partial,
@@ -125,6 +126,12 @@ class ClusterPort(Protocol):
     def log_end_offsets(
         self, replicas: Collection[ReplicaId]
     ) -> Partial[dict[ReplicaId, int | BrokerError]]: ...
+
+    def log_start_offsets(
+        self, replicas: Collection[ReplicaId]
+    ) -> Partial[dict[ReplicaId, int | BrokerError]]: ...
+
+    def consumer_groups(self) -> Partial[list[ConsumerGroup]]: ...
 
     def describe_configs(
         self, resources: Collection[ConfigResource], keys: Collection[str] | None = None

@@ -28,10 +28,12 @@ class Call(enum.Enum):
     ALTER_REPLICA_LOG_DIRS = ("AlterReplicaLogDirs", "Cluster Alter")
     ELECT_LEADERS = ("ElectLeaders", "Cluster Alter")
     DESCRIBE_TOPICS = ("Metadata", "Topic Describe")
-    LOG_END_OFFSETS = ("ListOffsets", "Topic Describe")
+    LIST_OFFSETS = ("ListOffsets", "Topic Describe")
     DESCRIBE_CONFIGS = ("DescribeConfigs", "{} DescribeConfigs")
     ALTER_CONFIGS = ("IncrementalAlterConfigs", "{} AlterConfigs")
     CREATE_PARTITIONS = ("CreatePartitions", "Topic Alter")
+    LIST_GROUPS = ("ListGroups", "Cluster Describe")
+    OFFSET_FETCH = ("OffsetFetch", "Group Describe")
 
     @property
     def api(self) -> str:
@@ -72,8 +74,13 @@ _IMPLIES = {
     "ALTER_CONFIGS": ("DESCRIBE_CONFIGS",),
 }
 TOPIC_AUTHORIZATION_FAILED = 29
+GROUP_AUTHORIZATION_FAILED = 30
 CLUSTER_AUTHORIZATION_FAILED = 31
-_NOT_AUTHORIZED = (TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
+_NOT_AUTHORIZED = (
+    TOPIC_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    CLUSTER_AUTHORIZATION_FAILED,
+)
 _TRIAL = ConfigChange(
     ConfigResource.cluster_default(), "leader.replication.throttled.rate", ConfigOperation.DELETE
 )
@@ -134,15 +141,17 @@ def hidden_topics(log_dirs: Iterable[LogDir], topics: Collection[str]) -> tuple[
     return tuple(sorted(on_disk.difference(topics)))
 
 
-def naming_right(answer: T, call: Call, topic: str | None = None) -> T | BrokerError:
+def naming_right(answer: T, call: Call, name: str | None = None) -> T | BrokerError:
     """``answer``, with a refusal for want of a right telling which one it is.
 
     The brokers' own messages do not: one says nothing, another prints the request's internals.
+
+    :param name: the topic's or the group's; None where the right is one on the cluster.
     """
     if not isinstance(answer, BrokerError) or answer.code not in _NOT_AUTHORIZED:
         return answer
-    right = call.right.format("Cluster" if topic is None else "Topic")
-    where = f" on {topic}" if topic is not None else ""
+    right = call.right.format("Cluster" if name is None else "Topic")
+    where = f" on {name}" if name is not None else ""
     return replace(answer, message=f"needs the right {right}{where}")
 
 

@@ -6,7 +6,7 @@ holds, what Spark reads and what the planner reads as NumPy arrays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
@@ -49,6 +49,7 @@ TOPICS = pa.schema(
         pa.field("partitions", pa.int32()),
         pa.field("replication_factor", pa.int32()),  # of the majority of partitions
         pa.field("min_insync_replicas", pa.int32()),
+        pa.field("cleanup_policy", pa.string()),  # delete, compact, or both
         pa.field("leader_throttled_replicas", pa.string()),
         pa.field("follower_throttled_replicas", pa.string()),
     ]
@@ -67,8 +68,27 @@ REPLICAS = pa.schema(
         pa.field("log_dir", pa.string()),
         pa.field("size_bytes", pa.int64()),
         pa.field("log_end_offset", pa.int64()),
+        pa.field("log_start_offset", pa.int64()),  # of the leader's local log only
         pa.field("future_log_dir", pa.string()),  # where a log-dir move is going
         pa.field("future_size_bytes", pa.int64()),
+    ]
+)
+
+GROUPS = pa.schema(
+    [
+        pa.field("group", pa.string()),  # null: this coordinator did not list its groups
+        pa.field("coordinator", pa.int32(), nullable=False),
+        pa.field("state", pa.string()),
+        pa.field("error", pa.string()),  # why its offsets are not (all) known
+    ]
+)
+
+GROUP_OFFSETS = pa.schema(
+    [
+        pa.field("group", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("committed_offset", pa.int64(), nullable=False),  # the next one it is to read
     ]
 )
 
@@ -90,6 +110,8 @@ class Snapshot:
     log_dirs: pa.Table
     topics: pa.Table
     replicas: pa.Table
+    groups: pa.Table = field(default_factory=GROUPS.empty_table)
+    group_offsets: pa.Table = field(default_factory=GROUP_OFFSETS.empty_table)
     hidden_topics: tuple[str, ...] = ()
 
     @property

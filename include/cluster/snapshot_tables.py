@@ -14,8 +14,10 @@ from include.cluster.model import (
     BrokerError,
     BrokerId,
     ConfigValue,
+    ConsumerGroup,
     LogDir,
     OngoingReassignment,
+    Partial,
     PartitionState,
     ReplicaId,
     TopicDescription,
@@ -25,7 +27,8 @@ from include.cluster.model import (
 MIN_ISR = "min.insync.replicas"
 LEADER_THROTTLED = "leader.replication.throttled.replicas"
 FOLLOWER_THROTTLED = "follower.replication.throttled.replicas"
-TOPIC_CONFIGS = (MIN_ISR, LEADER_THROTTLED, FOLLOWER_THROTTLED)
+CLEANUP_POLICY = "cleanup.policy"
+TOPIC_CONFIGS = (MIN_ISR, CLEANUP_POLICY, LEADER_THROTTLED, FOLLOWER_THROTTLED)
 
 _NOWHERE = (None, None)
 
@@ -41,6 +44,15 @@ def replica_ids(topics: Mapping[str, TopicDescription]) -> list[ReplicaId]:
         ReplicaId(name, number, broker)
         for name, number, state in _partitions(topics)
         for broker in state.replicas
+    ]
+
+
+def leader_ids(topics: Mapping[str, TopicDescription]) -> list[ReplicaId]:
+    """The leader's replica of every partition that has one."""
+    return [
+        ReplicaId(name, number, state.leader)
+        for name, number, state in _partitions(topics)
+        if state.leader is not None
     ]
 
 
@@ -108,6 +120,7 @@ def topics_table(
                 "partitions": len(topic.partitions),
                 "replication_factor": max(set(factors), key=factors.count) if factors else None,
                 "min_insync_replicas": None if min_isr is None else int(min_isr),
+                "cleanup_policy": _value(values, CLEANUP_POLICY),
                 "leader_throttled_replicas": _value(values, LEADER_THROTTLED),
                 "follower_throttled_replicas": _value(values, FOLLOWER_THROTTLED),
             }
@@ -121,16 +134,20 @@ def replicas_table(
     topics: Mapping[str, TopicDescription],
     ongoing: Mapping[TopicPartition, OngoingReassignment],
     log_dirs: Iterable[LogDir],
-    offsets: Mapping[ReplicaId, int | BrokerError],
+    ends: Mapping[ReplicaId, int | BrokerError],
+    starts: Mapping[ReplicaId, int | BrokerError],
 ) -> pa.Table:
-    """One row per replica, in the order of ``ids``, which is that of :func:`replica_ids`."""
+    """One row per replica, in the order of ``ids``, which is that of :func:`replica_ids`.
+
+    :param ends: log end offsets.
+    :param starts: log start offsets, of the leaders.
+    """
     states = [state for _, _, state in _partitions(topics)]
     adding = _moving((partition, entry.adding) for partition, entry in ongoing.items())
     removing = _moving((partition, entry.removing) for partition, entry in ongoing.items())
     places, future_places = _places(log_dirs)
     now = [places.get(replica, _NOWHERE) for replica in ids]
     later = [future_places.get(replica, _NOWHERE) for replica in ids]
-    told = (offsets.get(replica) for replica in ids)
     columns: dict[str, list[Any]] = {
         "topic": [replica.topic for replica in ids],
         "partition": [replica.partition for replica in ids],
@@ -142,11 +159,50 @@ def replicas_table(
         "removing": [replica in removing for replica in ids],
         "log_dir": [path for path, _ in now],
         "size_bytes": [size for _, size in now],
-        "log_end_offset": [offset if isinstance(offset, int) else None for offset in told],
+        "log_end_offset": _told(ends, ids),
+        "log_start_offset": _told(starts, ids),
         "future_log_dir": [path for path, _ in later],
         "future_size_bytes": [size for _, size in later],
     }
     return pa.table(columns, schema=schema.REPLICAS)
+
+
+def groups_table(groups: Partial[list[ConsumerGroup]]) -> pa.Table:
+    """Groups in order of name, and first the coordinators that did not list theirs."""
+    silent = [
+        {"coordinator": broker, "error": str(error)}
+        for broker, error in sorted(groups.missing.items())
+    ]
+    listed = [
+        {
+            "group": group.name,
+            "coordinator": group.coordinator,
+            "state": group.state,
+            "error": group.error and str(group.error),
+        }
+        for group in groups.value
+    ]
+    return pa.Table.from_pylist([*silent, *listed], schema=schema.GROUPS)
+
+
+def group_offsets_table(groups: Iterable[ConsumerGroup]) -> pa.Table:
+    """What each group has committed, by group, topic and partition."""
+    rows = [
+        (group.name, *partition, offset)
+        for group in groups
+        for partition, offset in sorted(group.committed.items())
+    ]
+    columns = {
+        name: [row[place] for row in rows] for place, name in enumerate(schema.GROUP_OFFSETS.names)
+    }
+    return pa.table(columns, schema=schema.GROUP_OFFSETS)
+
+
+def _told(
+    offsets: Mapping[ReplicaId, int | BrokerError], ids: Iterable[ReplicaId]
+) -> list[int | None]:
+    told = (offsets.get(replica) for replica in ids)
+    return [offset if isinstance(offset, int) else None for offset in told]
 
 
 def _partitions(

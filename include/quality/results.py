@@ -38,10 +38,16 @@ class ExpectationOutcome:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """All expectations of one gate. ``gate`` is ``snapshot`` or ``plan``."""
+    """All expectations of one gate.
+
+    :param gate: ``snapshot``, ``history`` or ``plan``.
+    :param binding: whether nothing goes on unless it passes. The history's is not: what it does
+        not bear out is not used.
+    """
 
     gate: str
     outcomes: tuple[ExpectationOutcome, ...]
+    binding: bool = True
 
     @property
     def passed(self) -> bool:
@@ -63,6 +69,7 @@ class GateResult:
         return {
             "gate": self.gate,
             "passed": self.passed,
+            "binding": self.binding,
             "outcomes": [asdict(outcome) for outcome in self.outcomes],
         }
 
@@ -79,14 +86,15 @@ class GateResult:
             )
             for item in content["outcomes"]
         )
-        return cls(content["gate"], tuple(outcomes))
+        return cls(content["gate"], tuple(outcomes), content.get("binding", True))
 
 
 def describe(results: Iterable[GateResult]) -> str:
     """The results as a person reads them: a line each, and under a failure what to do."""
     lines: list[str] = []
     for result in results:
-        verdict = "passed" if result.passed else "refused"
+        refused = "refused" if result.binding else "too thin: planned without what it lacks"
+        verdict = "passed" if result.passed else refused
         lines.append(f"Gate on the {result.gate}: {verdict}")
         for outcome in result.outcomes:
             lines += _lines(outcome)

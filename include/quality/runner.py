@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
 
 
-def run_gate(gate: str, tables: Mapping[str, DataFrame], rules: Iterable[Rule]) -> GateResult:
+def run_gate(
+    gate: str, tables: Mapping[str, DataFrame], rules: Iterable[Rule], *, binding: bool = True
+) -> GateResult:
     """Check every rule on its table.
 
-    :param gate: ``snapshot`` or ``plan``.
+    :param gate: ``snapshot``, ``history`` or ``plan``.
     :param tables: the tables that the rules name.
+    :param binding: see :class:`GateResult`.
     """
     by_table: dict[str, list[Rule]] = {}
     for rule in rules:
@@ -35,7 +38,7 @@ def run_gate(gate: str, tables: Mapping[str, DataFrame], rules: Iterable[Rule]) 
         for table, table_rules in by_table.items()
         for outcome in _check_table(tables[table], table_rules)
     ]
-    return GateResult(gate, tuple(outcomes))
+    return GateResult(gate, tuple(outcomes), binding)
 
 
 def _check_table(frame: DataFrame, rules: list[Rule]) -> list[ExpectationOutcome]:

@@ -241,6 +241,8 @@ def test_a_broker_that_hangs_or_dies_is_a_row_with_the_reason(
     assert hanging.duration_s < 15
     assert "BROKER_NOT_AVAILABLE" in brokers_by_id(dead)[3]["error"]
     assert not brokers_by_id(hanging)[4]["answered"]
+    silent = {row["coordinator"]: row["error"] for row in hanging.groups.to_pylist()}
+    assert "REQUEST_TIMED_OUT" in silent[3]
     for snapshot in (hanging, dead):
         answered = {broker: row["answered"] for broker, row in brokers_by_id(snapshot).items()}
         assert answered.items() >= {1: True, 2: True, 3: False}.items()

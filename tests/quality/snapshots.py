@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from include.cluster.snapshot import BROKERS, GROUPS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
 
 TAKEN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BROKER_IDS = (1, 2, 3, 4)
@@ -93,6 +93,7 @@ class Rows:
     log_dirs: list[Row] = field(default_factory=_log_dirs)
     topics: list[Row] = field(default_factory=_topics)
     replicas: list[Row] = field(default_factory=_replicas)
+    groups: list[Row] = field(default_factory=list)
 
     def broker(self, broker: int) -> Row:
         return next(row for row in self.brokers if row["broker"] == broker)
@@ -118,5 +119,6 @@ class Rows:
             log_dirs=pa.Table.from_pylist(self.log_dirs, schema=LOG_DIRS),
             topics=pa.Table.from_pylist(self.topics, schema=TOPICS),
             replicas=pa.Table.from_pylist(self.replicas, schema=REPLICAS),
+            groups=pa.Table.from_pylist(self.groups, schema=GROUPS),
             hidden_topics=tuple(row["topic"] for row in self.topics if not row["visible"]),
         )

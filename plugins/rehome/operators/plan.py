@@ -73,6 +73,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
     def _prepare(self, context: Context) -> PlanDirectory:
         from include.execution.policy import rate_for
         from include.planning.request import Action, request_to_params
+        from include.warehouse import cluster_of
 
         request, settings = runtime.request_of(context), runtime.settings()
         directory = runtime.plan_directory(context)
@@ -87,8 +88,16 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             *("--min-free-disk-fraction", str(settings.min_free_disk_fraction)),
             *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
         ]
+        warehouse = runtime.warehouse()
+        if warehouse.rollups(cluster_of(self.snapshot)).days():
+            self.application_args += [
+                *("--history", warehouse.uri),
+                *("--history-days", str(settings.history_days)),
+                *("--min-history-hours", str(settings.min_history_hours)),
+                *("--forecast-days", str(settings.forecast_days)),
+            ]
         if request.action is Action.ROLLBACK:
-            taken_back = runtime.warehouse().plan(str(request.plan_id))
+            taken_back = warehouse.plan(str(request.plan_id))
             self.application_args += ["--rollback-of", taken_back.uri]
         return directory
 
@@ -158,4 +167,19 @@ class PlanReassignmentOperator(SparkSubmitOperator):
                 item.wanted,
                 item.nearest,
             )
+        self._warn_of_full_disks(directory)
         return plan.plan_id
+
+    def _warn_of_full_disks(self, directory: PlanDirectory) -> None:
+        from include.planning.explanation import bytes_text
+
+        load = directory.read_json("load.json") if directory.exists("load.json") else {}
+        for row in load.get("forecast", ()):
+            days = row["days_until_full"]
+            if days is not None and days < load["forecast_days"]:
+                self.log.warning(
+                    "Broker %d will be full %.1f days after the move: it grows by %s/s",
+                    row["broker"],
+                    days,
+                    bytes_text(row["growth_bytes_per_s"]),
+                )

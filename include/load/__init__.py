@@ -1,0 +1,1 @@
+"""What partitions do to brokers over time: traffic, growth, and how sure of it we are."""

@@ -1,0 +1,135 @@
+"""How full the brokers' disks will be: when the move has ended, and some days later."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from include.cluster.model import BrokerId
+from include.cluster.snapshot import Snapshot
+from include.load.alignment import Floats, Ints, found_at, keys_of
+from include.load.knowledge import GROWTH, LoadHistory
+from include.planning.arrays import NONE, ClusterArrays, broker_sums
+from include.planning.plan import Plan
+
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class DiskForecast:
+    """One broker's disks, in bytes over its log dirs that are not offline.
+
+    :param total_bytes: null where a log dir does not tell, as are the free ones.
+    :param growth_bytes_per_s: of its replicas after the plan.
+    :param free_bytes_after_move: when the plan has ended, by its own prediction of the time.
+    :param free_bytes_in_days: as many days after that as the forecast is for.
+    :param days_until_full: from the end of the plan, at that growth; null = it does not grow.
+    """
+
+    broker: BrokerId
+    total_bytes: int | None
+    free_bytes: int | None
+    growth_bytes_per_s: float
+    free_bytes_after_move: int | None
+    free_bytes_in_days: int | None
+    days_until_full: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return asdict(self)
+
+
+def disk_forecast(
+    snapshot: Snapshot, plan: Plan, history: LoadHistory, days: float
+) -> tuple[DiskForecast, ...]:
+    """What the disks of each broker will hold; by its replicas' growth in the history's window.
+
+    While the plan runs a broker grows by what it hosts today or will host, whichever is more; a
+    partition whose growth is not known does not grow, and none shrinks below nothing.
+    """
+    arrays = ClusterArrays.from_snapshot(snapshot)
+    growth, count = _growth(arrays, history), len(arrays.brokers.ids)
+    rows = _rows_after(arrays, plan)
+    now, later = (broker_sums(r, growth, count) for r in (arrays.rows, rows))
+    move_s = plan.summary.predicted_s or 0.0
+    sizes = arrays.size_bytes.astype(float)
+    brought = broker_sums(rows, sizes, count) - broker_sums(arrays.rows, sizes, count)
+    during = np.maximum(now, later) * move_s
+    # A log that shrinks stops at nothing.
+    change = np.maximum(growth * days * DAY_S, -sizes)
+    after = broker_sums(rows, change, count)
+    disks = _disks(snapshot)
+    return tuple(
+        _forecast(int(broker), disks.get(int(broker)), *map(float, numbers))
+        for broker, *numbers in zip(arrays.brokers.ids, later, brought + during, after, strict=True)
+    )
+
+
+def load_report(snapshot: Snapshot, plan: Plan, history: LoadHistory, days: int) -> dict[str, Any]:
+    """What a plan's load.json holds. Without a known growth there is no forecast."""
+    known = history.known(GROWTH)
+    forecast = disk_forecast(snapshot, plan, history, days) if known else ()
+    return {
+        "history": asdict(history.span),
+        "resources": [item.to_json() for item in history.resources],
+        "forecast_days": days,
+        "forecast": [item.to_json() for item in forecast],
+    }
+
+
+def _forecast(
+    broker: BrokerId, disk: tuple[int, int] | None, growth: float, move: float, after: float
+) -> DiskForecast:
+    if disk is None:
+        return DiskForecast(broker, None, None, round(growth, 3), None, None, None)
+    total, free = disk
+    left = free - move
+    return DiskForecast(
+        broker=broker,
+        total_bytes=total,
+        free_bytes=free,
+        growth_bytes_per_s=round(growth, 3),
+        free_bytes_after_move=int(left),
+        free_bytes_in_days=int(left - after),
+        days_until_full=round(max(left, 0.0) / growth / DAY_S, 2) if growth > 0 else None,
+    )
+
+
+def _growth(arrays: ClusterArrays, history: LoadHistory) -> Floats:
+    """(P,) of ``arrays``: bytes per second, 0 where not known."""
+    place = {topic: code for code, topic in enumerate(history.topics)}
+    codes: Ints = np.array([place.get(topic, -1) for topic in arrays.topics], np.int64)
+    keys = keys_of(codes[arrays.topic_of], arrays.partition_of)
+    at = found_at(keys, history.keys)
+    growth = history.growth if len(history.growth) else np.zeros(1)
+    return np.where(at >= 0, np.nan_to_num(growth[at]), 0.0)
+
+
+def _rows_after(arrays: ClusterArrays, plan: Plan) -> Any:
+    """(P, R) dense brokers when the plan has ended, padded with NONE."""
+    index, brokers = arrays.partition_index(), arrays.brokers.index()
+    width = max([arrays.rows.shape[1], *(len(move.target) for move in plan.moves)])
+    rows = np.full((len(arrays.rows), width), NONE, np.int32)
+    rows[:, : arrays.rows.shape[1]] = arrays.rows
+    for move in plan.moves:
+        row = rows[index[move.partition]]
+        row[:] = NONE
+        row[: len(move.target)] = [brokers[broker] for broker in move.target]
+    return rows
+
+
+def _disks(snapshot: Snapshot) -> dict[BrokerId, tuple[int, int]]:
+    """Total and free bytes of each broker's log dirs; without those that do not tell."""
+    disks: dict[BrokerId, tuple[int, int]] = {}
+    untold = set()
+    for row in snapshot.log_dirs.to_pylist():
+        if row["offline"]:
+            continue
+        if row["total_bytes"] is None or row["usable_bytes"] is None:
+            untold.add(row["broker"])
+            continue
+        total, free = disks.get(row["broker"], (0, 0))
+        disks[row["broker"]] = (total + row["total_bytes"], free + row["usable_bytes"])
+    return {broker: disk for broker, disk in disks.items() if broker not in untold}
