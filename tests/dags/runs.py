@@ -69,14 +69,15 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import AirflowException
 
     from include.quality.results import GateResult
-    from spark_jobs import plan
+    from spark_jobs import plan, proof
 
     def submit(hook: SparkSubmitHook, application: str = "", **options: Any) -> None:
         code = plan.main([str(item) for item in hook._application_args])
         if code:
             raise AirflowException(f"plan.py ended with {code}")
 
-    patched.setattr(plan, "_session", nullcontext)
-    patched.setattr(plan, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
-    patched.setattr(plan, "check_plan", lambda *a, **k: GateResult("plan", ()))
+    patched.setattr(plan, "spark_session", nullcontext)
+    patched.setattr(proof, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
+    patched.setattr(proof, "check_history", lambda *a, **k: GateResult("history", ()))
+    patched.setattr(proof, "check_plan", lambda *a, **k: GateResult("plan", ()))
     patched.setattr(SparkSubmitHook, "submit", submit)

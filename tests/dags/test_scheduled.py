@@ -13,7 +13,8 @@ from include.execution.throttle_items import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.warehouse import Warehouse, read_snapshot
+from include.load.history import window
+from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from local.waiting import wait_until
 from tests.dags.clusters import Throttles, throttles_of
 from tests.dags.runs import Run
@@ -21,12 +22,15 @@ from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
 
 
-def test_a_snapshot_lands_in_the_warehouse(tmp_path: Path, site: Site) -> None:
+def test_a_snapshot_lands_in_the_warehouse_and_in_the_history_of_plans(
+    tmp_path: Path, site: Site
+) -> None:
     topic = site.topics.create([[1, 2], [4, 3]])
     site.topics.fill(topic, 20)
     run = site.run(dag="collect_snapshots")
     assert run.state == "success", run.log
-    uri = Warehouse((tmp_path / "warehouse").as_uri()).latest_snapshot(site.cluster.cluster_id)
+    warehouse = Warehouse((tmp_path / "warehouse").as_uri())
+    uri = warehouse.latest_snapshot(site.cluster.cluster_id)
     assert uri is not None
     assert uri in run.log
     snapshot = read_snapshot(uri)
@@ -41,6 +45,17 @@ def test_a_snapshot_lands_in_the_warehouse(tmp_path: Path, site: Site) -> None:
     assert placed == {(0, 1), (0, 2), (1, 4), (1, 3)}
     assert all(row["size_bytes"] > 20_000 for row in replicas)
     assert not site.ledger.plans()
+    history = window(warehouse, site.cluster.cluster_id, 7)
+    assert history.span.snapshots == 1
+    assert history.span.through == snapshot.taken_at.isoformat()
+
+    tried = site.run(action="drain", brokers=[4], topics=[topic], dry_run=True)
+    assert tried.state == "success", tried.log
+    (plan,) = site.ledger.plans()
+    load = PlanDirectory(plan.plan_dir).read_json("load.json")
+    assert load["history"]["snapshots"] == 1
+    told = "the history covers 0.0 h of the 24 h it takes"
+    assert [item["problems"] for item in load["resources"]] == [[told]] * 3
 
 
 def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
