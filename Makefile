@@ -51,6 +51,10 @@ bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; A
 bench-plan: setup ## measure plans of 100,000 and 1,000,000 replicas: time, bytes, balance
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.plan $(ARGS)
 
+.PHONY: bench-load
+bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and its load model
+	@$(PY) -m benchmarks.load $(ARGS)
+
 .PHONY: lint
 lint: setup ## ruff and mypy
 	ruff check .

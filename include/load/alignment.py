@@ -40,13 +40,20 @@ def recoded(keys: Ints, topics: Sequence[str], into: Sequence[str]) -> Ints:
     return np.where(moved >= 0, keys_of(moved, partition_numbers(keys)), -1)
 
 
+def distinct(keys: Ints) -> Ints:
+    """The keys in ascending order, each once."""
+    ordered = np.sort(keys, kind="stable")
+    once: Ints = ordered[np.diff(ordered, prepend=-2) != 0]
+    return once
+
+
 def found_at(wanted: Ints, among: Ints) -> Ints:
-    """Where each key stands in ``among``, which is sorted but for -1s; -1 where it does not."""
+    """Where each key stands in ``among``, in any order; -1 where it does not."""
     if not len(among):
         return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(among, kind="stable")
+    order = None if (among[1:] >= among[:-1]).all() else np.argsort(among, kind="stable")
     place = np.minimum(np.searchsorted(among, wanted, sorter=order), len(among) - 1)
-    index = order[place]
+    index = place if order is None else order[place]
     return np.where(among[index] == wanted, index, -1)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot import Snapshot
-from include.load.alignment import Floats, Ints, codes_of, found_at, integers, keys_of
+from include.load.alignment import Floats, Ints, codes_of, distinct, found_at, integers, keys_of
 from include.load.history import window
 from include.load.model import loads_of
 from include.load.rollup import Span
@@ -127,7 +127,7 @@ class LoadHistory:
         )
         topics = tuple(sorted(ids))
         replicas = snapshot.replicas
-        keys = np.unique(_keys(replicas, topics))
+        keys = distinct(_keys(replicas, topics))
         same = pc.equal(
             loads.column("topic_id"),
             pa.array([ids.get(topic) for topic in loads.column("topic").to_pylist()], pa.string()),

@@ -10,7 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.load.alignment import Ints, Mask, codes_of, found_at, integers, keys_of, picked
+from include.load.alignment import (
+    Ints,
+    Mask,
+    codes_of,
+    distinct,
+    found_at,
+    integers,
+    keys_of,
+    picked,
+)
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "topics": ("topic", "topic_id", "visible", "cleanup_policy"),
@@ -68,7 +77,8 @@ def readings_of(taken_at: datetime, tables: Mapping[str, pa.Table]) -> Readings:
     row_keys = keys_of(
         codes_of(replicas.column("topic"), names), integers(replicas.column("partition"))
     )
-    keys, owner = np.unique(row_keys, return_inverse=True)
+    keys = distinct(row_keys)
+    owner = found_at(row_keys, keys)
     leads = replicas.column("is_leader").to_numpy(zero_copy_only=False)
     staying = stays & ~replicas.column("removing").to_numpy(zero_copy_only=False)
     led = np.flatnonzero(leads)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from include.load.alignment import (
     Floats,
     Ints,
+    distinct,
     found_at,
     keys_of,
     partition_numbers,
@@ -116,8 +117,8 @@ class Rollup:
         at = found_at(recoded(now.keys, now.topics, self.topics), self.keys)
         written, messages = self.numbers["measured_bytes"], self.numbers["measured_messages"]
         mean = np.divide(written, messages, out=np.full(len(messages), np.nan), where=messages > 0)
-        same = _ids(self).get
-        known = np.array([same(t) == i for t, i in zip(now.topics, now.topic_ids, strict=True)])
+        ids = _ids(self)
+        known = np.array([ids.get(t) == i for t, i in zip(now.topics, now.topic_ids, strict=True)])
         if not len(mean) or not len(now.keys):
             return np.full(len(now.keys), np.nan)
         return np.where((at >= 0) & known[topic_codes(now.keys)], mean[at], np.nan)
@@ -129,14 +130,14 @@ class Rollup:
         before is not its history.
         """
         topics = tuple(sorted({*self.topics, *later.topics}))
-        ids = _ids(self) | _ids(later)
+        before = _ids(self)
+        ids = before | _ids(later)
         old, new = (recoded(r.keys, r.topics, topics) for r in (self, later))
-        gone = np.array([_ids(self).get(t, ids[t]) != ids[t] for t in topics], bool)
+        gone = np.array([before.get(t, ids[t]) != ids[t] for t in topics], bool)
         if len(old):
             old = np.where(gone[topic_codes(old)], -1, old)
-        keys = np.union1d(old[old >= 0], new)
-        at_old, at_new = found_at(old, keys), found_at(new, keys)
-        at_old = np.where(old >= 0, at_old, -1)
+        keys = distinct(np.concatenate([old[old >= 0], new]))
+        at_old, at_new = np.where(old >= 0, found_at(old, keys), -1), found_at(new, keys)
         return Rollup(
             topics=topics,
             topic_ids=tuple(ids[topic] for topic in topics),
