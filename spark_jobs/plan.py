@@ -24,6 +24,7 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory
+from include.planning.certificate import NO_HISTORY
 from include.planning.plan import Plan
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest, request_to_params
@@ -87,7 +88,9 @@ def _planned(
         return _plan(options, request, snapshot), None
     demands = Demands(window_days=options.history_days, min_hours=options.min_history_hours)
     history = LoadHistory.read(Warehouse(options.history), snapshot, demands)
-    return _plan(options, request, history.rated(snapshot)), history
+    plan = _plan(options, request, history.rated(snapshot))
+    by = plan.summary.planned_by.replace(NO_HISTORY, history.shortcoming())
+    return replace(plan, summary=replace(plan.summary, planned_by=by)), history
 
 
 def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot) -> Plan:

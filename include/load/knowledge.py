@@ -172,6 +172,11 @@ class LoadHistory:
         """Whether there is enough history of a resource to plan by it."""
         return any(item.resource == resource and item.known for item in self.resources)
 
+    def shortcoming(self) -> str:
+        """Why some rates are not known; empty when all are."""
+        found = (item.problems() for item in self.resources if item.resource in RATES)
+        return "; ".join(dict.fromkeys(problem for problems in found for problem in problems))
+
     def rated(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the rates that are known well enough to plan by.
 

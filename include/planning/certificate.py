@@ -49,6 +49,9 @@ def makespan_bound_s(brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None
     return busiest / rate_bytes_per_s
 
 
+NO_HISTORY = "no history"
+
+
 def planned_by(outcome: Outcome, action: Action) -> str:
     """Which loads the plan was made by, and which it would have been made by were they known."""
     boxes = outcome.boxes
@@ -58,7 +61,7 @@ def planned_by(outcome: Outcome, action: Action) -> str:
     unknown = [r for r in Resource if r in RATES and not known(outcome.layout.arrays, r)]
     text = f"{listed(names)}{' only' if len(names) == 1 else ''}"
     if unknown:
-        text += f"; {listed([NAMES[r] for r in unknown])} not known: no history"
+        text += f"; {listed([NAMES[r] for r in unknown])} not known: {NO_HISTORY}"
     return text
 
 

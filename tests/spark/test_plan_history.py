@@ -51,7 +51,9 @@ def test_traffic_is_balanced_once_the_history_tells_it(tmp_path: Path) -> None:
     planned = Planned(tmp_path, hours="1")
     assert planned.exit_code == 0
     assert planned.gate("history")["passed"]
-    assert planned.out.load().moves
+    plan = planned.out.load()
+    assert plan.moves
+    assert plan.summary.planned_by == "bytes, bytes in per second and bytes out per second"
     load = planned.out.read_json("load.json")
     assert {item["resource"]: item["known"] for item in load["resources"]} == {
         "bytes_in": True,
@@ -75,6 +77,11 @@ def test_a_thin_history_refuses_nothing_and_is_told(
     assert failed.keys() == {"the history reaches back far enough"}
     rows = failed["the history reaches back far enough"]["offending_rows"]
     assert "resource bytes_in, hours 1.333, needed_hours 24.0" in rows
-    assert planned.out.load().moves == ()
+    plan = planned.out.load()
+    assert plan.moves == ()
+    assert plan.summary.planned_by == (
+        "bytes only; bytes in per second and bytes out per second not known: "
+        "the history covers 1.3 h of the 24 h it takes"
+    )
     assert planned.out.read_json("load.json")["forecast"] == []
     assert "Gate on the history: too thin" in capsys.readouterr().out
