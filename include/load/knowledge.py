@@ -50,7 +50,7 @@ class ResourceHistory:
     :param hours: how long half of the partitions were watched at least, in the window.
     :param needed_hours: how long it takes for a partition to be known.
     :param age_hours: since the last interval; ``allowed_age_hours`` are allowed.
-    :param unread: why consumer groups' offsets are not known; empty where they do not matter.
+    :param unread: why consumer groups' offsets are not known, where that is what is missing.
     """
 
     resource: str
@@ -141,15 +141,17 @@ class LoadHistory:
 
         def history(resource: str, name: str) -> ResourceHistory:
             hours = np.nan_to_num(watched[name])
+            known = int((hours >= demands.min_hours).sum())
+            short = known < KNOWN_PART * len(keys)
             return ResourceHistory(
                 resource=resource,
                 partitions=len(keys),
-                known_partitions=int((hours >= demands.min_hours).sum()),
+                known_partitions=known,
                 hours=round(float(np.median(hours)), 3) if len(hours) else 0.0,
                 needed_hours=demands.min_hours,
                 age_hours=round(age, 3),
                 allowed_age_hours=demands.max_age_hours,
-                unread=span.unread if resource == "bytes_out" else (),
+                unread=span.unread if resource == "bytes_out" and short else (),
             )
 
         return cls(

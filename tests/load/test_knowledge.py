@@ -110,6 +110,18 @@ def test_a_group_that_does_not_tell_costs_the_bytes_out_and_nothing_else(
     assert "bytes_out_per_s" not in columns
 
 
+def test_a_group_that_does_not_tell_once_costs_nothing(cluster: Cluster) -> None:
+    def unread(rows: Rows) -> None:
+        rows.groups.append({"coordinator": 1, "error": "COORDINATOR_LOAD_IN_PROGRESS (14)"})
+
+    for number in range(6):
+        cluster.snapshot(20 * number, unread if number == 5 else None)
+    cluster.roll_up()
+    found = history(cluster, now(cluster, 101))
+    assert found.span.unread
+    assert problems(found)["bytes_out"] == []
+
+
 def test_partitions_that_nobody_watched_are_counted(cluster: Cluster) -> None:
     def dark(rows: Rows) -> None:
         for row in rows.replicas:
