@@ -55,6 +55,10 @@ bench-plan: setup ## measure plans of 100,000 and 1,000,000 replicas: time, byte
 bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and its load model
 	@$(PY) -m benchmarks.load $(ARGS)
 
+.PHONY: bench-gates
+bench-gates: setup ## measure both gates on a million replicas
+	@$(PY) -m benchmarks.gates $(ARGS)
+
 .PHONY: lint
 lint: setup ## ruff and mypy
 	ruff check .

@@ -12,7 +12,7 @@ import fsspec
 
 from include.errors import InvalidRequestError, RehomeError
 from include.planning.kafka_json import reassignment_json, rollback_json
-from include.planning.request import parse_request
+from include.planning.request import Action, parse_request
 from include.quality.gates import check_plan, check_snapshot
 from include.quality.history import check_history
 from include.quality.results import GateResult, describe, refusal
@@ -86,6 +86,8 @@ class Proof:
                 now,
                 max_age_s=self.limits.max_snapshot_age_s,
                 additional=self.request.additional,
+                leaving=self.request.brokers if self.request.action is Action.DRAIN else (),
+                ignore_racks=self.request.ignore_racks,
             )
         )
 

@@ -8,6 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 ROWS_SHOWN = 20
+"""Of the rows that break an expectation, how many are kept."""
+
+ROWS_TOLD = 5
+"""How many of these a message names; gates.json has them all."""
+
+ROW_LENGTH = 300
+"""Characters of a row that are kept."""
 
 
 class Status(enum.StrEnum):
@@ -113,8 +120,9 @@ def _lines(outcome: ExpectationOutcome) -> list[str]:
     if outcome.status is Status.CRASHED:
         lines.append(f"          the check itself crashed: {outcome.exception}")
     if outcome.status is Status.FAILED:
-        more = outcome.offending_count - len(outcome.offending_rows)
-        rows = "; ".join(outcome.offending_rows) + (f"; and {more} more" if more > 0 else "")
+        told = outcome.offending_rows[:ROWS_TOLD]
+        more = outcome.offending_count - len(told)
+        rows = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
         lines.append(f"          {outcome.offending_count} rows: {rows}")
         lines.append(f"          remedy: {outcome.remedy}")
     return lines

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from include.quality.results import ROWS_SHOWN, ExpectationOutcome, GateResult, Status
+from include.quality.results import ROW_LENGTH, ROWS_SHOWN, ExpectationOutcome, GateResult, Status
 from include.quality.rules import Rule
 
 if TYPE_CHECKING:
@@ -56,28 +56,42 @@ def _check_together(frame: DataFrame, rules: list[Rule]) -> list[ExpectationOutc
     """Outcomes in the order of ``rules``."""
     from pyspark.errors import PySparkException
 
-    checked, columns = frame, {}
     outcomes: dict[str, ExpectationOutcome] = {}
+    sound: dict[str, Rule] = {}
     for number, rule in enumerate(rules):
-        column = f"holds_{number}"
         try:
-            checked = checked.selectExpr("*", f"coalesce({rule.holds}, false) AS {column}")
+            frame.selectExpr(_holds(rule))
         except PySparkException as error:
             outcomes[rule.name] = _crashed(rule, str(error))
         else:
-            columns[column] = rule
-    checked = checked.cache()
-    try:
-        results = _validate(checked, columns) if columns else {}
-        for column, rule in columns.items():
-            outcomes[rule.name] = _outcome(checked, column, rule, results[column])
-    finally:
-        checked.unpersist()
+            sound[f"holds_{number}"] = rule
+    results = _validate(frame, sound) if sound else {}
+    broken = []
+    for column, rule in sound.items():
+        exception = _exception(results[column].exception_info)
+        if exception:
+            outcomes[rule.name] = _crashed(rule, exception)
+        elif results[column].success:
+            outcomes[rule.name] = ExpectationOutcome(
+                rule.name, rule.table, Status.PASSED, rule.remedy
+            )
+        else:
+            broken.append(rule)
+    outcomes |= {outcome.name: outcome for outcome in _broken(frame, broken)}
     return [outcomes[rule.name] for rule in rules]
 
 
-def _validate(frame: DataFrame, columns: Mapping[str, Rule]) -> dict[str, Any]:
-    """Great Expectations' result per column."""
+def _holds(rule: Rule) -> str:
+    return f"coalesce({rule.holds}, false)"
+
+
+def _validate(frame: DataFrame, rules: Mapping[str, Rule]) -> dict[str, Any]:
+    """Great Expectations' result per column name of ``rules``.
+
+    It sees one boolean column per rule and nothing else, and is asked for yes or no only: all
+    that it counts then is one query over the table. Rows that fail would cost it one more for
+    each expectation, held or not.
+    """
     import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
@@ -86,7 +100,7 @@ def _validate(frame: DataFrame, columns: Mapping[str, Rule]) -> dict[str, Any]:
         context.data_sources.add_spark("spark")
         .add_dataframe_asset("table")
         .add_batch_definition_whole_dataframe("all")
-        .get_batch({"dataframe": frame})
+        .get_batch({"dataframe": _verdicts(frame, rules)})
     )
     suite = gx.ExpectationSuite(
         name="gate",
@@ -94,33 +108,46 @@ def _validate(frame: DataFrame, columns: Mapping[str, Rule]) -> dict[str, Any]:
             gx.expectations.ExpectColumnValuesToBeInSet(
                 column=column, value_set=[True], meta={"name": rule.name, "remedy": rule.remedy}
             )
-            for column, rule in columns.items()
+            for column, rule in rules.items()
         ],
     )
-    result = batch.validate(suite, result_format="BASIC")
+    result = batch.validate(suite, result_format="BOOLEAN_ONLY")
     return {item.expectation_config.kwargs["column"]: item for item in result.results}
 
 
-def _outcome(frame: DataFrame, column: str, rule: Rule, result: Any) -> ExpectationOutcome:
-    if result.success:
-        return ExpectationOutcome(rule.name, rule.table, Status.PASSED, rule.remedy)
-    exception = _exception(result.exception_info)
-    if exception:
-        return _crashed(rule, exception)
-    shown = frame.where(f"NOT {column}").select(*rule.keys, *rule.shows)
+def _verdicts(frame: DataFrame, rules: Mapping[str, Rule]) -> DataFrame:
+    return frame.selectExpr(*(f"{_holds(rule)} AS {column}" for column, rule in rules.items()))
+
+
+def _broken(frame: DataFrame, rules: list[Rule]) -> list[ExpectationOutcome]:
+    """How many rows break each rule, in one query, and the first of them."""
+    if not rules:
+        return []
+    counts = frame.selectExpr(
+        *(f"count_if(NOT {_holds(rule)}) AS broken_{n}" for n, rule in enumerate(rules))
+    ).collect()[0]
+    return [
+        ExpectationOutcome(
+            name=rule.name,
+            table=rule.table,
+            status=Status.FAILED,
+            remedy=rule.remedy,
+            offending_count=int(count),
+            offending_rows=_first_rows(frame, rule),
+        )
+        for rule, count in zip(rules, counts, strict=True)
+    ]
+
+
+def _first_rows(frame: DataFrame, rule: Rule) -> tuple[str, ...]:
+    shown = frame.where(f"NOT {_holds(rule)}").select(*rule.keys, *rule.shows)
     rows = shown.orderBy(*rule.keys).limit(ROWS_SHOWN).collect()
-    return ExpectationOutcome(
-        name=rule.name,
-        table=rule.table,
-        status=Status.FAILED,
-        remedy=rule.remedy,
-        offending_count=int(result.result["unexpected_count"]),
-        offending_rows=tuple(_row_text(row.asDict()) for row in rows),
-    )
+    return tuple(_row_text(row.asDict()) for row in rows)
 
 
 def _row_text(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in row.items() if value is not None)
+    text = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None)
+    return text if len(text) <= ROW_LENGTH else f"{text[: ROW_LENGTH - 1]}…"
 
 
 def _exception(info: Mapping[str, Any]) -> str:

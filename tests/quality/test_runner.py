@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.quality.results import ROWS_SHOWN, GateResult, Status, describe, refusal
+from include.quality.results import (
+    ROW_LENGTH,
+    ROWS_SHOWN,
+    ROWS_TOLD,
+    GateResult,
+    Status,
+    describe,
+    refusal,
+)
 from include.quality.rules import Rule
 from include.quality.runner import run_gate
 
@@ -73,7 +81,13 @@ def test_rows_shown_are_bounded_and_counted(result: GateResult) -> None:
     outcome = result.outcomes[1]
     assert outcome.offending_count == ROWS
     assert len(outcome.offending_rows) == ROWS_SHOWN
-    assert f"and {ROWS - ROWS_SHOWN} more" in describe([result])
+    assert f"and {ROWS - ROWS_TOLD} more" in describe([result])
+
+
+def test_a_row_that_is_shown_is_no_longer_than_a_line(spark: SparkSession) -> None:
+    long = spark.range(1).selectExpr("repeat('x', 10000) AS number")
+    (outcome,) = run_gate("plan", {"numbers": long}, [rule("is short", "false")]).outcomes
+    assert len(outcome.offending_rows[0]) == ROW_LENGTH
 
 
 def test_results_come_back_from_json(result: GateResult) -> None:

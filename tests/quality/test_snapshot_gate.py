@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from include.quality.gates import check_snapshot
 from include.quality.results import GateResult, Status
-from include.quality.rules import snapshot_rules
+from include.quality.snapshot_rules import snapshot_rules
 from include.warehouse import Warehouse
-from tests.quality.snapshots import TAKEN_AT, Rows
+from tests.quality.snapshots import TAKEN_AT, Row, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MAX_AGE_S = 3600.0
-AN_HOUR_TOO_LATE = TAKEN_AT + timedelta(hours=2)
 
 
 def dead_broker(rows: Rows) -> None:
@@ -35,6 +34,18 @@ def rack_forgotten(rows: Rows) -> None:
     rows.broker(4).update(rack=None, rack_path=[])
 
 
+def rack_split_wrongly(rows: Rows) -> None:
+    rows.broker(2)["rack_path"] = ["dc0"]
+
+
+def broker_twice(rows: Rows) -> None:
+    rows.brokers.append(dict(rows.broker(1)))
+
+
+def broker_without_log_dirs(rows: Rows) -> None:
+    rows.brokers.append(rows.broker(1) | {"broker": 6})
+
+
 def offline_log_dir(rows: Rows) -> None:
     rows.log_dir(2, "/data/1").update(offline=True, error="KAFKA_STORAGE_ERROR (56)")
 
@@ -43,24 +54,67 @@ def stray_replicas(rows: Rows) -> None:
     rows.log_dir(1, "/data/0")["stray_replicas"] = 2
 
 
+def more_free_than_there_is(rows: Rows) -> None:
+    rows.log_dir(3, "/data/1")["usable_bytes"] = 2_000_000
+
+
+def log_dir_twice(rows: Rows) -> None:
+    rows.log_dirs.append(dict(rows.log_dir(4, "/data/1")))
+
+
 def hidden_topic(rows: Rows) -> None:
     rows.topics.append({"topic": "secret", "internal": False, "visible": False})
+
+
+def topic_twice(rows: Rows) -> None:
+    rows.topics.append(_topic("twice", 0))
+    rows.topics.append(_topic("twice", 0))
+
+
+def partitions_missing(rows: Rows) -> None:
+    rows.topics.append(_topic("short", 2))
+    rows.replicas += [row | {"topic": "short"} for row in rows.replicas if row["partition"] == 0]
+
+
+def topic_not_listed(rows: Rows) -> None:
+    rows.replicas.append(_one_replica("unlisted"))
+
+
+def broker_not_listed(rows: Rows) -> None:
+    rows.topics.append(_topic("lost", 1))
+    rows.replicas.append(_one_replica("lost") | {"broker": 9, "log_dir": None})
 
 
 def replica_in_no_log_dir(rows: Rows) -> None:
     rows.replica(0, 1)["log_dir"] = None
 
 
+def replica_in_an_unknown_log_dir(rows: Rows) -> None:
+    rows.replica(7, 0)["log_dir"] = "/data/9"
+
+
 def replica_without_size(rows: Rows) -> None:
     rows.replica(1, 0)["size_bytes"] = None
+
+
+def replica_of_negative_size(rows: Rows) -> None:
+    rows.replica(1, 1)["size_bytes"] = -1
 
 
 def replica_without_offset(rows: Rows) -> None:
     rows.replica(2, 0)["log_end_offset"] = None
 
 
+def leader_out_of_sync(rows: Rows) -> None:
+    rows.replica(8, 0)["in_isr"] = False
+
+
 def partition_without_leader(rows: Rows) -> None:
     rows.replica(3, 0)["is_leader"] = False
+
+
+def partition_with_two_leaders(rows: Rows) -> None:
+    rows.replica(9, 1)["is_leader"] = True
 
 
 def replica_twice_on_a_broker(rows: Rows) -> None:
@@ -71,50 +125,100 @@ def replica_out_of_order(rows: Rows) -> None:
     rows.replica(5, 1)["position"] = 2
 
 
+def replica_row_twice(rows: Rows) -> None:
+    rows.replicas.append(dict(rows.replica(10, 1)))
+
+
 def reassignment_in_flight(rows: Rows) -> None:
     rows.replica(6, 1)["adding"] = True
 
 
-CORRUPTIONS: dict[str, tuple[Callable[[Rows], None], str]] = {
-    "every broker with replicas is alive": (dead_broker, "broker 5, error gone"),
-    "every live broker answered": (silent_broker, "broker 3, error REQUEST_TIMED_OUT (7)"),
-    "all brokers name a rack, or none does": (rack_forgotten, "broker 4"),
-    "no log dir is offline": (
-        offline_log_dir,
-        "broker 2, log_dir /data/1, error KAFKA_STORAGE_ERROR (56)",
-    ),
+def log_dir_move_in_flight(rows: Rows) -> None:
+    rows.replica(11, 0).update(future_log_dir="/data/1", future_size_bytes=5)
+
+
+def _topic(name: str, partitions: int) -> Row:
+    return Rows().topics[0] | {"topic": name, "partitions": partitions}
+
+
+def _one_replica(topic: str) -> Row:
+    return Rows().replica(0, 0) | {"topic": topic}
+
+
+# What each rule says of the snapshot in which everything is wrong at once. Every corruption is on
+# rows of its own, so a rule that shows another row than those it is meant to is too broad.
+BROKEN_ROWS: dict[str, tuple[str, ...]] = {
+    "every broker with replicas is alive": ("broker 5, error gone",),
+    "every live broker answered": ("broker 3, error REQUEST_TIMED_OUT (7)",),
+    "every broker that answered tells its log dirs": ("broker 6",),
+    "a broker is listed once": ("broker 1", "broker 1"),
+    "the rack path is that of the rack": ("broker 2, rack /dc0/r2, rack_path ['dc0']",),
+    "all brokers name a rack, or none does": ("broker 4",),
+    "no log dir is offline": ("broker 2, log_dir /data/1, error KAFKA_STORAGE_ERROR (56)",),
     "log dirs hold only replicas that the metadata knows": (
-        stray_replicas,
         "broker 1, log_dir /data/0, stray_replicas 2",
     ),
-    "no topic is hidden from this principal": (hidden_topic, "topic secret"),
+    "what is free in a log dir is part of its volume": (
+        "broker 3, log_dir /data/1, total_bytes 1000000, usable_bytes 2000000",
+    ),
+    "a log dir is listed once": ("broker 4, log_dir /data/1", "broker 4, log_dir /data/1"),
+    "no topic is hidden from this principal": ("topic secret",),
+    "a topic is listed once": ("topic twice", "topic twice"),
+    "all partitions of a topic are there": (
+        "topic short, partitions 2, partitions_seen 1, first_partition 0, last_partition 0",
+    ),
+    "every replica is of a topic that is listed": ("topic unlisted, partition 0, broker 1",),
+    "every replica is on a broker that is listed": ("topic lost, partition 0, broker 9",),
     "every replica lies in a log dir": (
-        replica_in_no_log_dir,
+        "topic lost, partition 0, broker 9",
         "topic payments, partition 0, broker 2",
     ),
-    "every replica has a size": (replica_without_size, "topic payments, partition 1, broker 2"),
-    "every replica tells its log end offset": (
-        replica_without_offset,
-        "topic payments, partition 2, broker 3",
+    "the log dir of a replica is one that its broker has": (
+        "topic payments, partition 7, broker 4, log_dir /data/9",
     ),
-    "every partition has one leader": (partition_without_leader, "topic payments, partition 3"),
+    "every replica has a size": (
+        "topic payments, partition 1, broker 2",
+        "topic payments, partition 1, broker 3, size_bytes -1",
+    ),
+    "every replica tells its log end offset": ("topic payments, partition 2, broker 3",),
+    "a leader is in sync": ("topic payments, partition 8, broker 1",),
+    "every partition has one leader": (
+        "topic payments, partition 3, leaders 0",
+        "topic payments, partition 9, leaders 2",
+    ),
     "the replicas of a partition are on distinct brokers": (
-        replica_twice_on_a_broker,
         "topic payments, partition 4",
+        "topic payments, partition 10",
     ),
     "the replicas of a partition are listed in order": (
-        replica_out_of_order,
         "topic payments, partition 5",
+        "topic payments, partition 10",
     ),
-    "no reassignment is in flight": (reassignment_in_flight, "topic payments, partition 6"),
+    "no reassignment is in flight": ("topic payments, partition 6",),
+    "no move between log dirs is in flight": ("topic payments, partition 11",),
 }
+CORRUPTIONS: tuple[Callable[[Rows], None], ...] = (
+    *(dead_broker, silent_broker, rack_forgotten, rack_split_wrongly, broker_twice),
+    *(broker_without_log_dirs, offline_log_dir, stray_replicas, more_free_than_there_is),
+    *(log_dir_twice, hidden_topic, topic_twice, partitions_missing, topic_not_listed),
+    *(broker_not_listed, replica_in_no_log_dir, replica_in_an_unknown_log_dir),
+    *(replica_without_size, replica_of_negative_size, replica_without_offset),
+    *(leader_out_of_sync, partition_without_leader, partition_with_two_leaders),
+    *(replica_twice_on_a_broker, replica_out_of_order, replica_row_twice),
+    *(reassignment_in_flight, log_dir_move_in_flight),
+)
+IN_FLIGHT = {"no reassignment is in flight", "no move between log dirs is in flight"}
+LIVE = "the snapshot names live brokers"
 FRESH = "the snapshot is fresh"
 
 
-def gate(spark: SparkSession, directory: Path, rows: Rows, age: timedelta) -> GateResult:
+def gate(
+    spark: SparkSession, directory: Path, rows: Rows, age: timedelta, **options: Any
+) -> GateResult:
     snapshot = rows.snapshot()
     uri = Warehouse(directory.as_uri()).write_snapshot(snapshot)
-    return check_snapshot(spark, uri, snapshot, TAKEN_AT + age, max_age_s=MAX_AGE_S)
+    now = TAKEN_AT + age
+    return check_snapshot(spark, uri, snapshot, now, max_age_s=MAX_AGE_S, **options)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +230,7 @@ def clean(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gate
 def spoilt(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> GateResult:
     """All corruptions at once, each on rows of its own."""
     rows = Rows()
-    for corrupt, _ in CORRUPTIONS.values():
+    for corrupt in CORRUPTIONS:
         corrupt(rows)
     return gate(spark, tmp_path_factory.mktemp("spoilt"), rows, timedelta(hours=2))
 
@@ -138,17 +242,17 @@ def test_a_sound_snapshot_passes(clean: GateResult) -> None:
 
 def test_every_expectation_has_a_corruption_that_breaks_it() -> None:
     names = {rule.name for rule in snapshot_rules(max_age_s=MAX_AGE_S, additional=False)}
-    assert names == {*CORRUPTIONS, FRESH}
+    assert names == {*BROKEN_ROWS, FRESH, LIVE}
 
 
-@pytest.mark.parametrize("name", CORRUPTIONS)
+@pytest.mark.parametrize("name", BROKEN_ROWS)
 def test_a_corruption_breaks_its_expectation_and_names_the_row(
     name: str, spoilt: GateResult
 ) -> None:
     outcome = next(item for item in spoilt.outcomes if item.name == name)
     assert outcome.status is Status.FAILED
-    assert outcome.offending_rows == (CORRUPTIONS[name][1],)
-    assert outcome.offending_count == 1
+    assert outcome.offending_rows == BROKEN_ROWS[name]
+    assert outcome.offending_count == len(BROKEN_ROWS[name])
     assert outcome.remedy
 
 
@@ -168,6 +272,37 @@ def test_only_the_future_is_wrong_with_a_rackless_snapshot_taken_there(
     assert [item.name for item in result.failed] == [FRESH]
 
 
+def test_an_empty_snapshot_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    rows = Rows(brokers=[], log_dirs=[], topics=[], replicas=[])
+    result = gate(spark, tmp_path, rows, timedelta(0))
+    assert [item.name for item in result.failed] == [LIVE]
+
+
 def test_additional_allows_a_reassignment_in_flight() -> None:
     names = {rule.name for rule in snapshot_rules(max_age_s=MAX_AGE_S, additional=True)}
-    assert names == {*CORRUPTIONS, FRESH} - {"no reassignment is in flight"}
+    assert names == {*BROKEN_ROWS, FRESH, LIVE} - IN_FLIGHT
+
+
+def test_a_dead_broker_may_be_drained_and_racks_may_be_ignored(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = Rows()
+    rows.broker(4).update(live=False, answered=False, rack=None, rack_path=[], error="gone")
+    rows.broker(3).update(rack=None, rack_path=[])
+    rows.log_dirs = [row for row in rows.log_dirs if row["broker"] != 4]
+    for row in rows.replicas:
+        if row["broker"] == 4:
+            row.update(is_leader=False, in_isr=False)
+            row.update(log_dir=None, size_bytes=None, log_end_offset=None)
+        elif row["partition"] % 4 == 3:
+            row["is_leader"] = True
+    asked = gate(spark, tmp_path, rows, timedelta(0), leaving=(4,), ignore_racks=True)
+    assert asked.failed == ()
+    unasked = gate(spark, tmp_path, rows, timedelta(0))
+    assert [item.name for item in unasked.failed] == [
+        "every broker with replicas is alive",
+        "all brokers name a rack, or none does",
+        "every replica lies in a log dir",
+        "every replica has a size",
+        "every replica tells its log end offset",
+    ]

@@ -1,0 +1,143 @@
+"""Every broker as a plan leaves it: disks, replicas, leaders, and what the summary tells of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from include.planning.request import Action
+from include.quality.checked import Checked
+from include.quality.ragged import Ints, Mask, Ragged
+
+COMPARED = (
+    "size_bytes_before",
+    "size_bytes_after",
+    "replicas_before",
+    "replicas_after",
+    "leaders_before",
+    "leaders_after",
+    "bytes_in",
+    "bytes_out",
+)
+"""Figures of a broker in the summary, in the order of the lists ``told`` and ``computed``."""
+
+
+def brokers_after(checked: Checked) -> pa.Table:
+    """One row per broker that the snapshot lists; the columns are those that the rules name."""
+    loads = _Loads(checked)
+    ids = checked.brokers
+    room = checked.disks.room_of_brokers()
+    within = checked.moved.bytes_within()
+    figures = loads.figures()
+    between = np.array([within[broker] for broker in ids.tolist()], np.int64)
+    share = loads.shares() if checked.request.action is Action.REBALANCE else None
+    told = {load.broker: asdict(load) for load in checked.plan.summary.brokers}
+    reasons = {item.subject for item in checked.plan.summary.infeasible}
+    numbers = pa.list_(pa.int64())
+    return pa.table(
+        {
+            "broker": pa.array(ids, pa.int32()),
+            "room_bytes": pa.array([room.get(broker) for broker in ids.tolist()], pa.int64()),
+            "arriving_bytes": pa.array(figures["bytes_in"] + between),
+            "leaving_bytes": pa.array(loads.removed_bytes + between),
+            "is_drained": pa.array(np.isin(ids, np.array(checked.drained, np.int64))),
+            "scope_replicas_after": pa.array(loads.in_scope_after()),
+            "size_after": pa.array(figures["size_bytes_after"]),
+            "share_bytes": pa.array(share, pa.float64(), mask=~loads.takes_part())
+            if share is not None
+            else pa.nulls(len(ids), pa.float64()),
+            "told_why": pa.array([bool(reasons)] * len(ids)),
+            "told": pa.array([_told(told.get(broker)) for broker in ids.tolist()], numbers),
+            "computed": pa.array(
+                np.stack([figures[name] for name in COMPARED], axis=1).tolist(), numbers
+            ),
+        }
+    )
+
+
+def _told(load: dict[str, int] | None) -> list[int] | None:
+    return None if load is None else [load[name] for name in COMPARED]
+
+
+class _Loads:
+    """Sums per broker, from the snapshot and the moves."""
+
+    def __init__(self, checked: Checked) -> None:
+        self._checked = checked
+        self._moved = checked.moved
+        self._partitions = checked.moved.partitions
+        self._order = np.argsort(checked.brokers, kind="stable")
+        self.removed_bytes = self._sum(self._moved.removing, self._moved.size)
+
+    def _sum(self, lists: Ragged, weight: Ints, rows: Mask | None = None) -> Ints:
+        """(B,) weight of the lists' rows, summed over the brokers they name."""
+        chosen = slice(None) if rows is None else rows[lists.row]
+        return self._add_up(lists.values[chosen], weight[lists.row[chosen]])
+
+    def _add_up(self, brokers: Ints, weight: Ints) -> Ints:
+        ids = self._checked.brokers
+        total = np.zeros(len(ids), np.int64)
+        if len(ids):
+            at = np.searchsorted(ids[self._order], brokers).clip(max=len(ids) - 1)
+            known = ids[self._order][at] == brokers
+            np.add.at(total, self._order[at[known]], weight[known])
+        return total
+
+    def figures(self) -> dict[str, Ints]:
+        """(B,) each of :data:`COMPARED`."""
+        moved, partitions = self._moved, self._partitions
+        ones, one = np.ones_like(partitions.size_bytes), np.ones_like(moved.size)
+        size = self._sum(partitions.replicas, partitions.size_bytes)
+        count = self._sum(partitions.replicas, ones)
+        leaders = self._add_up(partitions.replicas.first, ones)
+        bytes_in = self._sum(moved.adding, moved.size)
+        source = np.where(moved.leader >= 0, moved.leader, moved.current.first)
+        sent = moved.size * moved.adding.lengths
+        return {
+            "size_bytes_before": size,
+            "size_bytes_after": size + bytes_in - self.removed_bytes,
+            "replicas_before": count,
+            "replicas_after": count + self._sum(moved.adding, one) - self._sum(moved.removing, one),
+            "leaders_before": leaders,
+            "leaders_after": leaders
+            + self._add_up(moved.target.first, one)
+            - self._add_up(moved.current.first, one),
+            "bytes_in": bytes_in,
+            "bytes_out": self._add_up(source, sent),
+        }
+
+    def in_scope_after(self) -> Ints:
+        """(B,) replicas in the end of topics that the request is about."""
+        moved, partitions = self._moved, self._partitions
+        scope = partitions.of_topics(self._checked.topics_in_scope)
+        inside = np.zeros(len(moved.at), bool)
+        inside[moved.at >= 0] = scope[moved.at[moved.at >= 0]]
+        one = np.ones_like(moved.size)
+        return (
+            self._sum(partitions.replicas, np.ones_like(partitions.size_bytes), scope)
+            + self._sum(moved.adding, one, inside)
+            - self._sum(moved.removing, one, inside)
+        )
+
+    def takes_part(self) -> Mask:
+        """(B,) brokers that a rebalance evens out."""
+        named = self._checked.request.brokers
+        live = self._checked.live
+        return live & np.isin(self._checked.brokers, np.array(named)) if named else live
+
+    def shares(self) -> npt.NDArray[np.float64]:
+        """(B,) bytes each broker should hold: by the size of its disks, where all tell it, times
+        its weight in the request. Those that do not take part keep what they hold.
+        """
+        checked, part = self._checked, self.takes_part()
+        ids, capacity = checked.brokers.tolist(), checked.disks.capacity
+        disks = np.array([capacity.get(broker, 0) for broker in ids], float)
+        if not (disks[checked.live] > 0).all():
+            disks = np.ones(len(disks))
+        weights = [checked.request.weights.get(broker, 1.0) for broker in ids]
+        size = disks * np.array(weights) * part
+        held = self._sum(self._partitions.replicas, self._partitions.size_bytes)
+        return np.where(part, held[part].sum() * size / max(size.sum(), 1e-9), held)

@@ -1,0 +1,150 @@
+"""The moves of a plan, each beside what it has to agree with: one row per move."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.cluster.model import BrokerId
+from include.planning.plan import ANY_LOG_DIR
+from include.planning.request import Action
+from include.quality.checked import Checked
+from include.quality.ragged import Ints, Mask, Ragged
+from include.quality.spread import badly_placed
+
+_BROKERS = pa.list_(pa.int32())
+_PATHS = pa.list_(pa.string())
+
+
+def moves_beside(checked: Checked) -> pa.Table:
+    """moves.parquet with further columns, which the rules name."""
+    table = checked.moved.table
+    columns = {
+        **_of_snapshot(checked),
+        **_wrong_brokers(checked),
+        **_spread(checked),
+        **_in_files(checked),
+        **_log_dirs(checked),
+        **_requested(checked),
+    }
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def _of_snapshot(checked: Checked) -> dict[str, pa.Array]:
+    moved = checked.moved
+    replicas, log_dirs = moved.partitions.lists_at(moved.at)
+    scope = pa.array(sorted(checked.topics_in_scope), pa.string())
+    return {
+        "times_planned": pa.array(moved.times_planned),
+        "snapshot_replicas": replicas,
+        "snapshot_log_dirs": log_dirs,
+        "snapshot_size": pa.array(moved.size, mask=moved.at < 0),
+        "in_flight": pa.array(moved.in_flight),
+        "leader_is_live": pa.array(np.isin(moved.leader, checked.brokers[checked.live])),
+        "in_scope": pc.is_in(moved.table.column("topic"), scope),
+    }
+
+
+def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
+    """Per move, the brokers that it must not name, or not give a copy to."""
+    moved, request = checked.moved, checked.request
+    target, adding = moved.target, moved.adding
+    outside = adding
+    if request.action is Action.REBALANCE:
+        both = np.concatenate([adding.values, moved.removing.values])
+        rows = np.concatenate([adding.row, moved.removing.row])
+        outside = Ragged.of_rows(both, rows, len(moved.at))
+    dead = ~np.isin(target.values, checked.brokers[checked.live])
+    lists = {
+        "adding": adding,
+        "not_live": target.where(dead),
+        "drained": target.where(_among(target.values, checked.drained)),
+        "left": moved.current.where(_among(moved.current.values, checked.drained)),
+        "closed": adding.where(_among(adding.values, checked.disks.closed)),
+        "excluded": adding.where(_among(adding.values, request.exclude_brokers)),
+        "outside": outside.where(~_among(outside.values, request.brokers)),
+    }
+    return {name: brokers.to_arrow() for name, brokers in lists.items()}
+
+
+def _among(values: Ints, brokers: Collection[BrokerId]) -> Mask:
+    return np.isin(values, np.array(sorted(brokers), np.int64))
+
+
+def _spread(checked: Checked) -> dict[str, pa.Array]:
+    """Badly placed replicas per level of the racks, as they are and as they will be."""
+    moved, ids = checked.moved, checked.brokers
+    left = checked.live & ~_among(ids, checked.drained)
+    columns: dict[str, pa.Array] = {}
+    total = {}
+    for name, hosts, lists in (
+        ("before", checked.live, moved.current),
+        ("after", left, moved.target),
+    ):
+        rows = lists.padded(_places(ids, lists.values))
+        levels = badly_placed(checked.rack_paths, hosts, rows)
+        total[name] = np.sum([np.zeros(len(rows), np.int64), *levels], axis=0)
+        for level, count in enumerate(levels, start=1):
+            columns[f"badly_{name}_{level}"] = pa.array(count, pa.int64())
+    return columns | {"repaired": pa.array(total["after"] < total["before"])}
+
+
+def _places(ids: Ints, values: Ints) -> Ints:
+    """Index of each broker among ``ids``; -1 of an unknown one."""
+    if not len(ids):
+        return np.full(len(values), -1, np.int64)
+    order = np.argsort(ids, kind="stable")
+    at = np.minimum(np.searchsorted(ids[order], values), len(ids) - 1)
+    found: Ints = np.where(ids[order][at] == values, order[at], -1)
+    return found
+
+
+def _in_files(checked: Checked) -> dict[str, pa.Array]:
+    """What Kafka's files say of each move; null where they leave it out."""
+    columns = {}
+    for name, content in (("sent", checked.reassignment), ("rollback", checked.rollback)):
+        listed = {(entry["topic"], entry["partition"]): entry for entry in content["partitions"]}
+        entries = [listed.get(partition, {}) for partition in checked.planned]
+        columns[f"{name}_replicas"] = pa.array([item.get("replicas") for item in entries], _BROKERS)
+        columns[f"{name}_log_dirs"] = pa.array([item.get("log_dirs") for item in entries], _PATHS)
+    return columns
+
+
+def _log_dirs(checked: Checked) -> dict[str, pa.Array]:
+    """Log dirs that a move names and that cannot be written to."""
+    wrong: dict[int, list[str]] = {}
+    for item in checked.moved.named_log_dirs:
+        if (item.broker, item.path) not in checked.disks.usable:
+            wrong.setdefault(item.move, []).append(f"{item.broker}:{item.path}")
+    rows = [wrong.get(row, []) for row in range(len(checked.moved.at))]
+    return {"unusable_log_dirs": pa.array(rows, _PATHS)}
+
+
+def _requested(checked: Checked) -> dict[str, pa.Array]:
+    """What the operator's own file says of each move; null where it does not name it."""
+    if checked.request.action is not Action.REASSIGN:
+        return {}
+    asked = [checked.requested.get(partition) for partition in checked.planned]
+    lies_in = checked.moved.lies_in(np.arange(len(asked)))
+    planned = checked.moved.table.column("target_log_dirs").to_pylist()
+    elsewhere = []
+    for entry, today, paths in zip(asked, lies_in, planned, strict=True):
+        brokers, wanted = entry or ([], [])
+        named = dict(zip(brokers, paths, strict=False))
+        elsewhere.append(
+            [
+                f"{broker}:{path}"
+                for broker, path in zip(brokers, wanted, strict=False)
+                if path not in (ANY_LOG_DIR, today.get(broker), named.get(broker))
+            ]
+        )
+    replicas = [None if entry is None else entry[0] for entry in asked]
+    return {
+        "requested_replicas": pa.array(replicas, _BROKERS),
+        "requested_elsewhere": pa.array(elsewhere, _PATHS),
+    }

@@ -1,0 +1,121 @@
+"""The partitions of a snapshot as the plan's gate sees them.
+
+Read from the snapshot's tables once more, by code of its own: a gate that asked the planner's
+arrays could not see what the planner has misread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.cluster.snapshot import Snapshot
+from include.quality.ragged import Ints, Mask, Ragged, lists_of, starts_of
+
+_PER_TOPIC = 1 << 32
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """P partitions, in the order of topic and number.
+
+    :param topics: names; a partition's topic is ``topics[key >> 32]``, its number the rest.
+    :param keys: (P,) ascending.
+    :param replicas: broker ids in stored order, without those that are leaving.
+    :param log_dirs: log dirs of these replicas, one after the other; ``any`` = unknown.
+    :param size_bytes: (P,) of one replica: the leader's, or the largest known.
+    :param leader: (P,) id of the broker that leads; -1 = none.
+    :param in_flight: (P,) being reassigned.
+    """
+
+    topics: tuple[str, ...]
+    keys: Ints
+    replicas: Ragged
+    log_dirs: pa.Array
+    size_bytes: Ints
+    leader: Ints
+    in_flight: Mask
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Partitions:
+        """The partitions of a snapshot, in whatever order its rows come."""
+        table = snapshot.replicas
+        topics = tuple(sorted(table.column("topic").unique().to_pylist()))
+        keys = _keys(topics, table.column("topic"), table.column("partition"))
+        order = np.lexsort((table.column("position").to_numpy(), keys))
+        column = {
+            name: table.column(name).to_numpy()[order]
+            for name in ("broker", "is_leader", "adding", "removing")
+        }
+        size = table.column("size_bytes").fill_null(-1).to_numpy()[order]
+        distinct, owner = np.unique(keys[order], return_inverse=True)
+        count = len(distinct)
+        known = np.full(count, 0, np.int64)
+        np.maximum.at(known, owner, size)
+        leads = column["is_leader"].astype(bool)
+        leader = np.full(count, -1, np.int64)
+        leader[owner[leads]] = column["broker"][leads]
+        known[owner[leads & (size >= 0)]] = size[leads & (size >= 0)]
+        moving = (column["adding"] | column["removing"]).astype(bool)
+        stays = ~column["removing"].astype(bool)
+        paths = table.column("log_dir").fill_null("any").take(pa.array(order[stays]))
+        return cls(
+            topics=topics,
+            keys=distinct,
+            replicas=Ragged(
+                column["broker"][stays].astype(np.int64),
+                starts_of(np.bincount(owner[stays], minlength=count)),
+            ),
+            log_dirs=_one_array(paths),
+            size_bytes=known,
+            leader=leader,
+            in_flight=np.bincount(owner[moving], minlength=count) > 0,
+        )
+
+    def find(self, topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:
+        """(n,) index of each named partition; -1 where the snapshot does not have it."""
+        wanted = _keys(self.topics, topic, number)
+        if not len(self.keys):
+            return np.full(len(wanted), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        found: Ints = np.where(self.keys[at] == wanted, at, -1)
+        return found
+
+    def of_topics(self, names: Collection[str]) -> Mask:
+        """(P,) which partitions belong to one of these topics."""
+        chosen = np.array([topic in names for topic in self.topics], bool)
+        belongs: Mask = chosen[self.keys >> 32]
+        return belongs
+
+    def name(self, index: int) -> str:
+        """``topic-number``."""
+        key = int(self.keys[index])
+        return f"{self.topics[key >> 32]}-{key % _PER_TOPIC}"
+
+    def lists_at(self, at: Ints) -> tuple[pa.ListArray, pa.ListArray]:
+        """Replicas and log dirs of the partitions at these indexes; null where an index is -1."""
+        known = at >= 0
+        lengths = np.where(known, self.replicas.lengths[at], 0) if len(self.keys) else at * 0
+        begins = np.where(known, self.replicas.offsets[at], 0)
+        offsets = starts_of(lengths)
+        place = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
+        brokers = pa.array(self.replicas.values[place], pa.int32())
+        return (
+            lists_of(brokers, lengths, ~known),
+            lists_of(self.log_dirs.take(pa.array(place)), lengths, ~known),
+        )
+
+
+def _keys(topics: tuple[str, ...], topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:
+    """One number per row that stands for its partition; of an unknown topic, one of its own."""
+    codes = pc.index_in(topic, pa.array(topics, pa.string())).fill_null(len(topics)).to_numpy()
+    keys: Ints = codes.astype(np.int64) * _PER_TOPIC + number.to_numpy().astype(np.int64)
+    return keys
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

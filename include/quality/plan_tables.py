@@ -1,0 +1,129 @@
+"""The tables of a plan as its gate looks at them: with all that each row has to agree with.
+
+What is true is worked out from the snapshot, the request and Kafka's files alone, by code that
+the planner does not share.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from include.planning.request import Action
+from include.quality.brokers_after import brokers_after
+from include.quality.checked import Checked
+from include.quality.moves_beside import moves_beside
+from include.quality.plan_hash import hash_of
+
+
+def plan_tables(checked: Checked) -> dict[str, pa.Table]:
+    """``moves``, ``brokers_after``, ``log_dirs_after``, ``files`` and ``plan`` (one row)."""
+    return {
+        "moves": moves_beside(checked),
+        "brokers_after": brokers_after(checked),
+        "log_dirs_after": _log_dirs_after(checked),
+        "files": _files(checked),
+        "plan": pa.Table.from_pylist([_plan_row(checked)]),
+    }
+
+
+def _log_dirs_after(checked: Checked) -> pa.Table:
+    """One row per log dir that takes replicas: its room, and what is sent to it by name."""
+    arriving: Counter[tuple[int, str]] = Counter()
+    for item in checked.moved.named_log_dirs:
+        arriving[item.broker, item.path] += item.size_bytes
+    room = checked.disks.room
+    return pa.table(
+        {
+            "broker": pa.array([broker for broker, _ in room], pa.int32()),
+            "log_dir": pa.array([path for _, path in room], pa.string()),
+            "room_bytes": pa.array(room.values(), pa.int64()),
+            "arriving_bytes": pa.array([arriving[place] for place in room], pa.int64()),
+        }
+    )
+
+
+def _files(checked: Checked) -> pa.Table:
+    """One row per partition that a file lists."""
+    planned = set(checked.planned)
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("file", "topic", "partition", "planned", "times_listed")
+    }
+    for file, content in (
+        ("reassignment.json", checked.reassignment),
+        ("rollback.json", checked.rollback),
+    ):
+        listed = Counter((entry["topic"], entry["partition"]) for entry in content["partitions"])
+        columns["file"] += [file] * len(listed)
+        columns["topic"] += [topic for topic, _ in listed]
+        columns["partition"] += [number for _, number in listed]
+        columns["planned"] += [partition in planned for partition in listed]
+        columns["times_listed"] += listed.values()
+    types = (pa.string(), pa.string(), pa.int32(), pa.bool_(), pa.int32())
+    return pa.table(columns, schema=pa.schema(zip(columns, types, strict=True)))
+
+
+def _plan_row(checked: Checked) -> dict[str, Any]:
+    plan, moved, summary = checked.plan, checked.moved, checked.plan.summary
+    copies = moved.adding.lengths
+    left_out = _left_out(checked)
+    return {
+        "plan_id": plan.plan_id,
+        "plan_hash": plan.plan_hash,
+        "computed_hash": hash_of(checked.snapshot.cluster_id, moved.table),
+        "snapshot": summary.snapshot,
+        "snapshot_seen": checked.snapshot.name,
+        "cluster_id": plan.cluster_id,
+        "cluster_told": summary.cluster_id,
+        "cluster_seen": checked.snapshot.cluster_id,
+        "action": plan.action,
+        "action_asked": checked.request.action.value,
+        "bytes_to_move": summary.bytes_to_move,
+        "computed_bytes": int((moved.size * copies).sum()),
+        "lower_bound_bytes": summary.lower_bound_bytes,
+        "partitions": summary.partitions,
+        "computed_partitions": len(copies),
+        "replica_moves": summary.replica_moves,
+        "computed_moves": int(copies.sum()),
+        "leader_changes": summary.leader_changes,
+        "computed_leader_changes": int((moved.current.first != moved.target.first).sum()),
+        "allows_factor_change": plan.allow_replication_factor_change,
+        "changes_factor": bool((moved.current.lengths != moved.target.lengths).any()),
+        "sent_version": _version(checked.reassignment),
+        "rollback_version": _version(checked.rollback),
+        "left_out": len(left_out),
+        "left_out_first": left_out[0] if left_out else "",
+    }
+
+
+def _version(content: Mapping[str, Any]) -> int:
+    return int(content.get("version", 0))
+
+
+def _left_out(checked: Checked) -> list[str]:
+    """Partitions that would have to change for the request, and that no move names."""
+    partitions = checked.moved.partitions
+    planned = np.zeros(len(partitions.keys), bool)
+    planned[checked.moved.at[checked.moved.at >= 0]] = True
+    if checked.request.action is Action.SET_REPLICATION_FACTOR:
+        scope = partitions.of_topics(checked.topics_in_scope)
+        other = partitions.replicas.lengths != checked.request.replication_factor
+        return [partitions.name(p) for p in np.flatnonzero(scope & other & ~planned).tolist()]
+    if checked.request.action is not Action.REASSIGN:
+        return []
+    named = list(checked.requested)
+    at = partitions.find(
+        pa.chunked_array([pa.array([topic for topic, _ in named], pa.string())]),
+        pa.chunked_array([pa.array([number for _, number in named], pa.int32())]),
+    )
+    today = partitions.lists_at(at)[0].to_pylist()
+    moved = set(checked.planned)
+    return [
+        str(partition)
+        for partition, replicas in zip(named, today, strict=True)
+        if partition not in moved and replicas != list(checked.requested[partition][0])
+    ]

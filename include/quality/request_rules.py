@@ -1,0 +1,255 @@
+"""The hard rules on a plan that come from what was asked for.
+
+The tables are those of :mod:`include.quality.plan_tables`.
+"""
+
+from __future__ import annotations
+
+from include.planning.request import Action, ReassignmentRequest
+from include.quality.rules import DEFECT, Rule
+
+EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)
+"""Actions that do as they are told: the operator names the targets."""
+
+CHANGES_FACTOR = (Action.SET_REPLICATION_FACTOR, Action.ROLLBACK)
+"""Actions after which a partition may have more or fewer replicas."""
+
+_PARTITION = ("topic", "partition")
+_BROKER = ("broker",)
+_PLAN = ("plan_id",)
+
+
+def request_rules(request: ReassignmentRequest, *, rack_levels: int) -> tuple[Rule, ...]:
+    """The expectations on a plan that this request adds to those on any plan.
+
+    :param rack_levels: depth of the cluster's rack tree; 0 = no racks.
+    """
+    return (
+        *_scope_rules(request),
+        *_factor_rules(request),
+        *_rack_rules(request, rack_levels),
+        *_limit_rules(request),
+    )
+
+
+def _scope_rules(request: ReassignmentRequest) -> list[Rule]:
+    rules = []
+    if request.action not in EXPLICIT:
+        rules.append(
+            Rule(
+                "only topics that the request is about are moved",
+                "moves",
+                "in_scope",
+                _PARTITION,
+                DEFECT,
+            )
+        )
+    if request.action is Action.REASSIGN:
+        rules.append(
+            Rule(
+                "a partition goes where the request's file says",
+                "moves",
+                "requested_replicas = target AND size(requested_elsewhere) = 0",
+                _PARTITION,
+                DEFECT,
+                ("target", "requested_replicas", "requested_elsewhere"),
+            )
+        )
+    if request.action is Action.DRAIN:
+        rules += _drain_rules()
+    if request.action in (Action.SET_REPLICATION_FACTOR, Action.REASSIGN):
+        rules.append(
+            Rule(
+                "no partition that the request names is left out",
+                "plan",
+                "left_out = 0",
+                _PLAN,
+                DEFECT,
+                ("left_out", "left_out_first"),
+            )
+        )
+    rules += _movement_rules(request)
+    return rules
+
+
+def _drain_rules() -> list[Rule]:
+    return [
+        Rule(
+            "no target names a drained broker",
+            "moves",
+            "size(drained) = 0",
+            _PARTITION,
+            DEFECT,
+            ("target", "drained"),
+        ),
+        Rule(
+            "a drain moves only what lies on its brokers",
+            "moves",
+            "size(left) > 0",
+            _PARTITION,
+            DEFECT,
+            ("current",),
+        ),
+        Rule(
+            "a drained broker ends empty",
+            "brokers_after",
+            "NOT is_drained OR scope_replicas_after = 0",
+            _BROKER,
+            DEFECT,
+            ("scope_replicas_after",),
+        ),
+    ]
+
+
+def _movement_rules(request: ReassignmentRequest) -> list[Rule]:
+    """Who may give and take, and what may be copied at all."""
+    rules = []
+    if request.brokers and request.action in (Action.REBALANCE, Action.EXPAND):
+        # A partition that is copied anyway is also made even, wherever that takes its replicas.
+        rules.append(
+            Rule(
+                "only the brokers of the request give and take",
+                "moves",
+                "size(outside) = 0 OR repaired",
+                _PARTITION,
+                DEFECT,
+                ("current", "target", "outside"),
+            )
+        )
+    if request.action is Action.BALANCE_LEADERS:
+        rules.append(
+            Rule(
+                "leaders are balanced by order alone",
+                "moves",
+                "array_sort(target) = array_sort(current) AND size(target_log_dirs) = 0",
+                _PARTITION,
+                DEFECT,
+                ("current", "target"),
+            )
+        )
+    if request.action is Action.MOVE_LOG_DIRS:
+        rules.append(
+            Rule(
+                "a move between log dirs stays on its broker",
+                "moves",
+                "target = current",
+                _PARTITION,
+                DEFECT,
+                ("current", "target"),
+            )
+        )
+    return rules
+
+
+def _factor_rules(request: ReassignmentRequest) -> list[Rule]:
+    rules = [
+        Rule(
+            "the controller is told to accept another replication factor only where one is asked",
+            "plan",
+            "allows_factor_change = (changes_factor AND "
+            f"{'true' if request.action in CHANGES_FACTOR else 'false'})",
+            _PLAN,
+            DEFECT,
+            ("allows_factor_change", "changes_factor"),
+        )
+    ]
+    if request.action not in CHANGES_FACTOR:
+        rules.append(
+            Rule(
+                "the replication factor stays",
+                "moves",
+                "size(target) = size(current)",
+                _PARTITION,
+                "Use the action set_replication_factor to change it.",
+                ("current", "target"),
+            )
+        )
+    if request.action is Action.SET_REPLICATION_FACTOR:
+        rules.append(
+            Rule(
+                "the replication factor is the one asked for",
+                "moves",
+                f"size(target) = {int(request.replication_factor or 0)}",
+                _PARTITION,
+                DEFECT,
+                ("target",),
+            )
+        )
+    return rules
+
+
+def rack_rule_name(level: int) -> str:
+    """The name of the rule on one level of the racks; 1 is the topmost."""
+    return f"replicas are spread over level {level} of the racks no worse than before"
+
+
+def _rack_rules(request: ReassignmentRequest, levels: int) -> list[Rule]:
+    """A level may only get worse where one above it gets better."""
+    if request.action in EXPLICIT or request.ignore_racks:
+        return []
+    rules = []
+    for level in range(1, levels + 1):
+        better = [f"badly_after_{upper} < badly_before_{upper}" for upper in range(1, level)]
+        rules.append(
+            Rule(
+                rack_rule_name(level),
+                "moves",
+                " OR ".join([*better, f"badly_after_{level} <= badly_before_{level}"]),
+                _PARTITION,
+                "Brokers that may take replicas and have room allow no even spread: free disk, "
+                "uncordon log dirs, exclude fewer brokers, or plan without racks (ignore_racks).",
+                ("current", "target"),
+            )
+        )
+    return rules
+
+
+def _limit_rules(request: ReassignmentRequest) -> list[Rule]:
+    """What the request allows at most."""
+    rules = []
+    if request.exclude_brokers:
+        rules.append(
+            Rule(
+                "an excluded broker receives nothing",
+                "moves",
+                "size(excluded) = 0",
+                _PARTITION,
+                DEFECT,
+                ("target", "excluded"),
+            )
+        )
+    if request.budget_bytes is not None:
+        rules.append(
+            Rule(
+                "no more bytes are copied than the budget allows",
+                "plan",
+                f"computed_bytes <= {int(request.budget_bytes)}",
+                _PLAN,
+                DEFECT,
+                ("computed_bytes",),
+            )
+        )
+    if request.budget_moves is not None:
+        rules.append(
+            Rule(
+                "no more replicas are copied than the budget allows",
+                "plan",
+                f"computed_moves <= {int(request.budget_moves)}",
+                _PLAN,
+                DEFECT,
+                ("computed_moves",),
+            )
+        )
+    if request.action is Action.REBALANCE:
+        rules.append(
+            Rule(
+                "a broker ends within tolerance of its share, or the summary tells why not",
+                "brokers_after",
+                "share_bytes IS NULL OR told_why OR abs(size_after - share_bytes) <= "
+                f"{float(request.tolerance)!r} * share_bytes + 2",
+                _BROKER,
+                DEFECT,
+                ("size_after", "share_bytes"),
+            )
+        )
+    return rules

@@ -1,0 +1,71 @@
+"""How evenly replicas are spread over racks, told without the planner's rack tree.
+
+A replica is badly placed where a sibling rack that still has a free broker holds at least two
+replicas fewer of the same partition: it could go there, and the spread would be more even. A
+set without such replicas is as even as the racks allow, level by level; the planner decides the
+same by pouring replicas into racks like water (:mod:`include.planning.racks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from include.quality.ragged import Ints, Mask
+
+_AT_ONCE = 100_000
+_NO_SIBLING = np.iinfo(np.int32).max
+
+
+def badly_placed(
+    paths: Sequence[Sequence[str]], hosts: Mask, rows: npt.NDArray[np.int32]
+) -> list[Ints]:
+    """Per level of the racks, from the root down: (n,) badly placed replicas of each row.
+
+    :param paths: rack path per broker; all empty = no racks, and no level.
+    :param hosts: (B,) brokers that may hold replicas; each holds one of a partition.
+    :param rows: (n, R) indexes of brokers, padded with -1.
+    """
+    depth = max((len(path) for path in paths), default=0)
+    parent = np.zeros(len(paths), np.int64)
+    levels = []
+    for level in range(1, depth + 1):
+        # A path that ends above this level makes a rack of its own there.
+        names = [tuple([*path, *[""] * depth][:level]) for path in paths]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        node = np.array([numbers[name] for name in names], np.int64)
+        parts = range(0, len(rows), _AT_ONCE)
+        counts = [_in_level(parent, node, hosts, rows[part : part + _AT_ONCE]) for part in parts]
+        levels.append(np.concatenate([np.zeros(0, np.int64), *counts]))
+        parent = node
+    return levels
+
+
+def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]) -> Ints:
+    """(n,) badly placed replicas on one level.
+
+    :param parent, node: (B,) number of the node of each broker above and on this level.
+    """
+    room = np.bincount(node[hosts], minlength=int(node.max()) + 1)
+    above = np.zeros(len(room), np.int64)
+    above[node] = parent
+    open_nodes = np.bincount(above[room > 0], minlength=int(parent.max()) + 1)
+
+    held = rows >= 0
+    brokers = np.where(held, rows, 0)
+    mine, up = node[brokers], parent[brokers]
+    both = held[:, :, None] & held[:, None, :]
+    same = (mine[:, :, None] == mine[:, None, :]) & both
+    siblings = (up[:, :, None] == up[:, None, :]) & both
+    count = same.sum(axis=2)
+    first = held & ~np.tril(same, -1).any(axis=2)
+
+    free = held & (count < room[mine])
+    fewest = np.where(siblings & free[:, None, :], count[:, None, :], _NO_SIBLING).min(axis=2)
+    reached = (siblings & (first & (room[mine] > 0))[:, None, :]).sum(axis=2)
+    fewest = np.where(reached < open_nodes[up], 0, fewest)
+    most = np.minimum(room[mine], fewest + 1)
+    badly: Ints = (first * np.maximum(count - most, 0)).sum(axis=1)
+    return badly

@@ -1,0 +1,137 @@
+"""Many plans through one gate: each is a case, named in a column of its own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from include.cluster.model import TopicPartition
+from include.cluster.snapshot import Snapshot
+from include.planning.kafka_json import reassignment_json, rollback_json
+from include.planning.plan import BrokerLoad, Move, Plan, plan_hash
+from include.planning.planner import make_plan
+from include.planning.request import ReassignmentRequest
+from include.quality.brokers_after import COMPARED, brokers_after
+from include.quality.checked import Checked
+from include.quality.gates import frame_of
+from include.quality.plan_rules import plan_rules
+from include.quality.plan_tables import plan_tables
+from include.quality.results import ExpectationOutcome
+from include.quality.rules import Rule
+from include.quality.runner import run_gate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MIN_FREE = 0.05
+
+
+def planned(snapshot: Snapshot, request: ReassignmentRequest, **options: Any) -> Checked:
+    """What the planner makes of a request, with the files that go with it."""
+    plan = make_plan(snapshot, request, plan_id="p", min_free_disk_fraction=MIN_FREE, **options)
+    return with_files(snapshot, plan, request)
+
+
+def with_files(snapshot: Snapshot, plan: Plan, request: ReassignmentRequest) -> Checked:
+    sent, back = reassignment_json(plan.moves), rollback_json(plan.moves)
+    return Checked(snapshot, plan, request, sent, back, MIN_FREE)
+
+
+def with_moves(checked: Checked, moves: Iterable[Move]) -> Checked:
+    """The same with other moves, and all that tells of them brought into line."""
+    moves = tuple(moves)
+    plan = replace(checked.plan, moves=moves)
+    altered = with_files(checked.snapshot, plan, checked.request)
+    rows = brokers_after(altered).to_pylist()
+    summary = replace(
+        plan.summary,
+        plan_hash=plan_hash(plan.cluster_id, moves),
+        partitions=len(moves),
+        replica_moves=sum(len(move.adding) for move in moves),
+        leader_changes=sum(move.current[:1] != move.target[:1] for move in moves),
+        bytes_to_move=sum(move.bytes_to_move for move in moves),
+        lower_bound_bytes=0,
+        brokers=tuple(
+            BrokerLoad(row["broker"], **dict(zip(COMPARED, row["computed"], strict=True)))
+            for row in rows
+        ),
+    )
+    return replace(altered, plan=replace(plan, summary=summary))
+
+
+def with_move(checked: Checked, partition: TopicPartition, **changes: Any) -> Checked:
+    """The same with one move changed, and all that tells of it brought into line."""
+    return with_moves(
+        checked,
+        (
+            replace(move, **changes) if move.partition == partition else move
+            for move in checked.plan.moves
+        ),
+    )
+
+
+def with_summary(checked: Checked, **changes: Any) -> Checked:
+    summary = replace(checked.plan.summary, **changes)
+    return replace(checked, plan=replace(checked.plan, summary=summary))
+
+
+def copied(content: Mapping[str, Any]) -> dict[str, Any]:
+    """One of Kafka's files, to be spoilt."""
+    return copy.deepcopy(dict(content))
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule that a case breaks, and the rows that break it."""
+
+    rule: str
+    rows: tuple[str, ...]
+
+
+def broken_by(spark: SparkSession, cases: Mapping[str, Checked]) -> dict[str, list[Broken]]:
+    """Per case, what its gate refuses. One run of the gate checks them all: each rule on the
+    rows of the cases whose request asks for it.
+    """
+    asked: dict[Rule, list[int]] = {}
+    tables: dict[str, list[pa.Table]] = {}
+    for number, checked in enumerate(cases.values()):
+        for rule in plan_rules(checked.request, rack_levels=checked.rack_levels):
+            asked.setdefault(rule, []).append(number)
+        for name, table in plan_tables(checked).items():
+            column = pa.array([number] * len(table), pa.int32())
+            tables.setdefault(name, []).append(table.append_column("case", column))
+    frames = {
+        name: frame_of(spark, pa.concat_tables(parts, promote_options="permissive"))
+        for name, parts in tables.items()
+    }
+    found: dict[str, list[Broken]] = {name: [] for name in cases}
+    names = list(cases)
+    for outcome in _failed(frames, [_only_in(rule, numbers) for rule, numbers in asked.items()]):
+        rows: dict[str, list[str]] = {}
+        for row in outcome.offending_rows:
+            number, _, text = row.removeprefix("case ").partition(", ")
+            rows.setdefault(names[int(number)], []).append(text)
+        for case, texts in rows.items():
+            found[case].append(Broken(outcome.name, tuple(texts)))
+    return found
+
+
+def _only_in(rule: Rule, cases: list[int]) -> Rule:
+    elsewhere = f"case NOT IN ({', '.join(map(str, cases))})"
+    return replace(rule, holds=f"{elsewhere} OR ({rule.holds})", keys=("case", *rule.keys))
+
+
+def _failed(frames: Mapping[str, DataFrame], rules: list[Rule]) -> Iterable[ExpectationOutcome]:
+    # Rules of one name differ by their request: each needs a name of its own in one run.
+    named = [replace(rule, name=f"{number} {rule.name}") for number, rule in enumerate(rules)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("include.quality.runner.ROWS_SHOWN", 100_000)
+        result = run_gate("plan", frames, named)
+    assert {item.name: item.exception for item in result.crashed} == {}
+    for outcome in result.failed:
+        yield replace(outcome, name=outcome.name.partition(" ")[2])

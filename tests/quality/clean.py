@@ -1,0 +1,124 @@
+"""Random sound clusters, and plans of every action on them: what no gate may refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from include.cluster.model import TopicPartition
+from include.errors import InvalidRequestError
+from include.planning.request import Action, ReassignmentRequest
+from include.planning.rollback import rollback_plan
+from include.quality.checked import Checked
+from tests.planning.clusters import Cluster
+from tests.quality.cases import MIN_FREE, planned, with_files
+
+ACTIONS = (
+    Action.REBALANCE,
+    Action.EXPAND,
+    Action.DRAIN,
+    Action.SET_REPLICATION_FACTOR,
+    Action.REPAIR_RACKS,
+    Action.BALANCE_LEADERS,
+    Action.REASSIGN,
+    Action.ROLLBACK,
+)
+DISK = (1_000_000, 900_000)
+
+
+def random_cluster(rng: Random, depth: int) -> Cluster:
+    """Up to nine brokers in a tree of that depth; replica sets in no order at all."""
+    brokers = [10 * number + 1 for number in range(rng.randint(3, 9))]
+    racks = {b: "".join(f"/{rng.choice('abc')}" for _ in range(depth)) for b in brokers}
+    hosts = brokers[: rng.randint(2, len(brokers))]
+    topics = ["orders", "payments", "pay-audit", "__offsets"]
+    partitions = [TopicPartition(topic, n) for topic in topics for n in range(rng.randint(1, 6))]
+    return Cluster(
+        racks=racks,
+        replicas={p: rng.sample(hosts, rng.randint(1, min(4, len(hosts)))) for p in partitions},
+        sizes={p: rng.choice([0, 1, 100, rng.randint(0, 5_000)]) for p in partitions},
+        disks=dict.fromkeys(brokers, DISK) if rng.random() < 0.7 else None,
+        internal=frozenset({"__offsets"}),
+    )
+
+
+def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> ReassignmentRequest:
+    """A request of this action, with whatever parameters it may have."""
+    brokers = tuple(of.racks)
+    request = ReassignmentRequest(action, seed=rng.randint(0, 9))
+    if action not in (Action.REASSIGN, Action.ROLLBACK):
+        topics = rng.choice([(), (), ("pay*",), ("orders", "__offsets")])
+        request = replace(request, topics=topics)
+    if action in (Action.DRAIN, Action.EXPAND):
+        request = replace(request, brokers=tuple(rng.sample(brokers, 1)))
+    if action is Action.SET_REPLICATION_FACTOR:
+        request = replace(request, replication_factor=rng.randint(1, 4))
+    if action is Action.REASSIGN:
+        request = replace(request, reassignment=_file(rng, of))
+    if action in (Action.REBALANCE, Action.EXPAND):
+        request = replace(
+            request,
+            tolerance=rng.choice([0.02, 0.2]),
+            tolerances=rng.choice([{}, {"replicas": 0.1}, {"leaders": 0.1}]),
+            weights=rng.choice([{}, {brokers[0]: 2.0}]),
+            budget_bytes=rng.choice([None, None, 3_000]),
+            budget_moves=rng.choice([None, None, 2]),
+            exclude_topics=rng.choice([(), ("orders",), ("*audit",)]),
+        )
+    if action is Action.REBALANCE and rng.random() < 0.3:
+        request = replace(request, brokers=tuple(sorted(rng.sample(brokers, 2))))
+    if action in (Action.REBALANCE, Action.DRAIN) and depth == 0 and rng.random() < 0.3:
+        request = replace(request, exclude_brokers=(rng.choice(brokers),))
+    return request
+
+
+def _file(rng: Random, of: Cluster) -> dict[str, object]:
+    chosen = rng.sample(list(of.replicas), 2)
+    entries = []
+    for partition in chosen:
+        replicas = rng.sample(list(of.racks), len(of.replicas[partition]))
+        dirs = [rng.choice(["any", f"/data/{broker}"]) for broker in replicas]
+        entry = {"topic": partition.topic, "partition": partition.partition, "replicas": replicas}
+        entries.append(entry | ({"log_dirs": dirs} if rng.random() < 0.5 else {}))
+    return {"version": 1, "partitions": entries}
+
+
+def troubled(rng: Random, of: Cluster, request: ReassignmentRequest) -> Cluster:
+    """Sometimes the drained broker is dead, or a partition is being reassigned already."""
+    if request.action is Action.DRAIN and rng.random() < 0.3:
+        return replace(of, dead=frozenset(request.brokers))
+    if request.action is Action.REBALANCE and rng.random() < 0.3:
+        partition = rng.choice(list(of.replicas))
+        return replace(of, adding=frozenset({(partition, of.replicas[partition][-1])}))
+    return of
+
+
+def sound_plans(count: int, seed: int) -> Iterator[tuple[str, Checked]]:
+    """That many plans with their requests and snapshots, each action as often as the others."""
+    made = 0
+    while made < count:
+        seed += 1
+        rng, depth, action = Random(seed), seed % 4, ACTIONS[made % len(ACTIONS)]
+        of = random_cluster(rng, depth)
+        try:
+            checked = _sound(rng, of, action, depth)
+        except InvalidRequestError:  # it contradicts the cluster, which is the planner's to say
+            continue
+        if checked.plan.moves or rng.random() < 0.1:
+            made += 1
+            yield f"{action} of seed {seed}", checked
+
+
+def _sound(rng: Random, of: Cluster, action: Action, depth: int) -> Checked:
+    if action is not Action.ROLLBACK:
+        request = random_request(rng, of, action, depth)
+        return planned(troubled(rng, of, request).snapshot(shuffle=seed_of(rng)), request)
+    first = planned(of.snapshot(), random_request(rng, of, Action.DRAIN, depth)).plan
+    snapshot = of.after(first).snapshot()
+    back = rollback_plan(first.moves, snapshot, plan_id="p", min_free_disk_fraction=MIN_FREE)
+    return with_files(snapshot, back, ReassignmentRequest(Action.ROLLBACK, plan_id="first"))
+
+
+def seed_of(rng: Random) -> int:
+    return rng.randint(0, 1_000)

@@ -1,0 +1,40 @@
+"""docs/gates.md names every expectation, its table and its remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from include.planning.request import Action, ReassignmentRequest
+from include.quality.plan_rules import plan_rules
+from include.quality.request_rules import rack_rule_name
+from include.quality.rules import DEFECT, Rule
+from include.quality.snapshot_rules import snapshot_rules
+
+TEXT = (Path(__file__).parents[2] / "docs" / "gates.md").read_text()
+
+
+def all_rules() -> set[Rule]:
+    rules = {*snapshot_rules(max_age_s=1, additional=False)}
+    for action in Action:
+        request = ReassignmentRequest(
+            action,
+            brokers=(1,),
+            replication_factor=2,
+            budget_bytes=1,
+            budget_moves=1,
+            exclude_brokers=(2,),
+        )
+        rules |= {*plan_rules(request, rack_levels=1)}
+    return rules
+
+
+def test_every_expectation_is_documented_with_its_remedy_and_nothing_else_is() -> None:
+    rows = {
+        line for line in TEXT.splitlines() if line.startswith("| ") and "what to do" not in line
+    }
+    expected = set()
+    for rule in all_rules():
+        name = rule.name.replace(rack_rule_name(1), rack_rule_name(1).replace("1", "*n*"))
+        remedy = "–" if rule.remedy == DEFECT else rule.remedy
+        expected.add(f"| {name} | {rule.table} | {remedy} |")
+    assert rows == expected
