@@ -37,6 +37,8 @@ class Settings:
         and predictions reckon with it and the poll interval.
     :param poll_interval_s: see Policy; so are stall_alert_s, stall_timeout_s and
         max_partitions_in_flight.
+    :param lease_s: a run that gives no sign of life for this long may be taken over: its plan
+        can be cancelled or continued by another. At least four polls.
     :param history_days: how many days of history a plan looks back on.
     :param min_history_hours: a partition's load is known once it was watched for that long.
     :param max_snapshot_gap_s: what happened in a longer span between two snapshots is not known.
@@ -61,6 +63,7 @@ class Settings:
     stall_alert_s: float = 60.0
     stall_timeout_s: float = 600.0
     max_partitions_in_flight: int = 200
+    lease_s: float = 60.0
     min_free_disk_fraction: float = 0.05
     history_days: int = 7
     min_history_hours: float = 24.0

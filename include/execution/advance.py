@@ -36,6 +36,7 @@ from include.execution.progress import Progress, admitted, moves_to_watch, recor
 from include.ledger.database import Clock, utc_now
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
+from include.planning.request import Action as PlanAction
 
 LOG_DIR_REFUSALS = frozenset({56, 57})
 """KAFKA_STORAGE_ERROR and LOG_DIR_NOT_FOUND."""
@@ -173,6 +174,9 @@ class _Step:
         if self._uncancelled:
             self._done.holds.append(f"{action.cause}, but not everything could be cancelled")
             return False
+        if action.state is PlanState.DONE and self._plan.action == PlanAction.ROLLBACK:
+            left_alone = len(self._plan.summary.infeasible)
+            self._ledger.record_rollback(self._plan.plan_id, left_alone)
         return self._ledger.transition(self._plan.plan_id, action.state, action.cause)
 
     def _admit(

@@ -9,7 +9,7 @@ from typing import Any
 from include.cluster.port import ClusterPort
 from include.errors import PlanConflictError
 from include.execution.drift import refuse_drift
-from include.execution.model import LedgerView, PlanState
+from include.execution.model import LedgerView, MoveState, PlanState
 from include.ledger.records import PlanRecord, ThrottleState
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
@@ -29,19 +29,30 @@ def same_bounds(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: params[name] for name in _BOUNDS if name in params}
 
 
-def unfinished(plan: Plan, view: LedgerView) -> Plan:
-    """The plan less the moves that have ended."""
-    left = tuple(move for move in plan.moves if not view.moves[move.partition].ended)
-    return replace(plan, moves=left)
+def not_started(plan: Plan, view: LedgerView) -> Plan:
+    """The plan less the moves that have ended or are in flight."""
+    left = (move for move in plan.moves if view.moves[move.partition] is MoveState.PENDING)
+    return replace(plan, moves=tuple(left))
 
 
-def waits_for_window(record: PlanRecord) -> bool:
+def orphaned(record: PlanRecord, ledger: Ledger) -> bool:
+    """Whether a plan runs, and the run that drives it gives no sign of life any more."""
+    holder = ledger.holder(record.cluster_id)
+    alive = holder is not None and holder.owner == record.run_id
+    return record.state is PlanState.RUNNING and not alive
+
+
+def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:
     """Whether the next window goes on with the plan. Nobody but a person ends a person's pause."""
-    return record.state is PlanState.PAUSED and not record.pause_requested
+    if record.state is PlanState.PAUSED:
+        return not record.pause_requested
+    return orphaned(record, ledger)
 
 
 def check_continuable(plan: Plan, ledger: Ledger, cluster: ClusterPort, run_id: str) -> None:
     """See that a run may go on with this plan, and that what is left of it still fits.
+
+    It may with a paused plan, and with one whose own run is dead.
 
     :raises DriftError: partitions that are left to move have changed.
     :raises PlanConflictError: naming any other cause. Nothing was changed.
@@ -56,16 +67,27 @@ def check_continuable(plan: Plan, ledger: Ledger, cluster: ClusterPort, run_id: 
         )
     if record.run_id == run_id and record.state.active:
         return
-    if record.state is not PlanState.PAUSED:
+    _refuse_driven(record, ledger)
+    refuse_drift(not_started(plan, ledger.view(plan.plan_id)), cluster)
+
+
+def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
+    holder = ledger.holder(record.cluster_id)
+    until = f"{holder.expires_at:%H:%M:%S} UTC" if holder else ""
+    if record.state is PlanState.RUNNING and not orphaned(record, ledger):
         raise PlanConflictError(
-            f"Plan {plan.plan_id} cannot be continued: it is {record.state} ({record.cause})",
+            f"Plan {record.plan_id} cannot be continued: run {record.run_id} drives it",
+            next_step=f"Should that run be dead, trigger again after {until}.",
+        )
+    if not record.state.active:
+        raise PlanConflictError(
+            f"Plan {record.plan_id} cannot be continued: it is {record.state} ({record.cause})",
             next_step="Only a paused plan can be continued. Trigger a new run.",
         )
-    held = ledger.throttles(plan.plan_id, open_only=True)
-    if any(entry.state is not ThrottleState.OWED for entry in held):
+    held = ledger.throttles(record.plan_id, open_only=True)
+    if holder is not None and any(entry.state is not ThrottleState.OWED for entry in held):
         raise PlanConflictError(
-            f"Run {record.run_id} has paused plan {plan.plan_id}, "
+            f"Run {record.run_id} has paused plan {record.plan_id}, "
             "and has not taken its throttles back yet",
-            next_step="Trigger again when that run has ended.",
+            next_step=f"Trigger again when that run has ended, or after {until}.",
         )
-    refuse_drift(unfinished(plan, ledger.view(plan.plan_id)), cluster)

@@ -9,11 +9,13 @@ from typing import Any
 
 from include.cluster.port import ClusterPort
 from include.errors import InvalidRequestError, PlanConflictError
-from include.execution.abort import abort
-from include.execution.continuing import same_bounds
+from include.execution.abort import Cancelled, abort
+from include.execution.continuing import orphaned, same_bounds
+from include.execution.lease import hold
 from include.execution.model import Control, PlanState
-from include.execution.throttle import clear_throttle
+from include.execution.throttle import Cleared, clear_throttle
 from include.ledger.database import utc_now
+from include.ledger.events import REHOME
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
@@ -36,14 +38,18 @@ class Controlled:
 class Controller:
     """Passes requests on through the ledger; acts itself only where no run drives the plan.
 
+    A run whose lease has expired is dead: no poll of it will ever come.
+
     :param load: reads a plan from its directory's URI.
     :param actor: who asks.
+    :param lease_s: how long the lease lasts that it takes to act itself.
     """
 
     ledger: Ledger
     cluster: ClusterPort
     load: Callable[[str], Plan]
     actor: str
+    lease_s: float
 
     def control(
         self,
@@ -79,6 +85,8 @@ class Controller:
         self.ledger.request_pause(record.plan_id, self.actor)
         if record.state is PlanState.PAUSED:
             return Controlled("It is paused already, and stays so until somebody resumes it.")
+        if orphaned(record, self.ledger):
+            return Controlled(f"{_silent(record)} Resume it in a new run, or cancel it.")
         return Controlled(
             "From the next poll on nothing more is started; the plan is paused when what is in "
             "flight has ended."
@@ -89,7 +97,8 @@ class Controller:
             raise _refused(record, Control.RESUME, "It has not started yet; see its run.")
         if record.state is PlanState.RUNNING:
             self.ledger.withdraw_pause(record.plan_id, self.actor)
-            return Controlled("It runs, and will not pause.")
+            if not orphaned(record, self.ledger):
+                return Controlled("It runs, and will not pause.")
         bounds = same_bounds(record.request)
         ends = bounds.get("window_end")
         if ends is not None and datetime.fromisoformat(ends) <= now:
@@ -101,31 +110,77 @@ class Controller:
         if rate is None:
             raise InvalidRequestError(["change_throttle needs a throttle in bytes per second."])
         self.ledger.request_rate(record.plan_id, rate, self.actor)
-        when = "the next poll" if record.state is PlanState.RUNNING else "when the plan runs"
-        return Controlled(f"{rate} bytes per second and broker, from {when} on.")
+        told, runs = f"{rate} bytes per second and broker", record.state is PlanState.RUNNING
+        if orphaned(record, self.ledger):
+            return Controlled(f"{told}, once it runs. {_silent(record)} Resume it, or cancel it.")
+        when = "the next poll" if runs else "when the plan runs"
+        return Controlled(f"{told}, from {when} on.")
 
     def _cancel(self, record: PlanRecord) -> Controlled:
         if record.state is PlanState.RUNNING:
             self.ledger.request_cancel(record.plan_id, self.actor)
-            return Controlled(
-                "The next poll cancels what is in flight of it; then its throttles are taken back."
-            )
-        plan = self.load(record.plan_dir)
+            holder = self.ledger.holder(record.cluster_id)
+            if holder is not None and not orphaned(record, self.ledger):
+                return Controlled(
+                    "The next poll cancels what is in flight of it; then its throttles are taken "
+                    f"back. Should run {record.run_id} be dead, ask again after "
+                    f"{holder.expires_at:%H:%M:%S} UTC."
+                )
+        return self._end(record)
+
+    def _end(self, record: PlanRecord) -> Controlled:
+        """Cancel a plan that no run will cancel, under the lease of its cluster."""
         cause = f"cancelled while it was {record.state}"
-        abort(plan, self.ledger, self.cluster, cause, state=PlanState.CANCELLED, actor=self.actor)
-        owed = len(clear_throttle(record.plan_id, self.ledger, self.cluster).owed)
+        if record.state is PlanState.RUNNING:
+            cause += f", for its run {record.run_id} gave no sign of life"
+        if not record.state.active:  # nothing of it is on the cluster
+            self.ledger.transition(record.plan_id, PlanState.CANCELLED, cause, self.actor)
+            return Controlled("It is cancelled. Nothing of it had started.")
+        plan, owner = self.load(record.plan_dir), f"control_reassignment ({self.actor})"
+        done, cleared = give_up(
+            plan, self.ledger, self.cluster, cause, owner, self.lease_s, actor=self.actor
+        )
+        moves, owed = len(done.cancelled), len(cleared.owed)
+        flew = f"{moves} moves in flight were taken back." if moves else "Nothing was in flight."
         left = f"{owed} throttle settings are owed." if owed else "No throttle is left."
-        return Controlled(f"It is cancelled. Nothing was in flight. {left}")
+        return Controlled(f"It is cancelled. {flew} {left}")
+
+
+def give_up(
+    plan: Plan,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    cause: str,
+    owner: str,
+    lease_s: float,
+    *,
+    actor: str = REHOME,
+) -> tuple[Cancelled, Cleared]:
+    """Cancel an active plan that no run drives, under the lease of its cluster.
+
+    :param owner: who holds the lease meanwhile.
+    :raises LeaseHeldError: somebody else holds the cluster, and goes on doing so.
+    :raises ClusterError: the cluster could not be reached; the plan is as it was.
+    """
+    with hold(ledger, cluster, plan.cluster_id, owner, lease_s, release=True) as held:
+        done = abort(plan, held.ledger, held.cluster, cause, state=PlanState.CANCELLED, actor=actor)
+        return done, clear_throttle(plan.plan_id, held.ledger, held.cluster)
 
 
 def _roll_back(record: PlanRecord, rate: int | None) -> Controlled:
     if record.state.active:
         raise _refused(record, Control.ROLL_BACK, "Cancel it first, then roll it back.")
+    if record.state is PlanState.ROLLED_BACK:
+        raise _refused(record, Control.ROLL_BACK, "It has been taken back already.")
     if record.started_at is None:
         raise _refused(record, Control.ROLL_BACK, "It never started: there is nothing to undo.")
     run = {"action": Action.ROLLBACK.value, "plan_id": record.plan_id}
     run |= {"throttle": _throttle(record, rate)}
     return Controlled("A run of reassign_partitions takes it back.", run)
+
+
+def _silent(record: PlanRecord) -> str:
+    return f"Its run {record.run_id} gives no sign of life."
 
 
 def _throttle(record: PlanRecord, rate: int | None) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
+from include.cluster.model import TopicPartition
 from include.cluster.port import ClusterPort
 from include.cluster.snapshot import Snapshot
 from include.execution.drift import drift
@@ -33,11 +34,13 @@ def dry_run(
     settings: Settings,
     *,
     active_plan: str | None = None,
+    in_flight: Collection[TopicPartition] = (),
     rate_bytes_per_s: int | None = None,
 ) -> DryRunResult:
     """Check a plan against the cluster as it is now, and change nothing.
 
     :param active_plan: id of the plan that holds the cluster, by the ledger.
+    :param in_flight: partitions that the plan, which is continued, has in flight already.
     :param rate_bytes_per_s: the throttle to be set; None = what request and settings say.
     :raises ClusterError: the cluster could not be read at all.
     """
@@ -50,7 +53,7 @@ def dry_run(
         "brokers": lambda: broker_findings(plan, now),
         "in-sync replicas": lambda: isr_findings(plan, now),
         "drift": lambda: _drift(plan, now),
-        "foreign reassignments": lambda: _foreign(plan, request, now),
+        "foreign reassignments": lambda: _foreign(plan, request, now, in_flight),
         "verdict": lambda: _verdicts(plan, now),
         "throttle": lambda: throttle_findings(
             plan, cluster, now, rate, efficiency=settings.throttle_efficiency
@@ -121,8 +124,12 @@ def _drift(plan: Plan, now: Reading) -> Iterator[Finding]:
     yield from size_findings(plan, now)
 
 
-def _foreign(plan: Plan, request: ReassignmentRequest, now: Reading) -> Iterator[Finding]:
+def _foreign(
+    plan: Plan, request: ReassignmentRequest, now: Reading, ours: Collection[TopicPartition]
+) -> Iterator[Finding]:
     for partition, entry in sorted(now.ongoing.items()):
+        if partition in ours:
+            continue
         if partition in plan.by_partition:
             yield Finding(
                 Severity.ERROR,

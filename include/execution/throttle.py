@@ -15,6 +15,7 @@ from include.execution.model import MoveState
 from include.execution.throttle_clearing import Cleared, clear_throttle, sweep
 from include.execution.throttle_configs import named, put, read, read_settled
 from include.execution.throttle_items import (
+    CHANGED_SINCE,
     EVERY_REPLICA,
     LIST_LIMIT,
     LISTS,
@@ -162,6 +163,9 @@ def _set_rates(
             where, wanted = (choice.resource, choice.key), choice.wanted
             changes.append(ConfigChange(*where, ConfigOperation.SET, wanted))
             entries.append(_entry(plan, *where, (wanted,), choice.standing))
+        elif choice.overruled:
+            entry = known[choice.resource, choice.key]
+            ledger.mark_throttle(entry, entry.state, CHANGED_SINCE)
     put(ledger, cluster, entries, changes)
     return {f"{named(c.resource)} {c.key}": c.holds for c in choices if c.holds is not None}
 

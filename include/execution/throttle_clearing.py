@@ -24,7 +24,13 @@ from include.execution.throttle_configs import (
     VERIFY_POLL_S,
     VERIFY_TIMEOUT_S,
 )
-from include.execution.throttle_items import first_step, next_step, own_value
+from include.execution.throttle_items import (
+    CHANGED_SINCE,
+    first_step,
+    next_step,
+    own_value,
+    put_back,
+)
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
@@ -45,15 +51,20 @@ def clear_throttle(plan_id: str, ledger: Ledger, cluster: ClusterPort) -> Cleare
     return _clear(ledger.throttles(plan_id, open_only=True), ledger, cluster)
 
 
-def sweep(ledger: Ledger, cluster: ClusterPort) -> Cleared:
+def sweep(ledger: Ledger, cluster: ClusterPort, cluster_id: str | None = None) -> Cleared:
     """Pay what plans that do not run any more still owe on this cluster.
 
+    To be called under the cluster's lease: a plan that is resumed meanwhile sets up anew what
+    is taken back here.
+
+    :param cluster_id: of the cluster, where that is known; else it is asked.
     :raises ClusterError: the cluster cannot be reached at all.
     """
-    cluster_id = cluster.describe_cluster().cluster_id
+    if cluster_id is None:
+        cluster_id = cluster.describe_cluster().cluster_id
     journalled = ledger.throttles(cluster_id=cluster_id, open_only=True)
     # States after entries: a plan that starts in between has entries that must not be read.
-    states = {plan.plan_id: plan.state for plan in ledger.plans(cluster_id)}
+    states = {plan_id: ledger.plan(plan_id).state for plan_id in {e.plan_id for e in journalled}}
     entries = [e for e in journalled if states[e.plan_id] is not PlanState.RUNNING]
     return _clear(entries, ledger, cluster)
 
@@ -85,15 +96,29 @@ class _Clearing:
 
     def run(self) -> None:
         live = set(self._cluster.describe_cluster().brokers)
-        for entry in list(self._left):
-            broker = _broker(entry.resource)
-            if broker is not None and broker not in live:
-                self._owe(entry, f"broker {broker} is not alive")
+        dead = [e for e in self._left if _broker(e.resource) not in (None, *live)]
+        if dead:
+            self._at_controllers(dead)
         self._round(first=True)
         while self._left and time.monotonic() < self._deadline:
             time.sleep(VERIFY_POLL_S)
             self._round(first=False)
         self.owe_all("does not read back as restored")
+
+    def _at_controllers(self, entries: Collection[ThrottleEntry]) -> None:
+        """Of brokers that are dead: their controllers take the change, where they can be reached.
+
+        What stands there cannot be read. It is ours, by the last reading; where that has shown
+        somebody else's change, the entry waits for the broker.
+        """
+        ours = [entry for entry in entries if entry.detail != CHANGED_SINCE]
+        verdicts = self._cluster.alter_configs([put_back(entry) for entry in ours])
+        for entry in entries:
+            if entry in ours and verdicts[entry.resource] is None:
+                self._done(entry, "taken back at the controllers: its broker is not alive")
+            else:
+                what = f"{entry.resource} is not alive"
+                self._owe(entry, CHANGED_SINCE if entry.detail == CHANGED_SINCE else what)
 
     def _round(self, *, first: bool) -> None:
         resources = {entry.resource for entry in self._left}

@@ -23,6 +23,8 @@ _RATE_NAMES = {
     LOG_DIR_RATE: "log dir rate",
 }
 EVERY_REPLICA = "*"
+CHANGED_SINCE = "somebody has changed it since"
+"""Detail of an open entry of which a reading has shown that."""
 LIST_LIMIT = 32_767
 """Longest value of a topic config, in characters (Short.MAX_VALUE in the controller)."""
 
@@ -105,7 +107,7 @@ def first_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored
     """
     if entry.key in LISTS and now != EVERY_REPLICA:
         return _subtract(entry, entry.ours)
-    return _put_back(entry) if now == entry.prior_value else next_step(entry, now)
+    return put_back(entry) if now == entry.prior_value else next_step(entry, now)
 
 
 def _next_for_list(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
@@ -116,23 +118,24 @@ def _next_for_list(entry: ThrottleEntry, now: str | None) -> ConfigChange | Rest
     if now == entry.prior_value:
         return Restored()
     if items == split(entry.prior_value):
-        return _put_back(entry)
-    return Restored(f"somebody has changed it since: {entry.prior_value!r} is now {now!r}")
+        return put_back(entry)
+    return Restored(f"{CHANGED_SINCE}: {entry.prior_value!r} is now {now!r}")
 
 
 def _next_for_rate(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
     if now == entry.prior_value:
         return Restored()
     if now in entry.ours:
-        return _put_back(entry)
-    return Restored(f"somebody has changed it since: {entry.prior_value!r} is now {now!r}")
+        return put_back(entry)
+    return Restored(f"{CHANGED_SINCE}: {entry.prior_value!r} is now {now!r}")
 
 
 def _subtract(entry: ThrottleEntry, items: Iterable[str]) -> ConfigChange:
     return ConfigChange(entry.resource, entry.key, ConfigOperation.SUBTRACT, ",".join(items))
 
 
-def _put_back(entry: ThrottleEntry) -> ConfigChange:
+def put_back(entry: ThrottleEntry) -> ConfigChange:
+    """What makes a key what it was, whatever stands there now."""
     if entry.prior_value is None:
         return ConfigChange(entry.resource, entry.key, ConfigOperation.DELETE)
     return ConfigChange(entry.resource, entry.key, ConfigOperation.SET, entry.prior_value)

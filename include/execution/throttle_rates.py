@@ -49,6 +49,7 @@ class RateChoice:
     :param wanted: the value to set; None = what stands there stays.
     :param holds: a rate of somebody else's, in bytes per second, that holds instead of ours.
     :param done: ``wanted`` stands there already, and is known to be ours.
+    :param overruled: somebody has changed what we had set.
     """
 
     resource: ConfigResource
@@ -57,6 +58,7 @@ class RateChoice:
     wanted: str | None
     holds: int | None = None
     done: bool = False
+    overruled: bool = False
 
 
 def choose_rates(
@@ -110,7 +112,8 @@ class _Choosing:
         needed = self.by_broker != (resource == DEFAULT)
         rate, holds = self.rate_bytes_per_s, None
         wanted: str | None = None
-        if _changed_since(entry, standing) and not (standing is None and needed):
+        changed = _changed_since(entry, standing)
+        if changed and not (standing is None and needed):
             holds = None if standing is None else int(standing)
         elif before is None:
             if needed or entry is not None:
@@ -122,7 +125,7 @@ class _Choosing:
             wanted = str(rate)
         applied = entry is not None and entry.state is ThrottleState.APPLIED
         done = applied and wanted == standing
-        return RateChoice(resource, self.key, standing, wanted, holds, done)
+        return RateChoice(resource, self.key, standing, wanted, holds, done, changed)
 
     def _lowered_to(self, default: str | None) -> int:
         """Ours for a broker that had no rate of its own."""

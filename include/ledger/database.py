@@ -25,6 +25,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from include.errors import RehomeError
+from include.ledger.fencing import Lease, renew
 
 BUSY_TIMEOUT_S = 30.0
 MIGRATION_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
@@ -44,11 +45,13 @@ class Database:
     """Transactions on the ledger: one kind that reads, one that writes.
 
     :param clock: what the ledger writes as the time of a change.
+    :param lease: what every write depends on; None = on nothing.
     """
 
-    def __init__(self, engine: Engine, clock: Clock = utc_now) -> None:
+    def __init__(self, engine: Engine, clock: Clock = utc_now, lease: Lease | None = None) -> None:
         self._engine = engine
         self._clock = clock
+        self._lease = lease
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -58,9 +61,14 @@ class Database:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """All or nothing, and no other writer in between (SQLite)."""
+        """All or nothing, and no other writer in between (SQLite).
+
+        :raises LeaseLostError: this ledger writes under a lease that somebody has taken over.
+        """
         writer = self._engine.execution_options(rehome_writes=True)
         with writer.begin() as connection:
+            if self._lease is not None:
+                renew(connection, self._lease, self._clock())
             yield connection
 
 

@@ -75,6 +75,15 @@ PLANS = Table(
     Column("ended_at", UtcDateTime),
 )
 
+LEASES = Table(
+    "leases",
+    METADATA,
+    Column("cluster_id", String(200), primary_key=True),
+    Column("owner", String(300), nullable=False),  # empty: given back
+    Column("epoch", BigInteger, nullable=False),  # grows with every owner: the fencing token
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+
 MOVES = Table(
     "moves",
     METADATA,

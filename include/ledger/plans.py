@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from include.errors import PlanConflictError
 from include.execution.model import MoveState, PlanState
 from include.ledger.database import Database
-from include.ledger.events import write_event
+from include.ledger.events import REHOME, write_event
 from include.ledger.models import MOVES, PLANS
 from include.ledger.records import PlanRecord
 from include.planning.plan import Plan
@@ -39,6 +39,9 @@ MAY_BECOME = {
     PlanState.ROLLED_BACK: set[PlanState](),
 }
 """The plan's state machine."""
+
+ROLLED_BACK_IN_PART = "rolled back in part"
+"""Kind of the event for a plan that could not be taken back wholly."""
 
 
 class PlanStore(Database):
@@ -247,6 +250,29 @@ class PlanStore(Database):
             f"Plan {plan_id} cannot start: {name} is active on cluster {cluster_id}",
             next_step="Wait for it, cancel it, or continue it if it is paused.",
         )
+
+    def record_rollback(self, rollback_id: str, left_alone: int) -> None:
+        """Record what a rollback, about to be done, means for the plan that it takes back.
+
+        That plan becomes ROLLED_BACK; where partitions had to be left alone, for somebody else
+        has moved or deleted them since, it stays what it is and its diary says so.
+
+        :param rollback_id: a plan whose request names the other one.
+        :param left_alone: partitions of the other plan that the rollback does not touch.
+        """
+        with self._writing() as connection:
+            rollback = select_plan(connection, rollback_id)
+            taken_back = str(rollback["request"].get("plan_id")) if rollback else ""
+            row = select_plan(connection, taken_back)
+            if row is None or PlanState.ROLLED_BACK not in MAY_BECOME[PlanState(row["state"])]:
+                return  # another ledger's, never started, or taken back already
+            cause = f"by plan {rollback_id}"
+            if not left_alone:
+                self._set_state(connection, row, PlanState.ROLLED_BACK, cause, REHOME)
+                return
+            cause += f", less {left_alone} partitions that it had to leave alone"
+            where = {"plan_id": taken_back, "cluster_id": row["cluster_id"]}
+            write_event(connection, self._clock(), ROLLED_BACK_IN_PART, cause, **where)
 
     def set_rate(self, plan_id: str, rate_bytes_per_s: int, cause: str) -> None:
         """Record the throttle that is being set, and why."""

@@ -11,6 +11,7 @@ from include.errors import PlanConflictError
 from include.execution.model import PlanState
 from include.ledger.database import Database
 from include.ledger.events import write_event
+from include.ledger.leases import take
 from include.ledger.models import EVENTS, PLANS
 from include.ledger.plans import select_plan, unknown_plan
 
@@ -50,31 +51,40 @@ class RequestStore(Database):
         bounds: Mapping[str, Any],
         actor: str,
         *,
+        lease_s: float,
         rate_bytes_per_s: int | None = None,
     ) -> None:
-        """Make a run the one that continues a paused plan. A retry changes nothing.
+        """Make a run the one that continues a paused plan, or one whose own run is dead.
+
+        The cluster's lease passes to it: what the other run still writes is fenced off. A retry
+        changes nothing.
 
         :param bounds: request parameters that the run replaces, such as ``window_end``.
+        :param lease_s: how long the lease lasts, unless it is renewed.
         :param rate_bytes_per_s: throttle from now on; None = what an operator asked for last,
             or else the run's own.
-        :raises PlanConflictError: there is no such plan, or it is not paused.
+        :raises PlanConflictError: there is no such plan, or it is not active.
+        :raises LeaseHeldError: its run, or somebody else, holds the cluster and is alive.
         """
         with self._writing() as connection:
             row = _known(connection, plan_id)
             if row["run_id"] == run_id and PlanState(row["state"]).active:
                 return
-            if row["state"] != PlanState.PAUSED:
+            if not PlanState(row["state"]).active:
                 raise PlanConflictError(
                     f"Plan {plan_id} cannot be continued: it is {row['state']} ({row['cause']})",
                     next_step="Only a paused plan can be continued. Trigger a new run.",
                 )
-            values: dict[str, Any] = {"run_id": run_id, "request": {**row["request"], **bounds}}
+            take(self, connection, row["cluster_id"], run_id, lease_s)
+            now = self._clock()  # a plan whose run was dead has not stalled for that
+            values: dict[str, Any] = {"run_id": run_id, "last_progress_at": now}
+            values["request"] = {**row["request"], **bounds}
             if rate_bytes_per_s is not None:
                 values["requested_rate_bytes_per_s"] = rate_bytes_per_s
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
             write_event(
                 connection,
-                self._clock(),
+                now,
                 CONTINUED,
                 f"{dag_id}/{run_id}",
                 actor=actor,

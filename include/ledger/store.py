@@ -11,6 +11,8 @@ from typing import Self
 
 from include.ledger.database import Clock, open_engine, utc_now
 from include.ledger.events import EventStore
+from include.ledger.fencing import Lease
+from include.ledger.leases import LeaseStore
 from include.ledger.moves import MoveStore
 from include.ledger.plans import PlanStore
 from include.ledger.requests import RequestStore
@@ -18,7 +20,9 @@ from include.ledger.samples import SampleStore
 from include.ledger.throttles import ThrottleStore
 
 
-class Ledger(PlanStore, RequestStore, MoveStore, ThrottleStore, SampleStore, EventStore):
+class Ledger(
+    PlanStore, RequestStore, MoveStore, ThrottleStore, SampleStore, EventStore, LeaseStore
+):
     """Every read and write of the journal. Processes may share a ledger; threads may too."""
 
     @classmethod
@@ -29,6 +33,13 @@ class Ledger(PlanStore, RequestStore, MoveStore, ThrottleStore, SampleStore, Eve
         :raises RehomeError: the database cannot be opened, or a newer Rehome wrote it.
         """
         return cls(open_engine(url), clock)
+
+    def under(self, lease: Lease) -> Self:
+        """The same ledger; each of its writes first renews the lease, and fails where it is lost.
+
+        It shares this one's connections: close only this one.
+        """
+        return type(self)(self._engine, self._clock, lease)
 
     def close(self) -> None:
         """Give connections back."""

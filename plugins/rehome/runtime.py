@@ -20,6 +20,8 @@ from rehome.timetables.window import MaintenanceWindowTimetable
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.cluster.port import ClusterPort
+    from include.execution.lease import Held
     from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
     from include.planning.plan import Plan
@@ -112,13 +114,34 @@ def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
 def _new_plan_id(context: Context | Mapping[str, Any]) -> str:
     run = context["dag_run"]
     digest = hashlib.sha256(f"{run.dag_id}/{run.run_id}".encode()).hexdigest()[:10]
-    action = str(context["params"].get("action") or "plan")
+    action = str(context["params"].get("action") or run.dag_id)
     return f"{run.run_after:%Y%m%dT%H%M%SZ}-{action}-{digest}"
 
 
 def plan_directory(context: Context | Mapping[str, Any]) -> PlanDirectory:
     """The files of the run's plan."""
     return warehouse().plan(plan_id_of(context))
+
+
+@contextmanager
+def driving(
+    context: Context | Mapping[str, Any],
+    ledger: Ledger,
+    cluster: ClusterPort,
+    record: PlanRecord,
+    **options: Any,
+) -> Iterator[Held]:
+    """Act on a plan's cluster as the run that drives the plan: see ``lease.hold``.
+
+    :param options: ``wait_s`` and ``release``, as there.
+    :raises PlanConflictError: another run drives the plan by now.
+    """
+    from include.execution.lease import hold, ttl_s
+
+    run_id, lasting_s = context["dag_run"].run_id, ttl_s(settings())
+    options["plan_id"] = record.plan_id
+    with hold(ledger, cluster, record.cluster_id, run_id, lasting_s, **options) as held:
+        yield held
 
 
 def recorded_plan(ledger: Ledger, plan_id: str) -> PlanRecord | None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from include.cluster.connection import CONTROLLER_SERVERS, Connection
+from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding
 from include.execution.observe import observe
 from include.execution.progress import replica_statuses, status_text
-from include.execution.throttle import clear_throttle, set_up_throttle, sweep
-from include.execution.throttle_items import FOLLOWER_RATE
+from include.execution.throttle import clear_throttle, cover, set_up_throttle, sweep
+from include.execution.throttle_items import CHANGED_SINCE, FOLLOWER_RATE
 from include.ledger.database import utc_now
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
@@ -71,3 +73,50 @@ def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_return
         wait_until(lambda: 3 in gateway.describe_cluster().brokers, "broker 3 to be back", 30)
         wait_until(lambda: not sweep(ledger, gateway).owed, "the debt to be paid", 30)
         assert standing(gateway, topic) == before
+
+
+def rate_of(broker: int) -> tuple[ConfigResource, str]:
+    return ConfigResource.broker(broker), FOLLOWER_RATE
+
+
+def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_reached(
+    private_cluster: Callable[..., LocalCluster],
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+) -> None:
+    cluster = private_cluster(brokers=4)
+    topic = Topics(cluster).create([[1, 2], [1, 2]])
+    settings = cluster.client_settings()
+    quorum = settings | {CONTROLLER_SERVERS: cluster.controller_address}
+    with (
+        ClusterGateway(Connection.from_settings(settings), request_timeout_s=5) as gateway,
+        ClusterGateway(Connection.from_settings(quorum), request_timeout_s=5) as reaching,
+    ):
+        for broker in (3, 4):
+            set_config(gateway, ConfigResource.broker(broker), FOLLOWER_RATE, "90000000")
+        before = standing(gateway, topic)
+        moves = move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (4, 2))
+        plan = approved(*moves, cluster_id=cluster.cluster_id)
+        set_up_throttle(plan, ledger, gateway, 5_000_000)
+        set_config(gateway, ConfigResource.broker(4), FOLLOWER_RATE, "1234567")
+        cover(plan, ledger, gateway, plan.moves)
+        cluster.kill(3)
+        cluster.kill(4)
+        wait_until(lambda: set(gateway.describe_cluster().brokers) == {1, 2}, "two brokers", 30)
+
+        owed = clear_throttle(plan.plan_id, ledger, gateway).owed
+        assert {(e.resource, e.key) for e in owed} == {rate_of(3), rate_of(4)}
+        paid = sweep(ledger, reaching)
+        (cleared,), (left,) = paid.cleared, paid.owed
+        assert (cleared.resource, left.resource) == tuple(map(ConfigResource.broker, (3, 4)))
+        details = {(e.resource, e.key): e.detail for e in ledger.throttles(plan.plan_id)}
+        assert details[rate_of(3)] == "taken back at the controllers: its broker is not alive"
+        assert details[rate_of(4)] == CHANGED_SINCE
+
+        for broker in (3, 4):
+            cluster.restart(broker)
+        cluster.wait_for_brokers([3, 4])
+        wait_until(lambda: len(gateway.describe_cluster().brokers) == 4, "them to be back", 30)
+        wait_until(lambda: not sweep(ledger, gateway).owed, "the debt to be paid", 30)
+        theirs = standing(gateway, topic)
+        assert theirs == before | {rate_of(4): "1234567"}, "somebody else's stays"

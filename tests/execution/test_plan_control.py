@@ -8,10 +8,11 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.errors import InvalidRequestError, PlanConflictError
-from include.execution.continuing import check_continuable, unfinished
+from include.execution.continuing import check_continuable, not_started
 from include.execution.control import Controller
 from include.execution.drift import DriftError
 from include.execution.model import Control, MoveState, PlanState
+from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics
@@ -25,7 +26,7 @@ PLAN = make_plan("p1")
 @pytest.fixture
 def controller(ledger: Ledger, gateway: ClusterGateway) -> Controller:
     ledger.create_plan(PLAN, REQUEST, "file:///plans/p1", "run-1", "test")
-    return Controller(ledger, gateway, lambda uri: PLAN, "ann")
+    return Controller(ledger, gateway, lambda uri: PLAN, "ann", 60)
 
 
 def bring(ledger: Ledger, *states: PlanState) -> None:
@@ -71,6 +72,7 @@ def test_a_running_plan_is_asked_and_no_run_is_started(
     controller: Controller, ledger: Ledger
 ) -> None:
     bring(ledger, *RUNNING)
+    ledger.acquire_lease("c1", "run-1", 60, plan_id="p1")
     assert controller.control(Control.CHANGE_THROTTLE, "p1", 5).run is None
     assert ledger.view("p1").requested_rate_bytes_per_s == 5
     with pytest.raises(InvalidRequestError, match="needs a throttle"):
@@ -110,7 +112,7 @@ def test_a_run_that_takes_a_paused_plan_up_becomes_the_one_that_drives_it(
 ) -> None:
     bring(ledger, *PAUSED)
     for _ in range(2):
-        ledger.take_up("p1", "dag", "run-2", {"throttle": 8}, "ann", rate_bytes_per_s=8)
+        ledger.take_up("p1", "dag", "run-2", {"throttle": 8}, "ann", lease_s=60, rate_bytes_per_s=8)
     record = ledger.plan("p1")
     assert record.run_id == "run-2"
     assert record.request == REQUEST | {"throttle": 8}
@@ -119,8 +121,8 @@ def test_a_run_that_takes_a_paused_plan_up_becomes_the_one_that_drives_it(
     assert ledger.taken_up_by("another-dag", "run-2") is None
     assert [event.kind for event in ledger.events("p1")].count("continued") == 1
     ledger.claim("p1")
-    with pytest.raises(PlanConflictError, match="cannot be continued: it is running"):
-        ledger.take_up("p1", "dag", "run-3", {}, "ann")
+    with pytest.raises(LeaseHeldError, match="run-2 holds cluster c1"):
+        ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)
 
 
 def test_only_what_is_left_of_a_paused_plan_must_still_fit(
@@ -139,7 +141,7 @@ def test_only_what_is_left_of_a_paused_plan_must_still_fit(
         check_continuable(plan, ledger, gateway, "run-2")
     ledger.settle("p1", moved.partition, MoveState.DONE, "moved")
     check_continuable(plan, ledger, gateway, "run-2")
-    assert unfinished(plan, ledger.view("p1")).moves == (left,)
+    assert not_started(plan, ledger.view("p1")).moves == (left,)
 
     elsewhere = make_plan("p2", left, cluster_id="another")
     ledger.create_plan(elsewhere, REQUEST, "file:///plans/p2", "run-1", "test")

@@ -33,10 +33,11 @@ class DryRunOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Check, report, and either go on or stop here."""
-        from include.execution.continuing import unfinished
+        from include.execution.continuing import not_started
         from include.execution.dry_run import describe, dry_run
         from include.execution.model import PlanState
         from include.execution.policy import rate_for
+        from include.execution.progress import admitted
         from include.reporting.collect import write_plan_report
         from include.warehouse import read_snapshot
 
@@ -45,13 +46,15 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             active = ledger.active_plan(plan.cluster_id)
             continued = active is not None and active.plan_id == plan.plan_id
+            view = ledger.view(plan.plan_id)
             result = dry_run(
-                unfinished(plan, ledger.view(plan.plan_id)),
+                not_started(plan, view),
                 request,
                 read_snapshot(self.snapshot),
                 cluster,
                 settings,
                 active_plan=active.plan_id if active else None,
+                in_flight={move.partition for move in admitted(plan, view)},
                 rate_bytes_per_s=rate_for(request, settings),
             )
             directory.write_json("dry_run.json", result.to_json())

@@ -23,8 +23,13 @@ class StartReassignmentOperator(ClusterOperator):
         from include.execution.policy import policy_for
 
         plan, request = runtime.load_plan(context)
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            done = advance(plan, ledger, cluster, policy_for(request, runtime.settings()))
+        policy = policy_for(request, runtime.settings())
+        with (
+            runtime.open_ledger() as ledger,
+            self.gateway() as cluster,
+            runtime.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
+        ):
+            done = advance(plan, held.ledger, held.cluster, policy)
         self.log.info("%d moves started, %d in flight", len(done.admitted), done.in_flight)
         for partition, error in done.errors.items():
             self.log.error("%s: %s", partition, error)

@@ -40,10 +40,18 @@ class RestorePreferredLeadersOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
         from include.execution.leaders import restore_preferred_leaders
+        from include.ledger.fencing import LeaseHeldError
 
         plan, directory = runtime.directory_plan(context)
-        with self.gateway() as cluster:
-            result = restore_preferred_leaders(plan, cluster)
+        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            record = ledger.plan(plan.plan_id)
+            try:
+                with runtime.driving(
+                    context, ledger, cluster, record, wait_s=0, release=True
+                ) as held:
+                    result = restore_preferred_leaders(plan, held.cluster)
+            except LeaseHeldError as error:
+                raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
         directory.write_json("leaders.json", result.to_json())
         self.log.info("%s", result.text())
 

@@ -65,7 +65,7 @@ class SnapshotClusterOperator(ClusterOperator):
     def _settle_plan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
         """Go on with a paused plan, or see that a new one may be made."""
         from include.errors import PlanConflictError
-        from include.execution.continuing import waits_for_window
+        from include.execution.continuing import orphaned, waits_for_window
 
         named = runtime.named_plan_id(context)
         if named is not None:
@@ -76,29 +76,36 @@ class SnapshotClusterOperator(ClusterOperator):
             return
         if active.run_id == context["dag_run"].run_id:
             return
-        if runtime.window_end_of(context) is None or not waits_for_window(active):
-            raise PlanConflictError(
-                f"Plan {active.plan_id} is {active.state} on this cluster (run {active.run_id})",
-                next_step="Wait until it has ended, or cancel it; resume it if it is paused.",
-            )
+        if runtime.window_end_of(context) is None or not waits_for_window(active, ledger):
+            told = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.run_id})"
+            what_next = "Wait until it has ended, or cancel it; resume it if it is paused."
+            if orphaned(active, ledger):
+                told += ", and its run gives no sign of life"
+                what_next = "Resume it or cancel it with control_reassignment."
+            raise PlanConflictError(told, next_step=what_next)
         self._go_on(context, ledger, cluster, active.plan_id)
 
     def _go_on(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> None:
+        from include.execution.control import give_up
         from include.execution.drift import DriftError
-        from include.execution.model import PlanState
+        from include.execution.lease import ttl_s
+        from include.warehouse import PlanDirectory
 
         try:
             self._take_up(context, ledger, cluster, plan_id)
         except DriftError as error:
             self.log.warning("%s A new plan is made instead.", error.what)
-            ledger.transition(plan_id, PlanState.CANCELLED, error.what)
+            plan = PlanDirectory(ledger.plan(plan_id).plan_dir).load()
+            owner, lease_s = context["dag_run"].run_id, ttl_s(runtime.settings())
+            give_up(plan, ledger, cluster, error.what, owner, lease_s)
 
     def _take_up(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> None:
         from include.execution.continuing import bounds_of, check_continuable
+        from include.execution.lease import ttl_s
         from include.warehouse import PlanDirectory
 
         run, request = context["dag_run"], runtime.request_of(context)
@@ -113,6 +120,7 @@ class SnapshotClusterOperator(ClusterOperator):
             run.run_id,
             bounds_of(request),
             runtime.actor_of(context),
+            lease_s=ttl_s(runtime.settings()),
             rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,
         )
         self.log.info("Going on with plan %s.", plan_id)

@@ -10,8 +10,10 @@ from rehome.operators.base import ClusterOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.cluster.gateway import ClusterGateway
     from include.execution.foreign_throttles import ForeignThrottles
     from include.execution.throttle import Cleared
+    from include.ledger.store import Ledger
 
 
 class SweepThrottlesOperator(ClusterOperator):
@@ -24,11 +26,26 @@ class SweepThrottlesOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Sweep, and say what is left."""
         from include.execution.foreign_throttles import foreign_throttles
-        from include.execution.throttle import sweep
 
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            self._tell_cleared(sweep(ledger, cluster))
+            self._sweep(ledger, cluster, context["dag_run"].run_id)
             self._tell_foreign(foreign_throttles(ledger, cluster))
+
+    def _sweep(self, ledger: Ledger, cluster: ClusterGateway, run_id: str) -> None:
+        """Under the cluster's lease, so that no plan begins or resumes meanwhile."""
+        from include.execution.lease import hold, ttl_s
+        from include.execution.throttle import sweep
+        from include.ledger.fencing import LeaseHeldError
+
+        lasting_s, owner = ttl_s(runtime.settings()), f"sweep_throttles ({run_id})"
+        cluster_id = cluster.describe_cluster().cluster_id
+        try:
+            with hold(
+                ledger, cluster, cluster_id, owner, lasting_s, wait_s=0, release=True
+            ) as held:
+                self._tell_cleared(sweep(held.ledger, held.cluster, cluster_id))
+        except LeaseHeldError as error:
+            self.log.info("%s A run that drives a plan pays all debts that it can.", error.what)
 
     def _tell_cleared(self, done: Cleared) -> None:
         self.log.info("%d throttle settings taken back", len(done.cleared))

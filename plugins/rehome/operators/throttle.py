@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from include.errors import PlanConflictError, RehomeError
+from include.errors import RehomeError
 from rehome import runtime
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.execution.lease import Held
+    from include.execution.throttle import Cleared
     from include.ledger.records import ThrottleEntry
+    from include.planning.plan import Plan
+
+EARLY_END = "the run ended before the plan did"
 
 
 class SetThrottleOperator(ClusterOperator):
@@ -22,8 +27,8 @@ class SetThrottleOperator(ClusterOperator):
     """
 
     def step(self, context: Context) -> None:
-        """Drift, claim, journal, set, read back."""
-        from include.execution.continuing import unfinished
+        """Lease, drift, claim, journal, set, read back."""
+        from include.execution.continuing import not_started
         from include.execution.drift import refuse_drift
         from include.execution.model import PlanState
         from include.execution.policy import rate_for
@@ -32,19 +37,17 @@ class SetThrottleOperator(ClusterOperator):
 
         plan, request = runtime.load_plan(context)
         rate = rate_for(request, runtime.settings())
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            driver = ledger.plan(plan.plan_id).run_id
-            if driver != context["dag_run"].run_id:
-                raise PlanConflictError(
-                    f"Plan {plan.plan_id} is in the hands of run {driver} now",
-                    next_step="Look at that run.",
-                )
+        with (
+            runtime.open_ledger() as ledger,
+            self.gateway() as cluster,
+            runtime.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
+        ):
             view = ledger.view(plan.plan_id)
             if view.state is not PlanState.RUNNING:
-                refuse_drift(unfinished(plan, view), cluster)
+                refuse_drift(not_started(plan, view), cluster)
             if view.state.active:
                 self.log.info("Plan %s goes on where it was left.", plan.plan_id)
-            done = set_up_throttle(plan, ledger, cluster, rate)
+            done = set_up_throttle(plan, held.ledger, held.cluster, rate)
         for entry in done.entries:
             self.log.info("%s %s: %s", entry.resource, entry.key, ",".join(entry.ours))
         for where, value in done.foreign_rates.items():
@@ -66,10 +69,8 @@ class ClearThrottleOperator(ClusterOperator):
     ui_color = "#e3f0e4"
 
     def step(self, context: Context) -> None:
-        """Stop what is left, clear, say what is owed."""
-        from include.execution.abort import abort
+        """Stop what is left, clear, give the lease back, say what is owed."""
         from include.execution.model import PlanState
-        from include.execution.throttle import clear_throttle
 
         plan_id = runtime.plan_id_of(context)
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
@@ -80,19 +81,27 @@ class ClearThrottleOperator(ClusterOperator):
             if record.run_id != context["dag_run"].run_id:
                 self.log.info("Run %s goes on with the plan: it will clear.", record.run_id)
                 return
-            plan, state = runtime.plan_directory(context).load(), record.state
-            if not state.ended and state is not PlanState.PAUSED:
-                result = abort(plan, ledger, cluster, "the run ended before the plan did")
-                self.log.warning(
-                    "Plan %s was %s: %d moves cancelled",
-                    plan.plan_id,
-                    state,
-                    len(result.cancelled),
-                )
-            done = clear_throttle(plan.plan_id, ledger, cluster)
+            if not record.state.active and not ledger.throttles(plan_id, open_only=True):
+                # Nothing of it is on the cluster, which another plan may hold by now.
+                if not record.state.ended:
+                    ledger.transition(plan_id, PlanState.FAILED, EARLY_END)
+                return
+            with runtime.driving(context, ledger, cluster, record, release=True) as held:
+                done = self._clear(runtime.plan_directory(context).load(), held)
         self.log.info("%d throttle settings are as they were before", len(done.cleared))
         if done.owed:
             self._owe(context, done.owed)
+
+    def _clear(self, plan: Plan, held: Held) -> Cleared:
+        from include.execution.abort import abort
+        from include.execution.model import PlanState
+        from include.execution.throttle import clear_throttle
+
+        state = held.ledger.plan(plan.plan_id).state
+        if not state.ended and state is not PlanState.PAUSED:
+            stopped = len(abort(plan, held.ledger, held.cluster, EARLY_END).cancelled)
+            self.log.warning("Plan %s was %s: %d moves cancelled", plan.plan_id, state, stopped)
+        return clear_throttle(plan.plan_id, held.ledger, held.cluster)
 
     def _owe(self, context: Context, entries: Collection[ThrottleEntry]) -> None:
         """Another attempt may find the broker back; the last one leaves it to the sweep."""

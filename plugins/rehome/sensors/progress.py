@@ -86,12 +86,16 @@ class ReassignmentSensor(ClusterOperator):
         from include.cluster.errors import ClusterError, MissingRightError
         from include.execution.advance import advance
         from include.execution.policy import policy_for
+        from include.execution.throttle import sweep
 
         plan, request = runtime.load_plan(context)
         policy = policy_for(request, runtime.settings())
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            record = ledger.plan(plan.plan_id)
             try:
-                done = advance(plan, ledger, cluster, policy)
+                with runtime.driving(context, ledger, cluster, record) as held:
+                    sweep(held.ledger, held.cluster, plan.cluster_id)
+                    done = advance(plan, held.ledger, held.cluster, policy)
             except MissingRightError:
                 raise
             except ClusterError as error:

@@ -30,10 +30,14 @@ class Look:
 
 
 class PlanWatch:
-    """Looks at a plan that runs, and writes what it sees to the ledger."""
+    """Looks at a plan that runs, and writes what it sees to the ledger.
+
+    Each look is a sign of life of the run, for which no worker may be there to give one.
+    """
 
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
         from include.execution.backlog import Backlog
+        from include.execution.lease import ttl_s
         from include.execution.policy import policy_for
         from include.planning.request import parse_request
         from include.warehouse import PlanDirectory
@@ -41,6 +45,8 @@ class PlanWatch:
         self._cluster = gateway
         self._ledger = runtime.open_ledger()
         record = self._ledger.plan(plan_id)
+        self._run_id = record.run_id
+        self._lease_s = ttl_s(runtime.settings())
         self._plan = PlanDirectory(record.plan_dir).load()
         # A window that was open when the run began may be over by now.
         request = parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
@@ -51,6 +57,8 @@ class PlanWatch:
         """Observe once. A cluster that is away is borne for as long as a stall is."""
         from include.cluster.errors import ClusterError
 
+        if not self._ledger.heartbeat(self._plan.cluster_id, self._run_id, self._lease_s):
+            return Look("somebody has taken the lease over", "")
         try:
             return self._look()
         except ClusterError as error:

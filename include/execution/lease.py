@@ -1,0 +1,121 @@
+"""Acting on a cluster under its lease: ledger and cluster that only the lease's owner can change.
+
+Kafka knows no fencing tokens, so each write to the cluster is preceded by a renewal that fails
+where somebody has taken over. What cannot be closed is the moment between the renewal's commit and
+the request's way out: a process stopped just there would send one request late. Whoever took over
+has cancelled, cleared and read everything back by then, and the next look settles what is true.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from include.cluster.port import ClusterPort
+from include.ledger.fencing import Lease, LeaseHeldError
+from include.ledger.store import Ledger
+from include.settings import Settings
+
+POLL_S = 0.2
+POLLS_PER_LEASE = 4
+_READS = frozenset(
+    {
+        "describe_cluster",
+        "describe_configs",
+        "describe_log_dirs",
+        "describe_topics",
+        "finalized_features",
+        "list_reassignments",
+        "log_end_offsets",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What may be changed while the lease is held.
+
+    :param ledger: every write of it depends on the lease.
+    :param cluster: every write to it is preceded by a renewal of the lease.
+    """
+
+    ledger: Ledger
+    cluster: ClusterPort
+
+
+class _Fenced:
+    """A cluster; whatever is not known to only read is preceded by a renewal."""
+
+    def __init__(self, cluster: ClusterPort, ledger: Ledger) -> None:
+        self._cluster = cluster
+        self._ledger = ledger
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._cluster, name)
+        if name in _READS:
+            return call
+
+        def write(*args: Any, **options: Any) -> Any:
+            self._ledger.renew_lease()
+            return call(*args, **options)
+
+        return write
+
+
+def ttl_s(settings: Settings) -> float:
+    """How long a lease lasts without a sign of life, in seconds; several polls at least."""
+    return max(settings.lease_s, POLLS_PER_LEASE * settings.poll_interval_s)
+
+
+@contextmanager
+def hold(
+    ledger: Ledger,
+    cluster: ClusterPort,
+    cluster_id: str,
+    owner: str,
+    lasting_s: float,
+    *,
+    plan_id: str | None = None,
+    wait_s: float | None = None,
+    release: bool = False,
+) -> Iterator[Held]:
+    """Take the cluster's lease and act under it.
+
+    :param lasting_s: until the lease expires, unless it is renewed.
+    :param plan_id: the plan to act on, which must be in the owner's hands.
+    :param wait_s: how long to wait for whoever holds it; None = until one that does not renew
+        it must have lost it.
+    :param release: give it back at the end; else the owner keeps it, for its next step.
+    :raises LeaseHeldError: somebody else holds it, and goes on renewing it.
+    :raises PlanConflictError: another run drives the plan by now.
+    :raises LeaseLostError: from any write, once somebody has taken the lease over.
+    """
+    patience_s = lasting_s + 1 if wait_s is None else wait_s
+    deadline = time.monotonic() + patience_s
+    lease = _acquire(ledger, cluster_id, owner, lasting_s, plan_id, deadline)
+    under = ledger.under(lease)
+    try:
+        yield Held(under, cast(ClusterPort, _Fenced(cluster, under)))
+    finally:
+        if release:
+            ledger.release_lease(lease)
+
+
+def _acquire(
+    ledger: Ledger,
+    cluster_id: str,
+    owner: str,
+    lasting_s: float,
+    plan_id: str | None,
+    deadline: float,
+) -> Lease:
+    while True:
+        try:
+            return ledger.acquire_lease(cluster_id, owner, lasting_s, plan_id=plan_id)
+        except LeaseHeldError:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(POLL_S)

@@ -1,0 +1,61 @@
+"""The lease on a cluster, and the check that lets nobody write who has lost it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, update
+
+from include.errors import RehomeError
+from include.ledger.models import LEASES
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write to a cluster.
+
+    :param owner: who holds it: the id of the run that drives the plan, or what else acts on it.
+    :param epoch: the fencing token. Whoever takes the lease gets a higher one.
+    :param expires_at: aware UTC; from then on anybody may take it.
+    :param ttl_s: how long each renewal makes it last.
+    """
+
+    cluster_id: str
+    owner: str
+    epoch: int
+    expires_at: datetime
+    ttl_s: float
+
+
+class LeaseHeldError(RehomeError):
+    """Somebody else holds the cluster."""
+
+
+class LeaseLostError(RehomeError):
+    """The lease was this process's own once; somebody has taken it over since."""
+
+
+def renew(connection: Connection, lease: Lease, now: datetime) -> None:
+    """Make the lease last, inside a transaction that writes under it.
+
+    Also one that has expired, as long as nobody else has taken it.
+
+    :raises LeaseLostError: it has another epoch by now; the transaction must not go on.
+    """
+    renewed = connection.execute(
+        update(LEASES)
+        .where(
+            LEASES.c.cluster_id == lease.cluster_id,
+            LEASES.c.owner == lease.owner,
+            LEASES.c.epoch == lease.epoch,
+        )
+        .values(expires_at=now + timedelta(seconds=lease.ttl_s))
+    )
+    if renewed.rowcount != 1:
+        raise LeaseLostError(
+            f"{lease.owner} has lost the lease on cluster {lease.cluster_id} "
+            f"(epoch {lease.epoch}): it did not renew it in time, and somebody took over",
+            state_left="It has written nothing since.",
+            next_step="Whoever took over goes on; look at the plan's events.",
+        )

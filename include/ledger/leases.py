@@ -1,0 +1,120 @@
+"""Who may write to a cluster: one lease each, taken over from whoever does not renew it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from include.errors import PlanConflictError
+from include.ledger.database import Database
+from include.ledger.fencing import Lease, LeaseHeldError
+from include.ledger.models import LEASES, PLANS
+
+NOBODY = ""
+
+
+class LeaseStore(Database):
+    """Leases: taken, renewed, given back. Times are the ledger's clock."""
+
+    def acquire_lease(
+        self, cluster_id: str, owner: str, ttl_s: float, *, plan_id: str | None = None
+    ) -> Lease:
+        """Take the cluster's lease; its epoch grows, and every older one is fenced off.
+
+        It is there for the taking where nobody holds it: it was given back, or its owner has not
+        renewed it in time. Its owner gets it anew at once: an attempt that begins comes after
+        one that was killed.
+
+        :param ttl_s: seconds until it expires, unless it is renewed.
+        :param plan_id: the plan to act on, which must be in the owner's hands.
+        :raises LeaseHeldError: somebody else holds it; names who, and until when.
+        :raises PlanConflictError: another run drives the plan by now.
+        """
+        try:
+            with self._writing() as connection:
+                if plan_id is not None:
+                    _require_driver(connection, plan_id, owner)
+                return take(self, connection, cluster_id, owner, ttl_s)
+        except IntegrityError:  # the very first lease of a cluster, asked for by two at once
+            return self.acquire_lease(cluster_id, owner, ttl_s, plan_id=plan_id)
+
+    def heartbeat(self, cluster_id: str, owner: str, ttl_s: float) -> bool:
+        """Say in the owner's name that it lives; False when it does not own the lease (any more).
+
+        Whoever watches for the owner may do so: it makes the lease last, and permits no write.
+        """
+        with self._writing() as connection:
+            extended = connection.execute(
+                update(LEASES)
+                .where(LEASES.c.cluster_id == cluster_id, LEASES.c.owner == owner)
+                .values(expires_at=self._clock() + timedelta(seconds=ttl_s))
+            )
+            return extended.rowcount == 1
+
+    def renew_lease(self) -> None:
+        """Renew the lease that this ledger writes under (:meth:`Ledger.under`).
+
+        :raises LeaseLostError: somebody has taken it over.
+        """
+        with self._writing():
+            pass  # every writing transaction begins with the renewal
+
+    def release_lease(self, lease: Lease) -> None:
+        """Give the lease back; nothing, when somebody has taken it over."""
+        with self._writing() as connection:
+            connection.execute(
+                update(LEASES)
+                .where(LEASES.c.cluster_id == lease.cluster_id, LEASES.c.epoch == lease.epoch)
+                .values(owner=NOBODY, expires_at=self._clock())
+            )
+
+    def holder(self, cluster_id: str) -> Lease | None:
+        """The lease as it is held now; None when nobody holds it, or its owner is silent."""
+        with self._reading() as connection:
+            row = _select(connection, cluster_id)
+        if row is None or row["owner"] == NOBODY or row["expires_at"] <= self._clock():
+            return None
+        return Lease(cluster_id, row["owner"], row["epoch"], row["expires_at"], 0.0)
+
+
+def take(
+    store: Database, connection: Connection, cluster_id: str, owner: str, ttl_s: float
+) -> Lease:
+    """As :meth:`LeaseStore.acquire_lease`, inside a transaction that writes something else too."""
+    now = store._clock()
+    row = _select(connection, cluster_id, lock=True)
+    held = row is not None and row["owner"] not in (NOBODY, owner) and row["expires_at"] > now
+    if row is not None and held:
+        raise LeaseHeldError(
+            f"{row['owner']} holds cluster {cluster_id}; "
+            f"its lease ends at {row['expires_at']:%H:%M:%S} UTC unless it is renewed",
+            next_step="Try again later: a lease whose owner is dead is free from then on.",
+        )
+    epoch = 1 if row is None else row["epoch"] + 1
+    lease = Lease(cluster_id, owner, epoch, now + timedelta(seconds=ttl_s), ttl_s)
+    values = {"owner": owner, "epoch": epoch, "expires_at": lease.expires_at}
+    if row is None:
+        connection.execute(insert(LEASES).values(cluster_id=cluster_id, **values))
+    else:
+        connection.execute(update(LEASES).where(LEASES.c.cluster_id == cluster_id).values(values))
+    return lease
+
+
+def _select(connection: Connection, cluster_id: str, *, lock: bool = False) -> RowMapping | None:
+    query = select(LEASES).where(LEASES.c.cluster_id == cluster_id)
+    if lock:
+        query = query.with_for_update()
+    return connection.execute(query).mappings().one_or_none()
+
+
+def _require_driver(connection: Connection, plan_id: str, owner: str) -> None:
+    driver = connection.execute(
+        select(PLANS.c.run_id).where(PLANS.c.plan_id == plan_id)
+    ).scalar_one_or_none()
+    if driver is not None and driver != owner:
+        raise PlanConflictError(
+            f"Plan {plan_id} is in the hands of run {driver} now",
+            next_step="Look at that run.",
+        )
