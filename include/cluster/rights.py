@@ -51,18 +51,18 @@ class Role(enum.Enum):
 
     PLANNER = "planner"  # snapshots, plans and dry runs; changes nothing
     REASSIGNER = "reassigner"  # the whole main job
-    ADD_PARTITIONS = "add_partitions"  # the main job, and new partitions
+    ADD_PARTITIONS = "add_partitions"  # new partitions, and nothing else
 
 
 _CLUSTER = {
     Role.PLANNER: ("DESCRIBE", "DESCRIBE_CONFIGS"),
     Role.REASSIGNER: ("ALTER", "ALTER_CONFIGS"),
-    Role.ADD_PARTITIONS: ("ALTER", "ALTER_CONFIGS"),
+    Role.ADD_PARTITIONS: ("DESCRIBE", "DESCRIBE_CONFIGS"),
 }
 _TOPIC = {
     Role.PLANNER: ("DESCRIBE", "DESCRIBE_CONFIGS"),
     Role.REASSIGNER: ("DESCRIBE", "ALTER_CONFIGS"),
-    Role.ADD_PARTITIONS: ("DESCRIBE", "ALTER_CONFIGS", "ALTER"),
+    Role.ADD_PARTITIONS: ("DESCRIBE", "DESCRIBE_CONFIGS", "ALTER"),
 }
 # An operation granted implies these (AclAuthorizer and StandardAuthorizer, KIP-11).
 _IMPLIES = {

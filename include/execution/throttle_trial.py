@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from include.cluster.model import BrokerError, BrokerId, ConfigValue
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
@@ -168,13 +168,18 @@ def _lists(plan: Plan, cluster: ClusterPort, changes: list[ConfigChange]) -> Ite
             changes.append(ConfigChange(resource, key, ConfigOperation.APPEND, text))
 
 
-def partition_findings(cluster: ClusterPort, totals: Mapping[str, int]) -> Iterator[Finding]:
+def partition_findings(
+    cluster: ClusterPort,
+    totals: Mapping[str, int],
+    assignments: Mapping[str, Sequence[Sequence[BrokerId]]] | None = None,
+) -> Iterator[Finding]:
     """What the controller would refuse of new partition counts, by CreatePartitions' own
     validate_only.
 
     :param totals: topic → number of partitions it is to have.
+    :param assignments: replicas of its new partitions, in order of partition.
     """
-    verdicts = cluster.create_partitions(totals, validate_only=True)
+    verdicts = cluster.create_partitions(totals, assignments, validate_only=True)
     for topic, error in verdicts.items():
         if error is not None:
             yield Finding(

@@ -227,6 +227,33 @@ def window_params() -> dict[str, Param]:
     return {name: param for name, param in reassignment_params().items() if name not in once}
 
 
+def partition_params() -> dict[str, Param]:
+    """Which topics get how many partitions, and how."""
+    shared = reassignment_params()
+    return {
+        "kafka_config_id": connection_param(),
+        "partitions": Param(
+            {},
+            type="object",
+            additionalProperties={"type": "integer", "minimum": 1},
+            description='Number of partitions that each topic is to have: {"orders": 12}.',
+        ),
+        "exclude_brokers": Param(
+            "",
+            anyOf=[
+                {"type": "array", "items": {"type": "integer", "minimum": 0}},
+                {"type": "string", "pattern": r"^[\d\s,]*$"},
+            ],
+            description="Broker ids that get none of them, such as 3, 4.",
+        ),
+        "ignore_racks": Param(
+            False, type="boolean", description="Place as if no broker had a rack."
+        ),
+        "dry_run": shared["dry_run"],
+        "approval": shared["approval"],
+    }
+
+
 def control_params() -> dict[str, Param]:
     """Which plan, and what is asked of it."""
     return {

@@ -26,6 +26,7 @@ DAGS = [
     "control_reassignment",
     "collect_snapshots",
     "sweep_throttles",
+    "add_partitions",
 ]
 
 

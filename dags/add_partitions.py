@@ -1,0 +1,52 @@
+"""Adds partitions to topics, with their replicas where the planner places them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from rehome.notifiers.notifier import RehomeNotifier
+from rehome.operators.add_partitions import (
+    ApprovePartitionsOperator,
+    CreatePartitionsOperator,
+    PlacePartitionsOperator,
+    TryPartitionsOperator,
+)
+from rehome.operators.snapshot import SnapshotClusterOperator
+from rehome.params import partition_params
+
+DOC = """
+### Add partitions
+
+Trigger with `partitions`, the number that each topic is to have: `{"orders": 12}`.
+
+1. `snapshot` and `place` read the cluster and place the new replicas: spread over racks, and going
+   on where the topic's existing partitions left off.
+2. `dry_run` has the controller validate it all without doing it, and writes a report. With the
+   parameter `dry_run` the run ends here.
+3. `approve` waits for a person where `approval` is set.
+4. `create` creates the partitions, and proves by reading that they are where they were placed.
+
+New partitions are empty: nothing is moved. They cannot be removed again, and keys of a topic map to
+other partitions from then on.
+"""
+
+with DAG(
+    "add_partitions",
+    doc_md=DOC,
+    schedule=None,
+    is_paused_upon_creation=False,  # it only runs when somebody triggers it
+    params=partition_params(),
+    default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
+    render_template_as_native_obj=False,
+    on_failure_callback=RehomeNotifier("failed"),
+    on_success_callback=RehomeNotifier("succeeded"),
+    tags=["rehome", "kafka"],
+) as dag:
+    snapshot = SnapshotClusterOperator(task_id="snapshot")
+    place = PlacePartitionsOperator(task_id="place", snapshot=snapshot.output)
+    dry_run = TryPartitionsOperator(task_id="dry_run")
+    approve = ApprovePartitionsOperator(task_id="approve")
+    create = CreatePartitionsOperator(task_id="create", approved=approve.output)
+    snapshot >> place >> dry_run >> approve >> create

@@ -1,0 +1,122 @@
+"""New partitions: everything that could refuse them is asked first; then made, and proved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from include.cluster.model import TopicDescription, TopicPartition
+from include.cluster.port import ClusterPort
+from include.cluster.rights import Role, missing_rights
+from include.errors import PlanConflictError, RehomeError
+from include.execution.findings import Finding, Severity
+from include.execution.throttle_trial import partition_findings
+from include.planning.partition_counts import AddedPartitions
+
+SHOWN_TIMEOUT_S = 15.0
+SHOWN_POLL_S = 0.1
+_CHECK = "partitions"
+
+
+def check(
+    plan: AddedPartitions, cluster: ClusterPort, *, active_plan: str | None = None
+) -> list[Finding]:
+    """What would refuse or spoil the new partitions; changes nothing.
+
+    The controller validates counts and assignments itself (CreatePartitions, validate_only).
+
+    :param active_plan: id of the plan that moves partitions of this cluster now.
+    :raises ClusterError: the cluster could not be read.
+    """
+    lacking = missing_rights(cluster, plan.totals, Role.ADD_PARTITIONS)
+    if lacking:
+        return [
+            _error(right, "this principal lacks the right", "Grant it (docs/security.md).")
+            for right in lacking
+        ]
+    findings = [*_drift(plan, cluster), *_brokers(plan, cluster)]
+    if not findings:
+        rows = {topic: plan.of_topic(topic) for topic in plan.totals}
+        findings += partition_findings(cluster, plan.totals, rows)
+    if active_plan is not None:
+        what = "moves partitions now; it does not know of the new ones"
+        then = "Exclude the brokers that it empties."
+        findings.append(Finding(Severity.WARNING, _CHECK, f"plan {active_plan}", what, then))
+    return findings
+
+
+def create(plan: AddedPartitions, cluster: ClusterPort) -> tuple[TopicPartition, ...]:
+    """Create the partitions, and prove by reading that they are where the plan says.
+
+    A retry creates nothing twice: what is there already as planned is left out.
+
+    :returns: the partitions that were created by this call.
+    :raises PlanConflictError: a topic has changed since the plan was made.
+    :raises RehomeError: a topic was refused; says which ones were not.
+    """
+    topics = cluster.describe_topics(plan.totals)
+    wanted = {topic: n for topic, n in plan.totals.items() if not _is_there(plan, topic, topics)}
+    drifted = [str(item) for item in _drift(plan, cluster) if item.subject in wanted]
+    if drifted:
+        raise PlanConflictError(" ".join(drifted), next_step="Trigger again.")
+    verdicts = cluster.create_partitions(wanted, {topic: plan.of_topic(topic) for topic in wanted})
+    refused = {topic: error for topic, error in verdicts.items() if error is not None}
+    if refused:
+        made = sorted(set(wanted) - set(refused))
+        raise RehomeError(
+            "New partitions were refused: "
+            + "; ".join(f"{topic}: {error}" for topic, error in sorted(refused.items())),
+            state_left=f"Created: {', '.join(made) or 'none'}.",
+            next_step="Correct what the broker names, then trigger again for the rest.",
+        )
+    _prove(plan, cluster)
+    return tuple(partition for partition in sorted(plan.assignments) if partition.topic in wanted)
+
+
+def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
+    deadline = time.monotonic() + SHOWN_TIMEOUT_S
+    while True:
+        topics = cluster.describe_topics(plan.totals)
+        missing = [topic for topic in plan.totals if not _is_there(plan, topic, topics)]
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            raise RehomeError(
+                f"The new partitions of {', '.join(missing)} do not read back as created",
+                state_left="The controller had accepted them.",
+                next_step="Look at the topics; trigger again to see what is missing.",
+            )
+        time.sleep(SHOWN_POLL_S)
+
+
+def _is_there(plan: AddedPartitions, topic: str, topics: Mapping[str, TopicDescription]) -> bool:
+    """Whether the topic's new partitions are there, with the planned replicas, and led."""
+    partitions = topics[topic].partitions
+    return len(partitions) == plan.totals[topic] and all(
+        partitions[tp.partition].replicas == row and partitions[tp.partition].leader is not None
+        for tp, row in plan.assignments.items()
+        if tp.topic == topic
+    )
+
+
+def _drift(plan: AddedPartitions, cluster: ClusterPort) -> Iterator[Finding]:
+    for name, topic in sorted(cluster.describe_topics(plan.totals).items()):
+        now, then = len(topic.partitions), plan.existing[name]
+        if topic.error is not None:
+            yield _error(name, f"cannot be read: {topic.error}", "It is gone or hidden.")
+        elif now != then:
+            what = f"has {now} partitions, and had {then} when this was planned"
+            yield _error(name, what, "Trigger again.")
+
+
+def _brokers(plan: AddedPartitions, cluster: ClusterPort) -> Iterator[Finding]:
+    """The controller takes a dead broker for a replica, as long as it is registered."""
+    live = cluster.describe_cluster().brokers
+    for broker in sorted({broker for row in plan.assignments.values() for broker in row}):
+        if broker not in live:
+            what = "is not alive, and is to hold new replicas"
+            yield _error(f"broker {broker}", what, "Trigger again: it is left out then.")
+
+
+def _error(subject: str, message: str, remedy: str) -> Finding:
+    return Finding(Severity.ERROR, _CHECK, subject, message, remedy)

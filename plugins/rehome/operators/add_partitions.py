@@ -1,0 +1,155 @@
+"""More partitions for topics: placed, tried out, approved, created, reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.providers.standard.utils.skipmixin import SkipMixin
+from airflow.sdk.exceptions import AirflowFailException
+
+from rehome import runtime
+from rehome.operators.base import ClusterOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.planning.partition_counts import AddedPartitions, PartitionCountsRequest
+
+PLACED, FOUND = "new_partitions.json", "dry_run.json"
+
+
+def _request(context: Context) -> PartitionCountsRequest:
+    from include.planning.partition_counts import parse_partition_counts
+
+    return parse_partition_counts(context["params"])
+
+
+def _placed(context: Context) -> AddedPartitions:
+    from include.planning.partition_counts import AddedPartitions
+
+    return AddedPartitions.from_json(runtime.plan_directory(context).read_json(PLACED))
+
+
+class PlacePartitionsOperator(ClusterOperator):
+    """Decides where new partitions go, by the planner's own placement. Returns the file's URI.
+
+    :param snapshot: URI of the snapshot to place them on.
+    """
+
+    template_fields: Sequence[str] = (*ClusterOperator.template_fields, "snapshot")
+
+    def __init__(self, *, snapshot: str, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.snapshot = snapshot
+
+    def step(self, context: Context) -> str:
+        """Read the snapshot, place, keep the result."""
+        from include.planning.partition_counts import place
+        from include.warehouse import read_snapshot
+
+        plan_id = runtime.plan_id_of(context)
+        plan = place(read_snapshot(self.snapshot), _request(context), plan_id)
+        for partition, replicas in sorted(plan.assignments.items()):
+            self.log.info("%s: %s", partition, list(replicas))
+        self.log.info("%d new partitions, hash %s", len(plan.assignments), plan.plan_hash)
+        return runtime.plan_directory(context).write_json(PLACED, plan.to_json())
+
+
+class TryPartitionsOperator(ClusterOperator, SkipMixin):
+    """Validate-only: rights, live brokers, drift, and the controller's own verdict.
+
+    Writes the report. With the parameter ``dry_run`` the run ends here.
+    """
+
+    inherits_from_skipmixin = True
+
+    def step(self, context: Context) -> str:
+        """Ask, report, and either go on or stop here."""
+        from include.execution.findings import Severity
+        from include.execution.partition_counts import check
+        from include.reporting.partitions import partitions_report
+
+        plan, directory = _placed(context), runtime.plan_directory(context)
+        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            active = ledger.active_plan(plan.cluster_id)
+            found = check(plan, cluster, active_plan=active.plan_id if active else None)
+        for finding in found:
+            self.log.info("%s", finding)
+        errors = [str(item) for item in found if item.severity is Severity.ERROR]
+        directory.write_json(FOUND, {"ok": not errors, "findings": [str(item) for item in found]})
+        uri = directory.write_text("report.html", partitions_report(plan, found))
+        self.log.info("Report: %s", uri)
+        if errors:
+            problems = "\n".join(errors)
+            told = f"New partitions are refused:\n{problems}\nNothing was changed."
+            self.log.error("%s", told)
+            raise AirflowFailException(told)
+        if _request(context).dry_run:
+            self.log.info("Dry run: nothing was changed.")
+            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+        return uri
+
+
+class ApprovePartitionsOperator(ApprovalOperator):
+    """Waits for a person's approval where the parameter ``approval`` asks for it.
+
+    The approval is bound to the hash of what was placed.
+    """
+
+    ui_color = "#f3e2e9"
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(subject="Approve the new partitions?", **kwargs)
+
+    def execute(self, context: Context) -> Any:
+        """Wait, or go on in the name of the run's parameters; returns the approved hash."""
+        plan = _placed(context)
+        if not _request(context).approval:
+            return plan.plan_hash
+        totals = [f"- {topic}: {total} partitions" for topic, total in plan.totals.items()]
+        report = f"{runtime.plan_directory(context).uri}/report.html"
+        self.body = "\n".join([*totals, f"- report: {report}", f"- hash `{plan.plan_hash}`"])
+        context["ti"].xcom_push(key="plan_hash", value=plan.plan_hash)
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """The hash that the person saw."""
+        super().execute_complete(context, event)
+        return context["ti"].xcom_pull(task_ids=self.task_id, key="plan_hash")
+
+
+class CreatePartitionsOperator(ClusterOperator):
+    """Creates the partitions where they were placed, and proves it by reading.
+
+    A retry creates nothing twice.
+
+    :param approved: hash of the placement that was approved.
+    """
+
+    template_fields: Sequence[str] = (*ClusterOperator.template_fields, "approved")
+
+    def __init__(self, *, approved: str, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.approved = approved
+
+    def step(self, context: Context) -> None:
+        """Create, prove, tell the diary, complete the report."""
+        from include.execution.partition_counts import create
+        from include.reporting.partitions import partitions_report
+
+        plan, directory = _placed(context), runtime.plan_directory(context)
+        if plan.plan_hash != self.approved:
+            raise AirflowFailException(
+                f"The placement has the hash {plan.plan_hash}, but {self.approved} was approved. "
+                "Nothing was changed. Trigger again."
+            )
+        told = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
+        who = {"actor": runtime.actor_of(context), "cluster_id": plan.cluster_id}
+        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            ledger.add_event("adding partitions", told, plan_id=plan.plan_id, **who)
+            created = create(plan, cluster)
+            ledger.add_event("partitions added", told, plan_id=plan.plan_id, **who)
+        directory.write_text("report.html", partitions_report(plan, (), created=True))
+        self.log.info("%d partitions created and led: %s", len(created), told)

@@ -1,0 +1,112 @@
+"""More partitions, on real brokers: placed, tried out, approved, created, proved, reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import TopicPartition
+from include.errors import InvalidRequestError
+from include.ledger.store import Ledger
+from include.planning.partition_counts import AddedPartitions, parse_partition_counts
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.dags.clusters import state_of
+from tests.dags.runs import Run
+
+DAG = "add_partitions"
+Rehome = Callable[..., Run]
+
+
+def placed(tmp_path: Path) -> AddedPartitions:
+    import json
+
+    (found,) = (tmp_path / "warehouse" / "plans").glob("*/new_partitions.json")
+    return AddedPartitions.from_json(json.loads(found.read_text()))
+
+
+def report(tmp_path: Path) -> str:
+    (found,) = (tmp_path / "warehouse" / "plans").glob("*/report.html")
+    return found.read_text()
+
+
+def replicas_of(gateway: ClusterGateway, topic: str) -> dict[int, tuple[int, ...]]:
+    partitions = gateway.describe_topics([topic])[topic].partitions
+    return {number: state.replicas for number, state in sorted(partitions.items())}
+
+
+def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_tells(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    rehome: Rehome,
+    tmp_path: Path,
+) -> None:
+    topic, other = topics.create([[1, 2], [3, 4]]), topics.create([[4]])
+    before = state_of(gateway, [topic, other])
+    wanted = {"partitions": {topic: 5, other: 2}, "exclude_brokers": [4]}
+    dry = rehome(cluster, dag=DAG, dry_run=True, **wanted)
+    assert dry.state == "success", dry.log
+    assert dry.tasks["create"] == "skipped"
+    assert state_of(gateway, [topic, other]) == before
+    assert "Nothing was changed yet" in report(tmp_path)
+    plan = placed(tmp_path)
+    assert plan.totals == {topic: 5, other: 2}
+    (tmp_path / "warehouse" / "plans" / plan.plan_id).rename(tmp_path / "dry")
+
+    run = rehome(cluster, dag=DAG, **wanted)
+    assert run.state == "success", run.log
+    again = placed(tmp_path)
+    assert again.assignments == plan.assignments, "the same cluster gives the same placement"
+    new = {tp.partition: row for tp, row in again.assignments.items() if tp.topic == topic}
+    assert replicas_of(gateway, topic) == {0: (1, 2), 1: (3, 4)} | new
+    assert sorted(new) == [2, 3, 4]
+    assert all(len(set(row)) == 2 and 4 not in row for row in new.values())
+    assert replicas_of(gateway, other)[1] == again.assignments[TopicPartition(other, 1)]
+    assert "a fresh read proves it" in report(tmp_path)
+    kinds = [event.kind for event in ledger.events(again.plan_id)]
+    assert kinds == ["adding partitions", "partitions added"]
+
+    late = rehome(cluster, dag=DAG, **wanted)
+    assert late.state == late.tasks["place"] == "failed"
+    assert f"{topic} has 5 partitions already, and 5 were asked for" in late.log
+    assert "Nothing was changed" in late.log
+
+
+def test_a_topic_that_changes_after_it_was_placed_is_left_alone(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    rehome: Rehome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rehome.operators.add_partitions import ApprovePartitionsOperator
+
+    topic = topics.create([[1]])
+    really = ApprovePartitionsOperator.execute
+
+    def somebody_is_faster(self: Any, context: Any) -> Any:
+        assert gateway.create_partitions({topic: 2}, {topic: [[4]]}) == {topic: None}
+        wait_until(lambda: len(replicas_of(gateway, topic)) == 2, "somebody else's partition")
+        return really(self, context)
+
+    monkeypatch.setattr(ApprovePartitionsOperator, "execute", somebody_is_faster)
+    run = rehome(cluster, dag=DAG, partitions={topic: 3})
+    assert run.state == run.tasks["create"] == "failed"
+    assert f"{topic}: has 2 partitions, and had 1 when this was planned" in run.log
+    assert replicas_of(gateway, topic) == {0: (1,), 1: (4,)}
+
+
+def test_everything_that_is_wrong_with_a_request_is_told_at_once() -> None:
+    bad = {"partitions": {"a": 0, "b": "many"}, "exclude_brokers": "x", "partition": 1}
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_partition_counts(bad)
+    assert len(refused.value.problems) == 4
+    with pytest.raises(InvalidRequestError, match="at least one topic"):
+        parse_partition_counts({"partitions": {}})
