@@ -264,8 +264,8 @@ class PlanStore(Database):
             rollback = select_plan(connection, rollback_id)
             taken_back = str(rollback["request"].get("plan_id")) if rollback else ""
             row = select_plan(connection, taken_back)
-            if row is None or PlanState.ROLLED_BACK not in MAY_BECOME[PlanState(row["state"])]:
-                return  # another ledger's, never started, or taken back already
+            if row is None or row["started_at"] is None or row["state"] not in _TAKES_BACK:
+                return  # another ledger's, never started, still active, or taken back already
             cause = f"by plan {rollback_id}"
             if not left_alone:
                 self._set_state(connection, row, PlanState.ROLLED_BACK, cause, REHOME)
@@ -291,6 +291,7 @@ class PlanStore(Database):
             )
 
 
+_TAKES_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
 _WHAT_NEXT = {
     PlanState.PLANNED: "Approve it first.",
     PlanState.APPROVED: "Start it first.",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.cluster.port import ClusterPort
+    from include.execution.control import Controller
     from include.execution.lease import Held
     from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
@@ -142,6 +143,20 @@ def driving(
     options["plan_id"] = record.plan_id
     with hold(ledger, cluster, record.cluster_id, run_id, lasting_s, **options) as held:
         yield held
+
+
+def controller(
+    context: Context | Mapping[str, Any], ledger: Ledger, cluster: ClusterPort
+) -> Controller:
+    """Passes requests to plans on, in the name of whoever triggered the run."""
+    from include.execution.control import Controller
+    from include.execution.lease import ttl_s
+    from include.warehouse import PlanDirectory
+
+    def load(uri: str) -> Plan:
+        return PlanDirectory(uri).load()
+
+    return Controller(ledger, cluster, load, actor_of(context), ttl_s(settings()))
 
 
 def recorded_plan(ledger: Ledger, plan_id: str) -> PlanRecord | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,32 @@ def test_a_topic_that_changes_after_it_was_placed_is_left_alone(
     assert run.state == run.tasks["create"] == "failed"
     assert f"{topic}: has 2 partitions, and had 1 when this was planned" in run.log
     assert replicas_of(gateway, topic) == {0: (1,), 1: (4,)}
+
+
+@pytest.mark.parametrize(("answer", "partitions"), [("Approve", 2), ("Reject", 1)])
+def test_a_person_decides_where_that_is_asked_for(
+    answer: str,
+    partitions: int,
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    rehome: Rehome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+    def decide(self: Any, context: Any) -> Any:
+        """What the scheduler does once a person has answered in the UI."""
+        told = {"chosen_options": [answer], "params_input": {}}
+        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
+        return self.execute_complete(context, told | who)
+
+    monkeypatch.setattr(ApprovalOperator, "execute", decide)
+    topic = topics.create([[1]])
+    run = rehome(cluster, dag=DAG, partitions={topic: 2}, approval=True)
+    assert run.state == "success", run.log
+    assert run.tasks["create"] == ("success" if answer == "Approve" else "skipped")
+    assert len(replicas_of(gateway, topic)) == partitions
 
 
 def test_everything_that_is_wrong_with_a_request_is_told_at_once() -> None:

@@ -65,6 +65,10 @@ def request(plan_id: str, action: str, **params: Any) -> None:
     assert task.step({"params": asked, "dag_run": run, "task": task, "ti": None}) is None
 
 
+def replicas_of(site: Site, topic: str) -> tuple[int, ...]:
+    return site.gateway.describe_topics([topic])[topic].partitions[0].replicas
+
+
 def started_run() -> dict[str, Any]:
     """The parameters of the run that `control_reassignment` has started."""
     from airflow.models import DagRun
@@ -145,6 +149,37 @@ def test_a_cancelled_plan_leaves_nothing_in_flight_and_no_throttle(
     assert late.state == "failed"
     assert f"Plan {plan.plan_id} is cancelled and has ended" in late.log
     assert "Nothing was changed" in late.log
+
+
+def test_of_a_plan_that_was_cancelled_what_was_done_is_taken_back(
+    in_mid_run: Callable[..., list[int | None]], site: Site
+) -> None:
+    topic = site.topics.create([[1, 2], [2, 1]])
+    site.topics.fill(topic, 500, size_bytes=10_000)
+    small = site.topics.create([[1, 2]])
+
+    def ask(plan_id: str) -> None:
+        wait_until(lambda: replicas_of(site, small) == (3, 2), "the small partition to move")
+        request(plan_id, "cancel")
+
+    in_mid_run(ask)
+    wanted = to(topic, {0: [3, 2], 1: [3, 1]})
+    wanted["partitions"] += to(small, {0: [3, 2]})["partitions"]
+    site.run(action="reassign", reassignment=wanted, throttle=CRAWL)
+    (plan,) = site.ledger.plans()
+    assert plan.state is PlanState.CANCELLED
+    states = [record.state for record in site.ledger.moves(plan.plan_id).values()]
+    assert sorted(states) == [MoveState.CANCELLED, MoveState.CANCELLED, MoveState.DONE]
+
+    back = site.run(action="rollback", plan_id=plan.plan_id)
+    assert back.state == "success", back.log
+    rollback, taken_back = site.ledger.plans()
+    assert list(site.ledger.moves(rollback.plan_id)) == [(small, 0)]
+    assert replicas_of(site, small) == (1, 2)
+    assert taken_back.state is PlanState.ROLLED_BACK
+    again = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="roll_back")
+    assert again.state == "failed"
+    assert "It has been taken back already" in again.log
 
 
 def test_an_unknown_plan_is_named(site: Site) -> None:

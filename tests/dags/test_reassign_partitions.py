@@ -171,10 +171,15 @@ def test_a_finished_plan_is_taken_back(site: Site) -> None:
     site.topics.fill(topic, 20)
     there = site.run(action="reassign", reassignment=to(topic, {0: [3, 2], 1: [3, 2]}))
     assert there.state == "success", there.log
-    back = site.run(action="rollback", plan_id=site.ledger.plans()[0].plan_id)
+    (plan,) = site.ledger.plans()
+    back = site.run(action="rollback", plan_id=plan.plan_id)
     assert back.state == "success", back.log
     partitions = site.gateway.describe_topics([topic])[topic].partitions
     assert [partitions[n].replicas for n in (0, 1)] == [(1, 2), (2, 3)]
+    rollback, taken_back = site.ledger.plans()
+    assert (rollback.state, taken_back.plan_id) == (PlanState.DONE, plan.plan_id)
+    told = (taken_back.state, taken_back.cause)
+    assert told == (PlanState.ROLLED_BACK, f"by plan {rollback.plan_id}")
 
 
 @pytest.mark.slow

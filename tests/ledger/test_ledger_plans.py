@@ -186,3 +186,25 @@ def test_an_ended_plan_takes_no_requests(ledger: Ledger) -> None:
     ledger.transition("p1", PlanState.DONE, "all moved")
     with pytest.raises(PlanConflictError, match="ended already"):
         ledger.request_cancel("p1", "ann")
+
+
+@pytest.mark.parametrize(
+    ("left_alone", "state", "kind"),
+    [(0, PlanState.ROLLED_BACK, "rolled_back"), (2, PlanState.DONE, "rolled back in part")],
+)
+def test_a_rollback_changes_the_plan_that_it_takes_back(
+    left_alone: int, state: PlanState, kind: str, ledger: Ledger
+) -> None:
+    approved(ledger, make_plan("p1"))
+    ledger.claim("p1")
+    rollback = make_plan("back")
+    ledger.create_plan(rollback, {"plan_id": "p1"}, "file:///plans/x", "run-2", "ann")
+    ledger.record_rollback("back", 0)
+    assert ledger.plan("p1").state is PlanState.RUNNING, "not while it runs"
+    ledger.transition("p1", PlanState.DONE, "every move is done")
+    ledger.record_rollback("back", left_alone)
+    assert ledger.plan("p1").state is state
+    assert (ledger.events("p1")[-1].kind, ledger.events("p1")[-1].detail[:12]) == (
+        kind,
+        "by plan back",
+    )

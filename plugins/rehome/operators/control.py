@@ -23,20 +23,11 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> dict[str, Any] | None:
         """Ask, and say what happens now."""
-        from include.execution.control import Controller
-        from include.execution.lease import ttl_s
         from include.execution.model import Control
-        from include.warehouse import PlanDirectory
 
         params = context["params"]
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            controller = Controller(
-                ledger,
-                cluster,
-                lambda uri: PlanDirectory(uri).load(),
-                runtime.actor_of(context),
-                ttl_s(runtime.settings()),
-            )
+            controller = runtime.controller(context, ledger, cluster)
             plan_id, rate = str(params["plan_id"]).strip(), params.get("throttle")
             done = controller.control(Control(params["action"]), plan_id, rate)
         self.log.info("Plan %s: %s", plan_id, done.told)

@@ -24,12 +24,37 @@ class SweepThrottlesOperator(ClusterOperator):
     """
 
     def step(self, context: Context) -> None:
-        """Sweep, and say what is left."""
+        """End what nobody else will, sweep, and say what is left."""
         from include.execution.foreign_throttles import foreign_throttles
 
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            self._end_orphan(context, ledger, cluster)
             self._sweep(ledger, cluster, context["dag_run"].run_id)
             self._tell_foreign(foreign_throttles(ledger, cluster))
+
+    def _end_orphan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
+        """Cancel a plan whose run died before it could heed a cancel; warn of one to be cancelled.
+
+        Without a person's word nothing is ended: its run may be on its way back.
+        """
+        from include.execution.continuing import orphaned
+        from include.execution.model import Control
+
+        plan = ledger.active_plan(cluster.describe_cluster().cluster_id)
+        if plan is None or not orphaned(plan, ledger):
+            return
+        if plan.cancel_requested:
+            done = runtime.controller(context, ledger, cluster).control(
+                Control.CANCEL, plan.plan_id
+            )
+            self.log.info("Plan %s: %s", plan.plan_id, done.told)
+            return
+        self.log.warning(
+            "Plan %s is running, but its run %s gives no sign of life. Its moves in flight go on, "
+            "throttled. Resume it or cancel it with control_reassignment.",
+            plan.plan_id,
+            plan.run_id,
+        )
 
     def _sweep(self, ledger: Ledger, cluster: ClusterGateway, run_id: str) -> None:
         """Under the cluster's lease, so that no plan begins or resumes meanwhile."""

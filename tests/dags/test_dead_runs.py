@@ -1,0 +1,98 @@
+"""Plans whose run has died in mid-move: gone on with, or cancelled, by their id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from include.execution.abort import abort
+from include.execution.advance import advance
+from include.execution.lease import hold
+from include.execution.model import MoveState, PlanState, Policy
+from include.execution.throttle import clear_throttle, set_up_throttle
+from include.planning.plan import Plan
+from include.planning.request import parse_request
+from include.warehouse import Warehouse
+from local.waiting import wait_until
+from tests.dags.clusters import state_of, throttles_of, to
+from tests.dags.site import Site
+from tests.ledger.small_plans import make_plan, move
+
+CRAWL, FAST = 10_000, 20_000_000
+
+
+@pytest.fixture
+def abandoned(site: Site, tmp_path: Path) -> Iterator[Callable[[str], Plan]]:
+    """A plan with one move in flight and one to come, whose run has given its last sign of life.
+
+    Whatever the test leaves of it is taken back.
+    """
+    plans: list[Plan] = []
+
+    def make(topic: str) -> Plan:
+        site.topics.fill(topic, 1000, size_bytes=10_000)
+        moves = (move(topic, n, (1, 2), (3, 2), 10_000_000) for n in (0, 1))
+        plan = make_plan(f"dead-{topic}", *moves, cluster_id=site.cluster.cluster_id)
+        params = {"action": "reassign", "reassignment": to(topic, {0: [3, 2], 1: [3, 2]})}
+        plans.append(plan)
+        directory = Warehouse((tmp_path / "warehouse").as_uri()).plan(plan.plan_id)
+        directory.save(plan, parse_request(params))
+        ledger = site.ledger
+        ledger.create_plan(plan, params, directory.uri, "dead-run", "test")
+        ledger.approve(plan.plan_id, plan.plan_hash, "test")
+        with hold(ledger, site.gateway, plan.cluster_id, "dead-run", 0.0) as held:
+            set_up_throttle(plan, held.ledger, held.cluster, CRAWL)
+            one = Policy(CRAWL, max_partitions_in_flight=1)
+            assert len(advance(plan, held.ledger, held.cluster, one).admitted) == 1
+        assert ledger.holder(plan.cluster_id) is None
+        return plan
+
+    yield make
+    for plan in plans:
+        abort(plan, site.ledger, site.gateway, "the test is over")
+        clear_throttle(plan.plan_id, site.ledger, site.gateway)
+
+
+def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
+    site: Site, abandoned: Callable[[str], Plan]
+) -> None:
+    topic = site.topics.create([[1, 2], [1, 2]])
+    before = throttles_of(site.gateway, [topic])
+    plan = abandoned(topic)
+    swept = site.run(dag="sweep_throttles")
+    assert swept.state == "success", swept.log
+    assert "its run dead-run gives no sign of life" in swept.log
+    assert len(site.gateway.list_reassignments()) == 1
+    refused = site.run(action="reassign", reassignment=to(topic, {0: [4, 2]}))
+    assert refused.state == "failed"
+    assert "its run gives no sign of life" in refused.log
+
+    run = site.run(plan_id=plan.plan_id, throttle=FAST)
+    assert run.state == "success", run.log
+    record = site.ledger.plan(plan.plan_id)
+    assert (record.state, record.run_id) == (PlanState.DONE, run.run_id)
+    partitions = site.gateway.describe_topics([topic])[topic].partitions
+    assert [partitions[n].replicas for n in (0, 1)] == [(3, 2), (3, 2)]
+    starts = site.ledger.reassignments(plan.plan_id)
+    assert [start.outcome for start in starts] == [MoveState.DONE] * 2, "nothing is moved twice"
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+
+
+@pytest.mark.parametrize("by", ["control_reassignment", "sweep_throttles"])
+def test_a_cancel_needs_no_run_to_heed_it(
+    by: str, site: Site, abandoned: Callable[[str], Plan]
+) -> None:
+    topic = site.topics.create([[1, 2], [1, 2]])
+    before = state_of(site.gateway, [topic])
+    plan = abandoned(topic)
+    if by == "sweep_throttles":
+        site.ledger.request_cancel(plan.plan_id, "ann")
+        run = site.run(dag=by)
+    else:
+        run = site.run(dag=by, plan_id=plan.plan_id, action="cancel")
+    assert run.state == "success", run.log
+    assert "It is cancelled. 1 moves in flight were taken back. No throttle is left." in run.log
+    assert site.ledger.plan(plan.plan_id).state is PlanState.CANCELLED
+    wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
