@@ -81,6 +81,11 @@ class Settings:
         if not self.ledger_url:
             object.__setattr__(self, "ledger_url", f"sqlite:///{_state_dir() / 'ledger.db'}")
 
+    @property
+    def reaction_s(self) -> float:
+        """How long it takes until somebody looks and the worker acts."""
+        return self.poll_interval_s + self.wake_s
+
     @classmethod
     def load(cls, overrides: Mapping[str, Any] | None = None) -> Settings:
         """Defaults, then REHOME_* environment variables, then ``overrides``.

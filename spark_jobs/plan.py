@@ -99,10 +99,13 @@ def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: S
         "rate_bytes_per_s": options.rate_bytes_per_s or request.throttle_bytes_per_s,
         "throttle_efficiency": options.throttle_efficiency,
         "min_free_disk_fraction": options.min_free_disk_fraction,
+        "reaction_s": options.reaction_s,
+        "max_partitions_in_flight": options.max_partitions_in_flight,
     }
     if request.action is Action.ROLLBACK:
         if not options.rollback_of:
             raise InvalidRequestError(["A rollback needs --rollback-of: the plan's directory."])
+        common["max_moves_per_broker"] = request.max_moves_per_broker
         return rollback_plan(PlanDirectory(options.rollback_of).moves(), snapshot, **common)
     return plan_forward(snapshot, request, **common)
 
@@ -130,6 +133,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--plan-id", help="default: the last part of --out")
     parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
     parser.add_argument("--throttle-efficiency", type=float, default=0.85)
+    parser.add_argument("--reaction-s", type=float, default=0.0, help="between two admissions")
+    parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
     parser.add_argument("--history", help="URI of the warehouse whose rollups tell the load")

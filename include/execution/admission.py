@@ -98,9 +98,9 @@ class _Admitting:
         self._backlog = backlog
         self._seen = seen
         self._policy = policy
-        delivered_bytes_per_s = rate_bytes_per_s * policy.throttle_efficiency
-        self._whole_bytes = delivered_bytes_per_s * policy.ahead_s / policy.max_moves_per_broker
-        self._window_bytes = _bytes_until_window_end(now, policy, delivered_bytes_per_s)
+        pace = policy.pace(rate_bytes_per_s)
+        self._whole_bytes = pace.slot_bytes
+        self._window_bytes = _bytes_until_window_end(now, policy, pace.bytes_per_s)
         self._partitions_left = policy.max_partitions_in_flight
         self._slots = policy.max_moves_per_broker * WHOLE_SLOT
         self._used: defaultdict[Slot, _Use] = defaultdict(_Use)

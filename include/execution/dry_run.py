@@ -11,7 +11,7 @@ from include.execution.drift import drift
 from include.execution.findings import DryRunResult, Finding, Severity, describe
 from include.execution.growth import inflow_findings, predicted_s, size_findings
 from include.execution.headroom import disk_findings
-from include.execution.policy import rate_for
+from include.execution.policy import policy_for, rate_for
 from include.execution.reading import Reading, read_cluster
 from include.execution.replica_checks import broker_findings, isr_findings
 from include.execution.throttle_trial import throttle_findings
@@ -45,7 +45,7 @@ def dry_run(
     :raises ClusterError: the cluster could not be read at all.
     """
     rate = rate_for(request, settings) if rate_bytes_per_s is None else rate_bytes_per_s
-    delivered = rate * settings.throttle_efficiency
+    pace = policy_for(request, settings).pace(rate)
     now = read_cluster(plan, cluster)
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "active plan": lambda: _active(plan, active_plan),
@@ -58,13 +58,7 @@ def dry_run(
         "throttle": lambda: throttle_findings(
             plan, cluster, now, rate, efficiency=settings.throttle_efficiency
         ),
-        "inflow": lambda: inflow_findings(
-            plan,
-            snapshot,
-            now,
-            rate_bytes_per_s=delivered,
-            max_moves_per_broker=request.max_moves_per_broker,
-        ),
+        "inflow": lambda: inflow_findings(plan, snapshot, now, pace),
         "disk": lambda: disk_findings(plan, now, settings.min_free_disk_fraction),
     }
     findings = [item for check in checks.values() for item in _shortened(list(check()))]
@@ -76,7 +70,7 @@ def dry_run(
         partitions=len(plan.moves),
         bytes_to_move=sum(now.size_bytes(move) * len(move.adding) for move in plan.moves),
         rate_bytes_per_s=rate,
-        predicted_s=predicted_s(plan, now, delivered) if rate > 0 else None,
+        predicted_s=predicted_s(plan, now, pace) if rate > 0 else None,
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 
@@ -11,7 +11,9 @@ from include.cluster.model import BrokerId, ReplicaId, TopicPartition
 from include.cluster.snapshot import Snapshot
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
+from include.execution.slots import WHOLE_SLOT, part_of_slot
 from include.planning.explanation import bytes_text
+from include.planning.pace import Pace
 from include.planning.plan import Plan
 
 _MINIMUM_SPAN_S = 1.0
@@ -19,44 +21,60 @@ _GREW_FRACTION = 0.2
 _GREW_BYTES = 1_000_000
 
 
-def inflow_findings(
-    plan: Plan,
-    snapshot: Snapshot,
-    now: Reading,
-    *,
-    rate_bytes_per_s: float,
-    max_moves_per_broker: int,
-) -> Iterator[Finding]:
+def inflow_findings(plan: Plan, snapshot: Snapshot, now: Reading, pace: Pace) -> Iterator[Finding]:
     """A copy that its partition outgrows never ends: the throttle must exceed the inflow.
 
     Inflow is how fast each leader's log has grown between the snapshot and now. The rule is
     careful: per broker and direction, the busiest partitions that may be in flight at once
-    (``max_moves_per_broker``) together must stay below what the throttle delivers.
-
-    :param rate_bytes_per_s: what the throttle delivers per broker and direction.
+    (as many as share the slots, see ``slots.part_of_slot``) together must stay below what the
+    throttle delivers.
     """
     inflow = inflow_bytes_per_s(plan, snapshot, now)
-    flows: dict[tuple[str, BrokerId], list[float]] = {}
+    flows: dict[tuple[str, BrokerId], list[_Flow]] = {}
     for move in plan.moves:
-        rate, leader = inflow.get(move.partition, 0.0), now.leader(move)
+        size, rate, leader = now.size_bytes(move), inflow.get(move.partition, 0.0), now.leader(move)
+        copies = len(move.adding)
         for broker in move.adding:
-            flows.setdefault(("receive", broker), []).append(rate)
-        if leader is not None and move.adding:
-            flows.setdefault(("send", leader), []).append(rate * len(move.adding))
-    for (direction, broker), rates in sorted(flows.items()):
-        together = sum(heapq.nlargest(max_moves_per_broker, rates))
-        if together <= rate_bytes_per_s / 2:
+            flows.setdefault(("receive", broker), []).append(_Flow.of(size, rate, pace))
+        if leader is not None and copies:
+            flow = _Flow.of(size * copies, rate * copies, pace)
+            flows.setdefault(("send", leader), []).append(flow)
+    for (direction, broker), found in sorted(flows.items()):
+        together = _busiest_together(found, pace.max_moves_per_broker)
+        if together <= pace.bytes_per_s / 2:
             continue
-        ends = together < rate_bytes_per_s
+        ends = together < pace.bytes_per_s
         yield Finding(
             Severity.WARNING if ends else Severity.ERROR,
             "inflow",
             f"broker {broker}",
             f"the partitions it is to {direction} at once grow by {bytes_text(together)}/s, of "
-            f"{bytes_text(rate_bytes_per_s)}/s that the throttle delivers: "
+            f"{bytes_text(pace.bytes_per_s)}/s that the throttle delivers: "
             + ("more than half is lost on them" if ends else "the copies would never end"),
             "Raise the throttle or lower max_moves_per_broker.",
         )
+
+
+class _Flow(NamedTuple):
+    """What a partition in flight takes of a broker in one direction."""
+
+    bytes_per_s: float
+    part: int
+
+    @classmethod
+    def of(cls, size_bytes: int, bytes_per_s: float, pace: Pace) -> _Flow:
+        return cls(bytes_per_s, part_of_slot(size_bytes, pace.slot_bytes))
+
+
+def _busiest_together(flows: Iterable[_Flow], slots: int) -> float:
+    """The most that partitions which may be in flight at once can grow by."""
+    together, taken = 0.0, 0
+    for flow in sorted(flows, key=lambda flow: -flow.bytes_per_s / flow.part):
+        if taken >= slots * WHOLE_SLOT:
+            break
+        together += flow.bytes_per_s
+        taken += flow.part
+    return together
 
 
 def inflow_bytes_per_s(
@@ -96,15 +114,14 @@ def size_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
             )
 
 
-def predicted_s(plan: Plan, now: Reading, rate_bytes_per_s: float) -> float:
-    """Seconds the plan takes with today's sizes and leaders: the busiest broker's bytes.
-
-    :param rate_bytes_per_s: what the throttle delivers per broker and direction.
-    """
-    load: dict[tuple[str, BrokerId | None], int] = {}
+def predicted_s(plan: Plan, now: Reading, pace: Pace) -> float:
+    """Seconds the plan takes with today's sizes and leaders: the busiest broker's copies."""
+    busy: dict[tuple[str, BrokerId | None], float] = {}
     for move in plan.moves:
-        size, leader = now.size_bytes(move), now.leader(move)
-        for broker in move.adding:
-            load["in", broker] = load.get(("in", broker), 0) + size
-            load["out", leader] = load.get(("out", leader), 0) + size
-    return max(load.values(), default=0) / rate_bytes_per_s
+        size, adding = now.size_bytes(move), move.adding
+        for broker in adding:
+            busy["in", broker] = busy.get(("in", broker), 0.0) + pace.copy_s(size)
+        if adding:
+            leader = now.leader(move)
+            busy["out", leader] = busy.get(("out", leader), 0.0) + pace.copy_s(size * len(adding))
+    return pace.plan_s(max(busy.values(), default=0.0), len(plan.moves))

@@ -16,6 +16,7 @@ from include.cluster.model import (
     TopicPartition,
 )
 from include.execution.disks import Disk
+from include.planning.pace import Pace
 from include.planning.request import OnWindowEnd
 
 METADATA_GRACE_S = 10.0
@@ -82,9 +83,9 @@ class Policy:
 
     :param rate_bytes_per_s: throttle per broker and direction.
     :param max_moves_per_broker: slots per broker and direction (source leader, destination).
-    :param ahead_s: how long it may take until somebody looks and acts again. A move with less
-        left than its share of what the throttle copies in that time takes only that part of a
-        slot (see ``slots.part_of_slot``); 0 = every move takes a whole one.
+    :param reaction_s: how long it may take until somebody looks and acts again. A move with less
+        left than a slot's share of what the throttle copies in that time takes only that part
+        of a slot (see ``slots.part_of_slot``); 0 = every move takes a whole one.
     :param max_partitions_in_flight: never more than this many at the controller.
     :param poll_interval_s: time between two polls of the progress trigger.
     :param stall_alert_s: nothing moved for this long: alert.
@@ -97,7 +98,7 @@ class Policy:
 
     rate_bytes_per_s: int
     max_moves_per_broker: int = 4
-    ahead_s: float = 0.0
+    reaction_s: float = 0.0
     max_partitions_in_flight: int = 200
     poll_interval_s: float = 5.0
     stall_alert_s: float = 60.0
@@ -108,6 +109,15 @@ class Policy:
     throttle_efficiency: float = 0.85
     min_free_disk_fraction: float = 0.0
     metadata_grace_s: float = METADATA_GRACE_S
+
+    def pace(self, rate_bytes_per_s: int) -> Pace:
+        """How fast moves can be made at a throttle."""
+        return Pace(
+            bytes_per_s=rate_bytes_per_s * self.throttle_efficiency,
+            reaction_s=self.reaction_s,
+            max_moves_per_broker=self.max_moves_per_broker,
+            max_partitions_in_flight=self.max_partitions_in_flight,
+        )
 
 
 @dataclass(frozen=True, slots=True)

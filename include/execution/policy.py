@@ -17,7 +17,7 @@ def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:
     return Policy(
         rate_bytes_per_s=rate_for(request, settings),
         max_moves_per_broker=request.max_moves_per_broker,
-        ahead_s=settings.poll_interval_s + settings.wake_s,
+        reaction_s=settings.reaction_s,
         max_partitions_in_flight=settings.max_partitions_in_flight,
         poll_interval_s=settings.poll_interval_s,
         stall_alert_s=settings.stall_alert_s,

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from include.cluster.model import BrokerId, ReplicaId
 from include.execution.model import Observation
 from include.execution.outcome import relocating
+from include.planning.pace import MOVES_PER_SLOT
 from include.planning.plan import Move
 
 WHOLE_SLOT = 1000
 """Parts of a slot: whole numbers, so that sums do not depend on their order."""
-SMALLEST_PART = 100
-"""The least that a move takes: never more than ten share a slot."""
+SMALLEST_PART = WHOLE_SLOT // MOVES_PER_SLOT
+"""The least that a move takes."""
 
 
 class Direction(enum.Enum):

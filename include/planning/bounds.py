@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
-from include.planning.arrays import NONE, Ints, Mask
+from include.planning.arrays import NONE, Ints, Mask, broker_sums
 from include.planning.layout import Layout
+from include.planning.pace import Pace
 from include.planning.plan import BrokerLoad
 from include.planning.racks import RackTree
 from include.planning.seats import Seats
@@ -61,36 +60,33 @@ def rebalance_bound(
     )
 
 
-def predicted_seconds(
-    brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None, throttle_efficiency: float
-) -> float | None:
-    """Time a plan takes at a throttle: the busiest broker's bytes in, out, or between its log dirs,
-    at its rate; each of the three is throttled by itself.
+def predicted_seconds(layout: Layout, partitions: int, pace: Pace, log_dir_bytes: int = 0) -> float:
+    """Time a plan takes: that of the broker with most to copy, in, out or between its log dirs;
+    each of the three is throttled by itself.
 
     New replicas fetch from the leader, so leaders bear what goes out. The largest partition
     alone takes no longer than that: all of it goes into one broker.
 
-    :param throttle_efficiency: part of the nominal rate that brokers deliver.
-    :returns: seconds; None when the rate is not known.
+    :param partitions: how many the plan changes.
+    :param log_dir_bytes: what the busiest broker copies between its log dirs.
     """
-    if rate_bytes_per_s is None:
-        return None
-    most = max(
-        (max(load.bytes_in, load.bytes_out, load.log_dir_bytes) for load in brokers), default=0
-    )
-    return most / (rate_bytes_per_s * throttle_efficiency)
+    added, copies, source = _copied(layout)
+    size, brokers = layout.size, len(layout.arrays.brokers.ids)
+    into = broker_sums(np.where(added, layout.rows, NONE), pace.copy_s(size), brokers)
+    moved = copies > 0
+    out = np.bincount(source[moved], pace.copy_s((size * copies)[moved]), brokers)
+    busiest_s = float(np.maximum(into, out).max(initial=log_dir_bytes / pace.bytes_per_s))
+    return pace.plan_s(busiest_s, partitions)
 
 
 def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
     """Every broker before and after, ascending by id."""
     arrays = layout.arrays
     ones = np.ones_like(layout.size)
-    added = _added(layout)
-    copies = added.sum(axis=1)
+    added, copies, source = _copied(layout)
     moved = copies > 0
     load, count = arrays.load(layout.home, layout.size), arrays.load(layout.home, ones)
     bytes_in = arrays.load(np.where(added, layout.rows, NONE), layout.size)
-    source = np.where(arrays.leader != NONE, arrays.leader, layout.home[:, 0])
     bytes_out = np.zeros_like(load)
     np.add.at(bytes_out, source[moved], (layout.size * copies)[moved])
     leads, will_lead = (
@@ -102,8 +98,9 @@ def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
     return tuple(BrokerLoad(*row) for row in rows)
 
 
-def _added(layout: Layout) -> Mask:
-    """(P, R) slots of ``rows`` whose broker has no replica of the partition yet."""
+def _copied(layout: Layout) -> tuple[Mask, Ints, Ints]:
+    """(P, R) slots of ``rows`` that are new; (P,) how many; (P,) the broker they are read from."""
     known = (layout.rows[:, :, None] == layout.home[:, None, :]).any(axis=2)
     added: Mask = (layout.rows != NONE) & ~known
-    return added
+    leader = layout.arrays.leader
+    return added, added.sum(axis=1), np.where(leader != NONE, leader, layout.home[:, 0])

@@ -29,6 +29,7 @@ from include.planning.certificate import (
 from include.planning.log_dirs import plan_log_dirs, within_brokers
 from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome
+from include.planning.pace import Pace
 from include.planning.plan import MoveCounts, Plan, PlanSummary, plan_hash
 from include.planning.rebalance import plan_expansion, plan_rebalance
 from include.planning.request import Action, ReassignmentRequest
@@ -52,12 +53,15 @@ def make_plan(
     rate_bytes_per_s: int | None = None,
     throttle_efficiency: float = 1.0,
     min_free_disk_fraction: float = 0.0,
+    reaction_s: float = 0.0,
+    max_partitions_in_flight: int = 200,
 ) -> Plan:
     """Plan a request on a snapshot. Same snapshot, request and seed: same moves, same hash.
 
     :param rate_bytes_per_s: the throttle that the prediction of time assumes; None = unknown.
     :param throttle_efficiency: part of a nominal throttle that brokers deliver.
     :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
+    :param reaction_s, max_partitions_in_flight: see Pace.
     :raises InvalidRequestError: when the cluster contradicts the request; lists the problems.
     """
     arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=min_free_disk_fraction)
@@ -67,9 +71,29 @@ def make_plan(
         plan_id=plan_id,
         action=request.action,
         rate_bytes_per_s=rate_bytes_per_s,
-        throttle_efficiency=throttle_efficiency,
+        pace=pace_of(
+            rate_bytes_per_s,
+            throttle_efficiency,
+            reaction_s,
+            request.max_moves_per_broker,
+            max_partitions_in_flight,
+        ),
         min_free_disk_fraction=min_free_disk_fraction,
     )
+
+
+def pace_of(
+    rate_bytes_per_s: int | None,
+    throttle_efficiency: float,
+    reaction_s: float,
+    max_moves_per_broker: int,
+    max_partitions_in_flight: int,
+) -> Pace | None:
+    """What time a plan may be predicted by; None where no rate is known."""
+    if not rate_bytes_per_s:
+        return None
+    delivered_bytes_per_s = rate_bytes_per_s * throttle_efficiency
+    return Pace(delivered_bytes_per_s, reaction_s, max_moves_per_broker, max_partitions_in_flight)
 
 
 def plan_of(
@@ -79,7 +103,7 @@ def plan_of(
     plan_id: str,
     action: Action,
     rate_bytes_per_s: int | None,
-    throttle_efficiency: float,
+    pace: Pace | None,
     min_free_disk_fraction: float,
 ) -> Plan:
     """An outcome as a plan: its moves with their reasons, and their summary."""
@@ -108,7 +132,11 @@ def plan_of(
         bytes_to_move=counts.bytes_to_move,
         lower_bound_bytes=outcome.lower_bound_bytes,
         rate_bytes_per_s=rate_bytes_per_s,
-        predicted_s=predicted_seconds(brokers, rate_bytes_per_s, throttle_efficiency),
+        predicted_s=predicted_seconds(
+            outcome.layout, len(moves), pace, max(within.size_bytes.values(), default=0)
+        )
+        if pace
+        else None,
         rack_violations_before=before,
         rack_violations_after=after,
         brokers=brokers,

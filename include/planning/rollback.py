@@ -10,7 +10,7 @@ from include.planning.arrays import ClusterArrays
 from include.planning.kafka_json import Assignment
 from include.planning.outcome import Outcome
 from include.planning.plan import ANY_LOG_DIR, Infeasible, Move, MoveReason, Plan
-from include.planning.planner import plan_of
+from include.planning.planner import pace_of, plan_of
 from include.planning.racks import RackTree
 from include.planning.request import Action
 from include.planning.requested import lay_out
@@ -24,6 +24,9 @@ def rollback_plan(
     rate_bytes_per_s: int | None = None,
     throttle_efficiency: float = 1.0,
     min_free_disk_fraction: float = 0.0,
+    reaction_s: float = 0.0,
+    max_moves_per_broker: int = 4,
+    max_partitions_in_flight: int = 200,
 ) -> Plan:
     """Plan the way back from a plan that was carried out, wholly or in part.
 
@@ -34,6 +37,7 @@ def rollback_plan(
     :param moves: the moves of the plan to be taken back, as they were planned.
     :param snapshot: the cluster as it is now.
     :param plan_id: of the rollback itself.
+    :param reaction_s, max_moves_per_broker, max_partitions_in_flight: see Pace.
     :raises InvalidRequestError: a broker or log dir to go back to is gone or full, or a
         partition is being reassigned now.
     """
@@ -57,7 +61,13 @@ def rollback_plan(
         plan_id=plan_id,
         action=Action.ROLLBACK,
         rate_bytes_per_s=rate_bytes_per_s,
-        throttle_efficiency=throttle_efficiency,
+        pace=pace_of(
+            rate_bytes_per_s,
+            throttle_efficiency,
+            reaction_s,
+            max_moves_per_broker,
+            max_partitions_in_flight,
+        ),
         min_free_disk_fraction=min_free_disk_fraction,
     )
 

@@ -91,7 +91,7 @@ def test_a_plan_whose_rest_does_not_fit_the_window_pauses() -> None:
 
 # -- looking ahead: what ends before anybody looks again takes only a part of a slot -----------
 
-AHEAD = replace(POLICY, max_moves_per_broker=2, ahead_s=10)  # 10,000 B until the next look
+AHEAD = replace(POLICY, max_moves_per_broker=2, reaction_s=10)  # 10,000 B until the next look
 
 
 def admitted_of(plan: Plan, policy: Policy, **observed: Any) -> tuple[TopicPartition, ...]:
@@ -107,7 +107,7 @@ def same_way(*sizes: int) -> Plan:
 def test_tiny_moves_share_a_slot_until_there_are_bytes_enough_until_the_next_look() -> None:
     plan = same_way(*[1000] * 20)
     assert len(admitted_of(plan, AHEAD)) == 10
-    assert len(admitted_of(plan, replace(AHEAD, ahead_s=0))) == 2
+    assert len(admitted_of(plan, replace(AHEAD, reaction_s=0))) == 2
     assert len(admitted_of(same_way(*[5000] * 20), AHEAD)) == 2
 
 
@@ -135,7 +135,7 @@ def test_the_next_move_starts_before_the_last_one_has_ended() -> None:
 
 def test_what_is_left_is_counted_from_the_size_that_the_leader_has_now() -> None:
     plan = same_way(5000, 5000)
-    one = replace(AHEAD, max_moves_per_broker=1, ahead_s=4)
+    one = replace(AHEAD, max_moves_per_broker=1, reaction_s=4)
     view = running(plan, moves={TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING})
     view = replace(view, sent={TP[0]: T0})
     copied = {ReplicaId(*TP[0], 3): 4900}

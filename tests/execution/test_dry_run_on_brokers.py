@@ -93,13 +93,15 @@ def test_a_good_plan_passes_every_check_with_a_prediction(
         move(topic, 1, (2, 1), (1, 2), size_bytes=1_000_000),  # a new leader: no data moves
         move(topic, 2, (1, 3), (4, 3), size_bytes=1_000_000),
     )
-    settings = Settings(min_free_disk_fraction=0.0, throttle_efficiency=0.5)
+    settings = Settings(
+        min_free_disk_fraction=0.0, throttle_efficiency=0.5, poll_interval_s=1, wake_s=2
+    )
     result = check(gateway, *moves, settings=settings, rate_bytes_per_s=100_000)
     assert result.ok, describe(result)
     assert result.findings == ()
-    # Broker 1 leads both partitions that are copied: 2 MB at 0.5 x 100 kB/s.
+    # Broker 1 leads both partitions that are copied: 2 MB at 0.5 x 100 kB/s, and a last look.
     assert result.bytes_to_move == pytest.approx(2_000_000, rel=0.15)
-    assert result.predicted_s == pytest.approx(40, rel=0.15)
+    assert result.predicted_s == pytest.approx(43, rel=0.15)
     text = describe(result)
     assert "may run; nothing was changed" in text
     assert f"about {result.predicted_s:.0f} s" in text
@@ -241,10 +243,12 @@ def test_a_throttle_below_the_inflow_would_never_end(
     # As if the 2 MB a partition had come in 20 s.
     past = replace(snapshot, taken_at=datetime.now(UTC) - timedelta(seconds=20))
     moves = [move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (3, 2))]
-    settings = Settings(min_free_disk_fraction=0.0, throttle_efficiency=1.0)
 
-    def severities(rate: int, slots: int) -> list[tuple[str, Severity]]:
+    def severities(rate: int, slots: int, wake_s: float = 0.0) -> list[tuple[str, Severity]]:
         request = replace(REQUEST, max_moves_per_broker=slots)
+        settings = Settings(
+            min_free_disk_fraction=0.0, throttle_efficiency=1.0, poll_interval_s=0, wake_s=wake_s
+        )
         result = check(
             gateway,
             *moves,
@@ -259,6 +263,7 @@ def test_a_throttle_below_the_inflow_would_never_end(
     assert severities(150_000, slots=2) == both
     one_at_a_time = [("broker 3", Severity.WARNING), ("broker 1", Severity.WARNING)]
     assert severities(150_000, slots=1) == one_at_a_time
+    assert severities(150_000, slots=1, wake_s=60) == both  # small enough to share the slot
     assert severities(1_000_000, slots=2) == []
 
 

@@ -76,7 +76,7 @@ def policies(draw: st.DrawFn) -> Policy:
         stall_timeout_s=120,
         max_moves_per_broker=draw(st.integers(1, 3)),
         max_partitions_in_flight=draw(st.integers(1, 12)),
-        ahead_s=draw(st.sampled_from([0.0, 5.0, 20.0])),
+        reaction_s=draw(st.sampled_from([0.0, 5.0, 20.0])),
         additional=draw(st.booleans()),
     )
 
@@ -129,7 +129,7 @@ class Watched:
         """
         policy = self.simulation.policy
         slots = policy.max_moves_per_broker
-        share = RATE * policy.ahead_s / slots
+        share = RATE * policy.reaction_s / slots
         for slot, left in self.simulation.cluster.left_bytes().items():
             if new.isdisjoint(left):
                 continue

@@ -85,6 +85,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             *("--out", directory.uri),
             *("--rate-bytes-per-s", str(rate_for(request, settings))),
             *("--throttle-efficiency", str(settings.throttle_efficiency)),
+            *("--reaction-s", str(settings.reaction_s)),
+            *("--max-partitions-in-flight", str(settings.max_partitions_in_flight)),
             *("--min-free-disk-fraction", str(settings.min_free_disk_fraction)),
             *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
         ]

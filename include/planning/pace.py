@@ -1,0 +1,53 @@
+"""How fast moves can be made: what brokers deliver, and how soon the next ones are started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from include.planning.arrays import Floats, Ints
+
+MOVES_PER_SLOT = 10
+"""Tiny moves share a slot of a broker, never more than this many (see docs/execution.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What bounds the time that a plan takes.
+
+    :param bytes_per_s: what brokers deliver of a throttle, per broker and direction.
+    :param reaction_s: time until somebody looks and starts the next moves.
+    :param max_moves_per_broker: slots per broker and direction.
+    :param max_partitions_in_flight: never more than this many at the controller.
+    """
+
+    bytes_per_s: float
+    reaction_s: float = 0.0
+    max_moves_per_broker: int = 4
+    max_partitions_in_flight: int = 200
+
+    @property
+    def slot_bytes(self) -> float:
+        """A slot's share of what the throttle copies until somebody looks again."""
+        return self.bytes_per_s * self.reaction_s / self.max_moves_per_broker
+
+    @overload
+    def copy_s(self, size_bytes: int) -> float: ...
+    @overload
+    def copy_s(self, size_bytes: Ints) -> Floats: ...
+    def copy_s(self, size_bytes: int | Ints) -> float | Floats:
+        """Time that a copy takes of a broker's: that of its bytes, or of its part of a slot."""
+        least_s = self.reaction_s / (MOVES_PER_SLOT * self.max_moves_per_broker)
+        return np.maximum(size_bytes / self.bytes_per_s, least_s)
+
+    def plan_s(self, busiest_s: float, partitions: int) -> float:
+        """Time of a plan, until its end is noticed.
+
+        :param busiest_s: sum of ``copy_s`` at the broker and direction where it is largest.
+        """
+        if not partitions:
+            return 0.0
+        started_s = partitions * self.reaction_s / self.max_partitions_in_flight
+        return max(busiest_s, started_s) + self.reaction_s
