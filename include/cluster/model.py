@@ -110,7 +110,7 @@ class OngoingReassignment:
     @property
     def target(self) -> tuple[BrokerId, ...]:
         """The replica set that will be left when the reassignment ends."""
-        return tuple(broker for broker in self.replicas if broker not in self.removing)
+        return tuple([broker for broker in self.replicas if broker not in self.removing])
 
 
 @dataclass(frozen=True, slots=True)

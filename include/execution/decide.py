@@ -122,17 +122,18 @@ class _Assessed:
 
     def _assess_admitted(self, move: Move) -> None:
         what, detail = self._fate(move, self.view.sent.get(move.partition))
-        if what in _ENDS:
-            self._settle(move, _ENDS[what], detail)
+        if what is Fate.IN_FLIGHT:
+            self.in_flight.append(move)
+        elif what is Fate.MISPLACED:
+            self.in_flight.append(move)
+            wanted = tuple(sorted(misplaced(move, self.seen).items()))
+            self.settling.append(PlaceReplicas(wanted))
         elif what is Fate.UNDONE:
             self._undone(move, detail)
         elif what is Fate.UNTOUCHED:
             self.unsent.append(move)
         else:
-            self.in_flight.append(move)
-            if what is Fate.MISPLACED:
-                wanted = tuple(sorted(misplaced(move, self.seen).items()))
-                self.settling.append(PlaceReplicas(wanted))
+            self._settle(move, _ENDS[what], detail)
 
     def _undone(self, move: Move, detail: str) -> None:
         """A cancel loses the order of replicas, whoever did it: ours to put back."""
@@ -169,24 +170,22 @@ _ENDS = {
 def _ending(
     view: LedgerView, now_true: _Assessed, now: datetime, policy: Policy
 ) -> list[Action] | None:
-    started = tuple(move.partition for move in now_true.started)
     if view.cancel_requested:
-        return _stop(started, PlanState.CANCELLED, "cancel requested", MoveState.CANCELLED)
+        return _stop(now_true, PlanState.CANCELLED, "cancel requested", MoveState.CANCELLED)
     if now_true.ended:
         return [_finish(now_true.states())]
     if policy.window_end is not None and now >= policy.window_end:
-        return _stop(started, PlanState.PAUSED, "the window has ended", MoveState.PENDING)
+        return _stop(now_true, PlanState.PAUSED, "the window has ended", MoveState.PENDING)
     if _stalled(view, now_true, now, policy):
         cause = f"nothing has moved for {policy.stall_timeout_s:.0f} s"
-        return _stop(started, PlanState.FAILED, cause, MoveState.CANCELLED)
-    if view.pause_requested and not started:
+        return _stop(now_true, PlanState.FAILED, cause, MoveState.CANCELLED)
+    if view.pause_requested and not now_true.started:
         return [Finish(PlanState.PAUSED, "pause requested")]
     return None
 
 
-def _stop(
-    started: tuple[TopicPartition, ...], to: PlanState, cause: str, then: MoveState
-) -> list[Action]:
+def _stop(now_true: _Assessed, to: PlanState, cause: str, then: MoveState) -> list[Action]:
+    started = tuple(move.partition for move in now_true.started)
     cancel: list[Action] = [Cancel(started, cause, then)] if started else []
     return [*cancel, Finish(to, cause)]
 

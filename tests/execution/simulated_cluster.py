@@ -15,6 +15,7 @@ from include.cluster.model import (
     BrokerError,
     BrokerId,
     ClusterDescription,
+    ConfigValue,
     LogDir,
     OngoingReassignment,
     Partial,
@@ -24,6 +25,8 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.throttle_items import source_of, split
 from include.planning.plan import Move
 
 
@@ -32,19 +35,27 @@ class Crash(BaseException):
 
 
 class SimulatedCluster:
-    """Implements the part of ClusterPort that an execution without throttles needs.
+    """Implements the part of ClusterPort that an execution needs.
 
     :param brokers: ids; all alive until :meth:`kill`.
     :param moves: the partitions that exist, with the replicas they start from.
+    :param features: finalized ones, by name.
     """
 
-    def __init__(self, brokers: Collection[BrokerId], moves: Collection[Move]) -> None:
+    def __init__(
+        self,
+        brokers: Collection[BrokerId],
+        moves: Collection[Move],
+        features: Mapping[str, int] | None = None,
+    ) -> None:
         self.live = set(brokers)
         self.replicas = {move.partition: move.current for move in moves}
         self.whole = {move.partition: move.size_bytes for move in moves}
         self.copied: dict[ReplicaId, int] = {}
         self.targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
         self.started: list[TopicPartition] = []
+        self.configs: dict[tuple[ConfigResource, str], str] = {}
+        self.features = dict(features or {})
         self.calls = 0
         self.crash_at: int | None = None
 
@@ -166,6 +177,46 @@ class SimulatedCluster:
                 for size in [self._size(replica.topic_partition, replica.broker)]
             }
         )
+
+    def finalized_features(self) -> dict[str, int]:
+        return self.features
+
+    def describe_configs(
+        self, resources: Collection[ConfigResource], keys: Collection[str] | None = None
+    ) -> dict[ConfigResource, dict[str, ConfigValue] | BrokerError]:
+        return {
+            resource: {
+                key: ConfigValue(value, source_of(resource))
+                for (where, key), value in self.configs.items()
+                if where == resource and (keys is None or key in keys)
+            }
+            for resource in resources
+        }
+
+    def alter_configs(
+        self, changes: Sequence[ConfigChange], *, validate_only: bool = False
+    ) -> dict[ConfigResource, BrokerError | None]:
+        if self._crash_here():
+            raise Crash
+        for change in changes:
+            self._alter_config(change)
+        if self._crash_here():
+            raise Crash
+        return {change.resource: None for change in changes}
+
+    def _alter_config(self, change: ConfigChange) -> None:
+        """As the controller does; a SUBTRACT leaves an empty value where no key was."""
+        where = (change.resource, change.key)
+        standing, items = split(self.configs.get(where)), split(change.value)
+        match change.operation:
+            case ConfigOperation.SET:
+                self.configs[where] = change.value or ""
+            case ConfigOperation.DELETE:
+                self.configs.pop(where, None)
+            case ConfigOperation.APPEND:
+                self.configs[where] = ",".join(dict.fromkeys([*standing, *items]))
+            case ConfigOperation.SUBTRACT:
+                self.configs[where] = ",".join(item for item in standing if item not in items)
 
     def __getattr__(self, name: str) -> Any:
         raise ClusterError(f"the simulated cluster has no {name}")

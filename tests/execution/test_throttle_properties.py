@@ -1,0 +1,174 @@
+"""No throttle outlives its plan: set-up, moves and clearing over a cluster in memory, with crashes.
+
+The process dies before or after any of its writes to the cluster, and another one goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from include.cluster.port import ClusterPort, ConfigResource
+from include.execution import throttle_clearing, throttle_configs
+from include.execution.abort import abort
+from include.execution.advance import advance
+from include.execution.model import PlanState, Policy
+from include.execution.throttle import clear_throttle, set_up_throttle
+from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE, LISTS
+from include.execution.throttle_rates import DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from tests.execution.simulated_cluster import Crash, SimulatedCluster
+from tests.execution.test_advance_properties import BROKERS, MEMORY, plans, record
+from tests.ledger.small_plans import make_plan, move
+
+RATES = (LEADER_RATE, FOLLOWER_RATE)
+T0 = datetime(2030, 1, 1, tzinfo=UTC)
+POLICY = Policy(1000, max_moves_per_broker=1, metadata_grace_s=0)
+Configs = dict[tuple[ConfigResource, str], str]
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readings of a cluster in memory are true at once."""
+    monkeypatch.setattr(throttle_configs, "SETTLE_S", 0)
+    monkeypatch.setattr(throttle_configs, "VERIFY_POLL_S", 0)
+    monkeypatch.setattr(throttle_clearing, "VERIFY_POLL_S", 0)
+
+
+def foreign_configs() -> st.SearchStrategy[Configs]:
+    """What somebody else has set before: lists, rates of brokers or of all of them."""
+    topic, everyone = ConfigResource.topic("t"), ConfigResource.cluster_default()
+    lists = st.sampled_from(["", "*", "0:9", "7:1,8:2"])
+    rates = st.sampled_from(["123", "456789"])
+    keys = {(topic, key): lists for key in LISTS} | {(everyone, key): rates for key in RATES}
+    keys |= {(ConfigResource.broker(1), key): rates for key in RATES}
+    return st.fixed_dictionaries({}, optional=keys)
+
+
+class Run:
+    """A plan's processes, one after the other, on one cluster and one ledger."""
+
+    def __init__(self, plan: Plan, cluster: SimulatedCluster, url: str) -> None:
+        self._plan, self._cluster, self._url = plan, cluster, url
+        self._now = T0
+
+    @property
+    def _port(self) -> ClusterPort:
+        return cast(ClusterPort, self._cluster)
+
+    def to_its_end(self, crashes: list[int]) -> PlanState:
+        """Every process begins from the start; its task that had succeeded is not repeated."""
+        tasks: Iterator[Callable[[Ledger], PlanState | None]] = iter(
+            [self._set_up, self._drive, self._clear]
+        )
+        task, todo, end = next(tasks), list(crashes), None
+        while True:
+            self._cluster.crash_at = self._cluster.calls + todo.pop(0) if todo else None
+            try:
+                with Ledger.open(self._url, clock=lambda: self._now) as ledger:
+                    while True:
+                        end = task(ledger) or end
+                        task = next(tasks)
+            except Crash:
+                continue
+            except StopIteration:
+                assert end is not None
+                return end
+
+    def _set_up(self, ledger: Ledger) -> None:
+        set_up_throttle(self._plan, ledger, self._port, 1000)
+
+    def _drive(self, ledger: Ledger) -> PlanState:
+        for _ in range(400):
+            self._now += timedelta(seconds=5)
+            done = advance(self._plan, ledger, self._port, POLICY, lambda: self._now)
+            if done.finished:
+                return done.finished
+            self._cluster.step(1)
+        raise AssertionError("the plan does not end")
+
+    def _clear(self, ledger: Ledger) -> None:
+        assert clear_throttle(self._plan.plan_id, ledger, self._port).owed == ()
+
+    def given_up(self, polls: int) -> None:
+        """A plan that is aborted after so many polls."""
+        with Ledger.open(self._url, clock=lambda: self._now) as ledger:
+            self._set_up(ledger)
+            for _ in range(polls):
+                self._now += timedelta(seconds=5)
+                advance(self._plan, ledger, self._port, POLICY, lambda: self._now)
+                self._cluster.step(1)
+            abort(self._plan, ledger, self._port, "enough")
+            self._clear(ledger)
+
+
+def few_and_many(test: Callable[..., None]) -> Callable[..., None]:
+    counts = [10, pytest.param(300, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+    return pytest.mark.parametrize("examples", counts)(test)
+
+
+def property_of(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+        database=None,
+    )
+
+
+def cluster_of(plan: Plan, by_default: bool, foreign: Configs) -> SimulatedCluster:
+    features = {METADATA_VERSION: DEFAULT_HONOURED_SINCE} if by_default else {}
+    cluster = SimulatedCluster(BROKERS, plan.moves, features)
+    cluster.configs.update(foreign)
+    return cluster
+
+
+@few_and_many
+def test_whatever_crashes_the_throttles_are_as_before_when_the_plan_is_over(examples: int) -> None:
+    @property_of(examples)
+    @given(plans(), st.booleans(), foreign_configs(), st.lists(st.integers(1, 6), max_size=5))
+    def holds(plan: Plan, by_default: bool, foreign: Configs, crashes: list[int]) -> None:
+        with TemporaryDirectory(dir=MEMORY) as directory:
+            url = f"sqlite:///{Path(directory)}/ledger.db"
+            record(plan, url)
+            cluster = cluster_of(plan, by_default, foreign)
+            assert Run(plan, cluster, url).to_its_end(crashes) is PlanState.DONE
+            assert cluster.replicas == {m.partition: m.target for m in plan.moves}
+            assert cluster.configs == foreign
+
+    holds()
+
+
+@few_and_many
+def test_a_plan_that_is_given_up_leaves_no_throttle_either(examples: int) -> None:
+    @property_of(examples)
+    @given(plans(), st.booleans(), foreign_configs(), st.integers(0, 3))
+    def holds(plan: Plan, by_default: bool, foreign: Configs, polls: int) -> None:
+        with TemporaryDirectory(dir=MEMORY) as directory:
+            url = f"sqlite:///{Path(directory)}/ledger.db"
+            record(plan, url)
+            cluster = cluster_of(plan, by_default, foreign)
+            Run(plan, cluster, url).given_up(polls)
+            assert cluster.targets == {}
+            assert cluster.configs == foreign
+
+    holds()
+
+
+def test_a_throttle_stands_while_the_plan_runs(tmp_path: Path) -> None:
+    plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 5), cluster_id="sim")
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    record(plan, url)
+    cluster = cluster_of(plan, True, {})
+    with Ledger.open(url) as ledger:
+        set_up_throttle(plan, ledger, cast(ClusterPort, cluster), 1000)
+    assert {key for _, key in cluster.configs} == {*LISTS, *RATES}
