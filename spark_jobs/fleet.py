@@ -182,6 +182,8 @@ def _task(member: Member, options: argparse.Namespace) -> PlanTask:
         "rate_bytes_per_s": options.rate_bytes_per_s or member.request.throttle_bytes_per_s,
         "throttle_efficiency": options.throttle_efficiency,
         "min_free_disk_fraction": options.min_free_disk_fraction,
+        "reaction_s": options.reaction_s,
+        "max_partitions_in_flight": options.max_partitions_in_flight,
     }
     return PlanTask(read_snapshot(member.uri, replicas=False), member.request, common)
 
@@ -221,6 +223,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--name", default="fleet", help="what the plans' ids begin with")
     parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
     parser.add_argument("--throttle-efficiency", type=float, default=0.85)
+    parser.add_argument("--reaction-s", type=float, default=15.0, help="until somebody acts")
+    parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
     return parser.parse_args(arguments)

@@ -133,7 +133,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--plan-id", help="default: the last part of --out")
     parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
     parser.add_argument("--throttle-efficiency", type=float, default=0.85)
-    parser.add_argument("--reaction-s", type=float, default=0.0, help="between two admissions")
+    parser.add_argument("--reaction-s", type=float, default=15.0, help="until somebody acts")
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
