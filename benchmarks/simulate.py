@@ -107,6 +107,8 @@ def simulated(brokers: int, moves: int, policy: Policy, sigma: float, seed: int)
     simulation = Simulation(
         plan, cluster, policy, START, resolution_s=RESOLUTION_S, decide_by=timed
     )
+    gc.collect()
+    gc.freeze()  # the model is no part of what production holds
     state = simulation.run()
     if state is not PlanState.DONE:
         raise RuntimeError(f"the plan ended {state}: {simulation.cause}")
@@ -164,7 +166,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    gc.freeze()
     runs = []
     for name, policy in policies(options.slots, options.brokers).items():
         counts = (options.moves // 4, options.moves) if name == "every 5 s" else (options.moves,)

@@ -109,6 +109,7 @@ class _Admitting:
             broker: broker_room_bytes(disks, policy.min_free_disk_fraction)
             for broker, disks in seen.disks.items()
         }
+        self._open: set[Slot | None] = {None, *backlog.by_slot}
         self._shut: dict[Slot, str] = {}  # and why
         self._moves: list[Move] = []
         self._reasons: set[str] = set()
@@ -128,7 +129,7 @@ class _Admitting:
 
     def worth_a_look(self, place: Slot | None) -> Iterator[Filed]:
         """Pending moves of a slot, largest first, that nothing known of their slots forbids."""
-        waiting = self._backlog.by_slot[place]
+        waiting = self._backlog.by_slot[place].beside(self._open)
         at = 0
         while at < len(waiting) and place not in self._shut:
             if self._partitions_left <= 0:
@@ -169,21 +170,27 @@ class _Admitting:
 
     def _take(self, move: Move, slots: Mapping[Slot, int]) -> None:
         self._partitions_left -= 1
+        used, whole_bytes = self._used, self._whole_bytes
         for slot, left_bytes in slots.items():
-            use = self._used[slot]
+            use = used[slot]
             use.left_bytes += left_bytes
-            use.parts += part_of_slot(left_bytes, self._whole_bytes)
+            use.parts += part_of_slot(left_bytes, whole_bytes)
             if use.parts >= self._slots:
-                self._shut[slot] = SLOTS
-        for replica, log_dir in wanted_log_dirs(move).items() if move.target_log_dirs else ():
-            self._to_dir[replica.broker, log_dir] += _left_bytes(slots, replica.broker)
+                self._shut_for(slot, SLOTS)
+        if move.target_log_dirs:
+            for replica, log_dir in wanted_log_dirs(move).items():
+                self._to_dir[replica.broker, log_dir] += _left_bytes(slots, replica.broker)
 
     def _shut_unless_it_answers(self, slot: Slot) -> None:
         broker = slot.broker
         if broker not in self._seen.live_brokers:
-            self._shut[slot] = _dead(broker)
+            self._shut_for(slot, _dead(broker))
         elif broker in self._seen.missing:
-            self._shut[slot] = f"broker {broker} does not answer"
+            self._shut_for(slot, f"broker {broker} does not answer")
+
+    def _shut_for(self, slot: Slot, reason: str) -> None:
+        self._shut[slot] = reason
+        self._open.discard(slot)
 
     def _obstacle(self, move: Move, slots: Mapping[Slot, int]) -> str | None:
         dead = sorted(set(move.target) - self._seen.live_brokers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from include.cluster.model import BrokerId, TopicPartition
@@ -37,6 +37,46 @@ class Admitted(NamedTuple):
     inbound: Inbound
 
 
+class Waiting:
+    """The pending moves of one slot.
+
+    :ivar moves: largest first.
+    :ivar by_other: the same by another slot that they take; None where there is none.
+    """
+
+    def __init__(self) -> None:
+        self.moves: list[Filed] = []
+        self.by_other: dict[Slot | None, dict[TopicPartition, Filed]] = {}
+
+    def add(self, filed: Filed, place: Slot | None) -> None:
+        """Append it; ``moves`` is to be sorted then."""
+        self.moves.append(filed)
+        self.by_other.setdefault(_other(filed, place), {})[filed.partition] = filed
+
+    def remove(self, filed: Filed, place: Slot | None) -> None:
+        """Take it out."""
+        del self.moves[bisect_left(self.moves, filed)]
+        other = _other(filed, place)
+        del self.by_other[other][filed.partition]
+        if not self.by_other[other]:
+            del self.by_other[other]
+
+    def beside(self, open_slots: Set[Slot | None]) -> Sequence[Filed]:
+        """At least those whose other slots are open, largest first."""
+        others = self.by_other.keys() & open_slots
+        if len(others) > len(self.by_other) // _FEW:
+            return self.moves
+        return sorted(filed for other in others for filed in self.by_other[other].values())
+
+
+_FEW = 3
+"""Where fewer of the other slots than one in so many are open, picking beats going through all."""
+
+
+def _other(filed: Filed, place: Slot | None) -> Slot | None:
+    return next((slot for slot in filed.taken if slot != place), None)
+
+
 class _Known(NamedTuple):
     """What a move was filed by: where that changes, it is filed again."""
 
@@ -53,7 +93,7 @@ class Backlog:
 
     def __init__(self) -> None:
         self.admitted: dict[TopicPartition, Admitted] = {}
-        self.by_slot: dict[Slot | None, list[Filed]] = {}
+        self.by_slot: dict[Slot | None, Waiting] = {}
         self.pending_bytes: Counter[Slot] = Counter()
         self._pending: dict[TopicPartition, tuple[Filed, dict[Slot, int]]] = {}
         self._known: dict[TopicPartition, _Known] = {}
@@ -85,7 +125,7 @@ class Backlog:
             self._take_out(move.partition)
         touched = {place for move in changed for place in self._put(move, seen)}
         for place in touched:
-            self.by_slot[place].sort()
+            self.by_slot[place].moves.sort()
 
     def _has_changed(self, move: Move, view: LedgerView, seen: Observation) -> bool:
         """Whether a move is to be filed anew; remembers what by."""
@@ -111,7 +151,7 @@ class Backlog:
         self.pending_bytes.update(sizes)
         places = filed.taken or (None,)
         for place in places:
-            self.by_slot.setdefault(place, []).append(filed)
+            self.by_slot.setdefault(place, Waiting()).add(filed, place)
         return places
 
     def _take_out(self, partition: TopicPartition) -> None:
@@ -123,6 +163,6 @@ class Backlog:
         self.pending_bytes.subtract(sizes)
         for place in filed.taken or (None,):
             waiting = self.by_slot[place]
-            del waiting[bisect_left(waiting, filed)]
-            if not waiting:
+            waiting.remove(filed, place)
+            if not waiting.moves:
                 del self.by_slot[place]

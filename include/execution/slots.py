@@ -54,22 +54,23 @@ def slots_of(move: Move, seen: Observation, into: Inbound | None = None) -> dict
     """
     slots: dict[Slot, int] = {}
     into = inbound(move) if into is None else into
+    sizes = seen.sizes
     if into:
         state = seen.partitions.get(move.partition)
         leader = None if state is None else state.leader
-        size = move.size_bytes
+        size, out = move.size_bytes, 0
         if leader is not None:
-            size = seen.sizes.get(ReplicaId(*move.partition, leader), size)
-        out = 0
+            size = sizes.get(ReplicaId(*move.partition, leader), size)
         for slot, replica in into:
-            slots[slot] = left = max(0, size - seen.sizes.get(replica, 0))
+            left = size - sizes.get(replica, 0)
+            slots[slot] = left = left if left > 0 else 0
             out += left
         if leader is not None:
             slots[Slot(Direction.OUT, leader)] = out
-    for broker in relocating(move) if move.target_log_dirs else ():
-        replica = ReplicaId(*move.partition, broker)
-        copied = seen.future_sizes.get(replica, 0)
-        slots[Slot(Direction.ACROSS, broker)] = max(0, move.size_bytes - copied)
+    if move.target_log_dirs:
+        for broker in relocating(move):
+            copied = seen.future_sizes.get(ReplicaId(*move.partition, broker), 0)
+            slots[Slot(Direction.ACROSS, broker)] = max(0, move.size_bytes - copied)
     return slots
 
 
