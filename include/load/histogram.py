@@ -47,7 +47,7 @@ class Histogram:
     def of(cls, rates: Floats, seconds: float) -> Histogram:
         """One interval: row by row its rate, NaN where it is not known."""
         rows = np.flatnonzero(~np.isnan(rates))
-        return cls(rows * BINS + bin_of(rates[rows]), np.full(len(rows), seconds))
+        return cls(rows * BINS + bin_of(rates[rows]), np.full(len(rows), float(seconds)))
 
     @classmethod
     def from_lists(cls, lengths: Ints, bins: Ints, seconds: Floats) -> Histogram:
