@@ -187,12 +187,13 @@ class Rollup:
             np.array([place[name] for name in names], np.int64),
             table.column("partition").to_numpy().astype(np.int64),
         )
-        order = np.argsort(keys, kind="stable")
-        table = table.take(order)
+        if (keys[1:] < keys[:-1]).any():
+            order = np.argsort(keys, kind="stable")
+            keys, table = keys[order], table.take(order)
         return cls(
             topics=topics,
             topic_ids=tuple(ids[topic] for topic in topics),
-            keys=keys[order],
+            keys=keys,
             numbers={name: table.column(name).to_numpy().astype(float) for name in _NUMBERS},
             rates={name: _histogram(table, name) for name in _DIRECTIONS},
             span=span_in(table.schema.metadata or {}),

@@ -181,3 +181,12 @@ def test_nothing_merged_is_nothing() -> None:
     nothing = merged([])
     assert same(nothing, Rollup.from_table(nothing.table()))
     assert np.array_equal(nothing.keys, np.zeros(0))
+
+
+def test_the_order_of_a_rollups_rows_does_not_matter(cluster: Cluster) -> None:
+    for number in range(4):
+        cluster.snapshot(20 * number)
+    cluster.roll_up()
+    table = cluster.rollup().table()
+    mixed = table.take(np.random.default_rng(0).permutation(len(table)))
+    assert same(Rollup.from_table(mixed), Rollup.from_table(table))
