@@ -91,6 +91,12 @@ def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
     abort(plan, site.ledger, site.gateway, "its run was lost")
     owed = len(site.ledger.throttles(open_only=True))
     assert owed
+    lease = site.ledger.acquire_lease(plan.cluster_id, "a-run-that-begins", 60)
+    beside = site.run(dag="sweep_throttles")
+    assert beside.state == "success", beside.log
+    assert "a-run-that-begins holds cluster" in beside.log
+    assert len(site.ledger.throttles(open_only=True)) == owed, "it is paid by that run"
+    site.ledger.release_lease(lease)
     ended = site.run(dag="sweep_throttles")
     assert ended.state == "success", ended.log
     assert f"{owed} throttle settings taken back" in ended.log

@@ -104,6 +104,7 @@ def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_
         cluster.kill(4)
         wait_until(lambda: set(gateway.describe_cluster().brokers) == {1, 2}, "two brokers", 30)
 
+        ledger.transition(plan.plan_id, PlanState.FAILED, "two brokers have died")
         owed = clear_throttle(plan.plan_id, ledger, gateway).owed
         assert {(e.resource, e.key) for e in owed} == {rate_of(3), rate_of(4)}
         paid = sweep(ledger, reaching)
