@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -261,3 +262,17 @@ def test_a_pause_lets_what_is_in_flight_end_and_a_claim_goes_on(
     assert states == [MoveState.DONE, MoveState.PENDING]
     ledger.claim(plan.plan_id)
     assert run(plan, ledger, gateway, one_by_one).finished is PlanState.DONE
+
+
+def test_a_broker_whose_disks_have_no_room_gets_nothing_until_they_have(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 200)
+    plan = approved(move(topic, 0, (1, 2), (4, 2), 200_000))
+    step = advance(plan, ledger, gateway, replace(FAST, min_free_disk_fraction=1.0))
+    assert (step.admitted, step.holds) == (
+        [],
+        ["1 moves wait: broker 4 has no room on its disks"],
+    )
+    assert run(plan, ledger, gateway).finished is PlanState.DONE
