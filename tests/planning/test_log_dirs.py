@@ -96,8 +96,8 @@ def test_the_size_of_the_very_replica_counts_not_that_of_its_leader():
 
 
 def test_an_offline_log_dir_takes_no_part():
-    of = Stored({(0, A): {0: 100, 1: 100}, (0, B): {}, (0, C): {2: 100}}, offline={(0, C)})
-    assert loads(of) == {(0, A): 100, (0, B): 100, (0, C): 100}
+    of = Stored({(0, A): {0: 100, 1: 100}, (0, B): {}, (0, C): {2: 400}}, offline={(0, C)})
+    assert loads(of) == {(0, A): 100, (0, B): 100, (0, C): 400}
 
 
 def test_a_cordoned_log_dir_gives_but_takes_nothing():
@@ -117,12 +117,11 @@ def test_a_log_dir_never_holds_more_than_its_free_space_while_old_copies_are_sti
     made = plan(of)
     assert of.after(made).loads() == {(0, A): 300, (0, B): 100}
     assert named(made)["broker 0, /disk/b"] == "its free space does not hold its share"
-    # Exchanging the small ones for the large one would need room for 300 before 200 leave.
-    swap = Stored({(0, A): {0: 300, 1: 100}, (0, B): {2: 50, 3: 50}})
-    swap = replace(swap, disks={(0, A): (500, 100), (0, B): (500, 200)})
-    for place, load in swap.after(plan(swap)).loads().items():
-        fresh = load - swap.loads()[place]
-        assert fresh <= swap.disks[place][1]
+    # An exchange would end within both boxes, but 200 arrive before 100 leave.
+    of = Stored({(0, A): {0: 200, 1: 150}, (0, B): {2: 100}})
+    assert plan(of, tolerance=0.12).moves != ()
+    of = replace(of, disks={(0, A): (1_000, 600), (0, B): (1_000, 120)})
+    assert plan(of, tolerance=0.12).moves == ()
 
 
 def test_the_part_of_a_log_dir_that_must_stay_free_stays_free():
@@ -136,6 +135,8 @@ def test_replicas_that_are_on_their_way_are_counted_where_they_go_and_left_alone
     made = plan(of)
     assert made.moves == ()
     assert named(made)["t-0"] == "a replica is moving between log dirs already: left alone"
+    back = Stored({(0, A): {0: 100, 1: 100}, (0, B): {}}, moving={(0, 0): (B, 1), (1, 0): (B, 1)})
+    assert plan(back).moves == ()
     # What is still to be written of them is not free for others: 300 less 60 and 100.
     of = replace(of, disks={(0, A): (1_000, 600), (0, B): (1_000, 300)})
     more = {(0, A): dict.fromkeys(range(8), 100), (0, B): {}}
