@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from include.execution.model import ProgressSample
+from include.planning.figures import ResourceBalance
 from include.planning.plan import BrokerLoad
 from include.reporting.data import ReportData
 
@@ -20,11 +21,15 @@ CURVE_WIDTH, CURVE_HEIGHT = 1000, 200
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One broker's bars, as percent of the fullest broker before or after."""
+    """One broker's bars, as percent of the fullest broker before or after.
+
+    :param box: left edge and width of the box it was to end in; None where it had none.
+    """
 
     load: BrokerLoad
     before_percent: float
     after_percent: float
+    box: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +62,36 @@ class Curve:
     bytes_total: int
 
 
-def broker_picture(loads: Sequence[BrokerLoad]) -> BrokerPicture:
-    """Bars for the brokers of a plan's summary."""
-    most = max((max(b.size_bytes_before, b.size_bytes_after) for b in loads), default=0)
+def broker_picture(
+    loads: Sequence[BrokerLoad], stored: ResourceBalance | None = None
+) -> BrokerPicture:
+    """Bars for the brokers of a plan's summary.
+
+    :param stored: the balance of bytes, aligned with ``loads``; its boxes are drawn.
+    """
+    boxes: dict[int, tuple[int, int]] = {}
+    if stored is not None and stored.low:
+        sides = zip(loads, stored.low, stored.high, strict=True)
+        boxes = {load.broker: (low, high) for load, low, high in sides}
+    held = [max(b.size_bytes_before, b.size_bytes_after) for b in loads]
+    most = max(held, default=0)
     by_change = sorted(loads, key=lambda load: (-_change(load), load.broker))
     shown = sorted(by_change[:BROKERS_SHOWN], key=lambda load: load.broker)
     bars = tuple(
-        Bar(load, _percent(load.size_bytes_before, most), _percent(load.size_bytes_after, most))
+        Bar(
+            load,
+            _percent(load.size_bytes_before, most),
+            _percent(load.size_bytes_after, most),
+            _box(*boxes[load.broker], most) if load.broker in boxes else None,
+        )
         for load in shown
     )
     return BrokerPicture(bars, len(loads) - len(bars))
+
+
+def _box(low: int, high: int, most: int) -> tuple[float, float]:
+    left = min(_percent(low, most), 100.0)
+    return left, round(min(_percent(high, most), 100.0) - left, 2)
 
 
 def _change(load: BrokerLoad) -> int:

@@ -13,11 +13,14 @@ from include.execution.model import MoveState
 from include.execution.outcome import bytes_to_copy
 from include.execution.throttle_configs import named
 from include.ledger.records import ThrottleEntry
-from include.planning.plan import Move
+from include.planning.figures import ResourceBalance
+from include.planning.plan import Move, PlanSummary
 from include.planning.request import ReassignmentRequest
+from include.planning.resources import NAMES, Resource
 from include.reporting import words
 from include.reporting.data import ReportData
 from include.reporting.pictures import broker_picture, progress_curve
+from include.reporting.plan_pictures import largest_moves, link_picture, load_pictures
 from include.reporting.standing import standing_of
 
 MOVES_SHOWN = 300
@@ -63,7 +66,12 @@ def _view(data: ReportData) -> dict[str, Any]:
         "summary": plan.summary,
         "standing": standing_of(data),
         "facts": _facts(data),
-        "picture": broker_picture(plan.summary.brokers),
+        "picture": broker_picture(plan.summary.brokers, _stored(plan.summary)),
+        "load_pictures": load_pictures(plan.summary),
+        "links": link_picture(plan.summary.links),
+        "largest": largest_moves(plan.moves),
+        "bound": _bound(plan.summary),
+        "resource_name": lambda name: NAMES[Resource(name)],
         "curve": progress_curve(data),
         "comparison": _comparison(data),
         "moves": _move_rows(data),
@@ -78,6 +86,18 @@ def _view(data: ReportData) -> dict[str, Any]:
         "files": _files(data),
         "count": words.count_text,
     }
+
+
+def _stored(summary: PlanSummary) -> ResourceBalance | None:
+    return next((item for item in summary.resources if item.resource == Resource.BYTES), None)
+
+
+def _bound(summary: PlanSummary) -> str:
+    """How far the plan is from the least that any plan moves."""
+    least = f"at least {words.bytes_text(summary.lower_bound_bytes)} by any plan"
+    if summary.ratio_to_bound is None or not summary.lower_bound_bytes:
+        return least
+    return f"{least}: {summary.ratio_to_bound:.4g} times that"
 
 
 def _facts(data: ReportData) -> list[tuple[str, str]]:
