@@ -19,6 +19,7 @@ Plan **{summary.plan_id}** ({summary.action}) is ready.
 - {summary.partitions} partitions, {summary.replica_moves} replicas to copy, \
 {summary.leader_changes} changes of leader
 - {bytes_to_move} to move; no plan that ends the same moves less than {lower_bound}
+{within_brokers}\
 - {duration} at {rate} per broker and direction
 - report: {report}
 
@@ -47,7 +48,7 @@ class ApprovePlanOperator(ApprovalOperator):
             return None
         if request.approval and plan.moves:
             context["ti"].xcom_push(key="plan_hash", value=plan.plan_hash)
-            self.body = _body(plan.summary, runtime.plan_directory(context).uri)
+            self.body = approval_text(plan.summary, runtime.plan_directory(context).uri)
             return super().execute(context)
         return self._approve(plan.plan_id, plan.plan_hash, runtime.actor_of(context))
 
@@ -73,7 +74,8 @@ class ApprovePlanOperator(ApprovalOperator):
         self.log.info("Plan %s approved by %s (hash %s)", plan_id, actor, plan_hash)
 
 
-def _body(summary: PlanSummary, directory_uri: str) -> str:
+def approval_text(summary: PlanSummary, directory_uri: str) -> str:
+    """What a person reads who is asked to approve a plan, as Markdown."""
     from include.planning.explanation import bytes_text
 
     rate, duration_s = summary.rate_bytes_per_s, summary.predicted_s
@@ -84,4 +86,18 @@ def _body(summary: PlanSummary, directory_uri: str) -> str:
         duration="unknown time" if duration_s is None else f"about {duration_s:.0f} s",
         rate="an unknown rate" if rate is None else f"{bytes_text(rate)}/s",
         report=f"{directory_uri}/report.html",
+        within_brokers=_within_brokers(summary),
+    )
+
+
+def _within_brokers(summary: PlanSummary) -> str:
+    """The line on moves between log dirs; empty where there are none."""
+    from include.planning.explanation import bytes_text
+
+    if not summary.log_dir_moves:
+        return ""
+    size = bytes_text(summary.log_dir_bytes)
+    return (
+        f"- {summary.log_dir_moves} replicas ({size}) move between log dirs of the brokers they "
+        "are on, not over the network\n"
     )
