@@ -144,7 +144,7 @@ def test_a_topic_created_anew_has_none_of_its_namesakes_history(cluster: Cluster
 
 def test_a_partition_that_is_busy_for_a_moment_counts_by_its_mean(cluster: Cluster) -> None:
     for number in range(22):
-        written = 6_000_000 if number > 20 else 0
+        written = 6_000_000 if number > 15 else 0
 
         def burst(rows: Rows, size: int = written) -> None:
             for row in rows.replicas:
@@ -154,6 +154,8 @@ def test_a_partition_that_is_busy_for_a_moment_counts_by_its_mean(cluster: Clust
     cluster.roll_up()
     found = history(cluster, now(cluster, 211))
     assert found.rates["bytes_in"] == pytest.approx([6_000_000 / (21 * 600)] * PARTITIONS)
+    highest = cluster.rollup().numbers["max_bytes_in_per_s"]
+    assert highest == pytest.approx([6_000_000 / 600] * PARTITIONS)
 
 
 def test_a_resource_is_known_exactly_when_it_has_no_problem() -> None:
