@@ -57,7 +57,8 @@ def test_parts_merged_in_any_order_are_the_whole(
 
 
 def test_rows_do_not_mix_and_survive_being_moved_and_stored() -> None:
-    both = histogram([(1e3, 60), (1e6, 600)], 0, 3).merged(histogram([(5e4, 60)], 2, 3))
+    one, other = [(1e3, 60), (1e6, 600)], [(5e2, 1180), (5e4, 80)]
+    both = histogram(one, 0, 3).merged(histogram(other, 2, 3))
     p95 = both.quantile(0.95, 3)
     assert p95[0] == pytest.approx(1e6, rel=0.05)
     assert np.isnan(p95[1])
