@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from include.cluster.connection import Connection
+from include.cluster.gateway import ClusterGateway
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.lease import hold
 from include.execution.model import MoveState, PlanState, Policy
 from include.execution.throttle import clear_throttle, set_up_throttle
+from include.ledger.database import utc_now
 from include.planning.plan import Plan
 from include.planning.request import parse_request
 from include.warehouse import Warehouse
@@ -96,3 +101,22 @@ def test_a_cancel_needs_no_run_to_heed_it(
     assert "It is cancelled. 1 moves in flight were taken back. No throttle is left." in run.log
     assert site.ledger.plan(plan.plan_id).state is PlanState.CANCELLED
     wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
+
+
+def test_each_poll_is_a_sign_of_life_of_its_run_and_wakes_a_worker_once_the_lease_is_lost(
+    site: Site, abandoned: Callable[[str], Plan]
+) -> None:
+    from rehome.triggers.watching import PlanWatch
+
+    plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
+    gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
+    with closing(PlanWatch(gateway, plan.plan_id)) as watch:
+        assert watch.look().text
+        holder = site.ledger.holder(plan.cluster_id)
+        assert holder is not None
+        assert holder.owner == "dead-run"
+        assert holder.expires_at - utc_now() > timedelta(seconds=30)
+        site.ledger.acquire_lease(plan.cluster_id, "dead-run", 0.0)
+        other = site.ledger.acquire_lease(plan.cluster_id, "another-run", 60.0)
+        assert watch.look().reason == "somebody has taken the lease over"
+        site.ledger.release_lease(other)
