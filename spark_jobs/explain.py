@@ -4,8 +4,9 @@
     python spark_jobs/explain.py --plan WAREHOUSE/plans/ID --broker 3
 
 Reads the plan's directory and the snapshot it was made on, from the same warehouse unless
---snapshot tells where it lies now; no cluster, no ledger, no Spark. Exits with 2 when what is
-asked for is not there.
+--snapshot tells where it lies now; no cluster, no ledger, no Spark. Traffic that came from a
+history is judged with --history, by what that history knows today. Exits with 2 when what is asked
+for is not there.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 
 from include.cluster.model import TopicPartition
 from include.errors import InvalidRequestError, RehomeError
+from include.load.knowledge import Demands, LoadHistory
 from include.planning.explain import Explainer
 from include.planning.explain_text import broker_text, partition_text
 from include.planning.explanation import listed
 from include.planning.request import parse_request
 from include.planning.resources import NAMES
-from include.warehouse import PlanDirectory, read_snapshot
+from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 CANNOT = 2
 
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the explanations that are asked for; returns the exit code."""
     options = _options(arguments)
     try:
-        explainer = _explainer(options.plan, options.snapshot)
+        explainer = _explainer(options)
         texts = [partition_text(explainer.partition(_named(name))) for name in options.partition]
         texts += [broker_text(explainer.broker(broker)) for broker in options.broker]
     except RehomeError as error:
@@ -48,15 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _explainer(plan_uri: str, snapshot_uri: str | None) -> Explainer:
-    directory = PlanDirectory(plan_uri)
+def _explainer(options: argparse.Namespace) -> Explainer:
+    directory = PlanDirectory(options.plan)
     plan = directory.load()
     # The window may have closed meanwhile: it plays no part in where replicas go.
     request = parse_request(directory.read_json("request.json") | {"window_end": None})
-    if snapshot_uri is None:
-        warehouse = directory.uri.rsplit("/", 2)[0]
-        snapshot_uri = f"{warehouse}/snapshots/{plan.summary.snapshot}"
-    return Explainer(read_snapshot(snapshot_uri), request, plan)
+    warehouse = directory.uri.rsplit("/", 2)[0]
+    snapshot = read_snapshot(options.snapshot or f"{warehouse}/snapshots/{plan.summary.snapshot}")
+    if options.history is not None:
+        demands = Demands(window_days=options.history_days, min_hours=options.min_history_hours)
+        history = LoadHistory.read(Warehouse(options.history), snapshot, demands)
+        snapshot = history.rated(snapshot)
+    return Explainer(snapshot, request, plan)
 
 
 def _named(text: str) -> TopicPartition:
@@ -72,6 +77,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--plan", required=True, help="the plan's directory, any URI")
     parser.add_argument("--snapshot", help="URI of the snapshot, where it has been moved")
+    parser.add_argument("--history", help="URI of the warehouse whose rollups tell the traffic")
+    parser.add_argument("--history-days", type=int, default=7)
+    parser.add_argument("--min-history-hours", type=float, default=24.0)
     parser.add_argument("--partition", action="append", default=[], help="topic-number")
     parser.add_argument("--broker", action="append", default=[], type=int, help="its id")
     options = parser.parse_args(arguments)

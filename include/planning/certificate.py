@@ -26,6 +26,7 @@ PLANNED_BY = {
     Action.REPAIR_RACKS: "bytes on disk and number of replicas",
     Action.BALANCE_LEADERS: "number of leaders",
     Action.MOVE_LOG_DIRS: "bytes in each log dir",
+    Action.MOVE_LOG_DIRS: "bytes in each log dir",
 }
 """What actions without tolerances go by; those not named do as they are told."""
 

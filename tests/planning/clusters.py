@@ -65,7 +65,14 @@ class Cluster:
                 rate = [float(rates[TopicPartition(*name)]) for name in names]
                 replicas = replicas.append_column(name, pa.array(rate))
         return Snapshot(
-            "test", TAKEN_AT, 0.1, brokers, log_dirs, topics, replicas, self.hidden_topics
+            "test",
+            TAKEN_AT,
+            0.1,
+            brokers,
+            log_dirs,
+            topics,
+            replicas,
+            hidden_topics=self.hidden_topics,
         )
 
     def after(self, plan: Plan) -> Cluster:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from include.cluster.model import TopicPartition
 from include.errors import InvalidRequestError
+from include.load.knowledge import Demands, LoadHistory
 from include.planning.explain import Explainer, Verdict
 from include.planning.explain_text import broker_text, partition_text
 from include.planning.planner import make_plan
@@ -16,9 +18,12 @@ from include.planning.request import parse_request
 from include.planning.resources import Resource
 from include.warehouse import Warehouse
 from spark_jobs import explain as command
+from tests.load.recorded import START
+from tests.load.recorded import Cluster as RecordedCluster
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import THREE_RACKS, T, both
 from tests.planning.test_certificate import with_rates
+from tests.quality.snapshots import Rows
 
 
 def explainer(of: Cluster, **params) -> Explainer:
@@ -211,3 +216,27 @@ def test_rates_that_came_from_elsewhere_are_not_judged():
     assert Explainer(snapshot, request, plan).unmeasured() == ()
     held = Explainer(bare, request, plan).partition(TopicPartition("t", 0)).held
     assert {resource for item in held for resource, *_ in item.load} == {Resource.BYTES}
+
+
+def test_traffic_is_judged_by_the_history_that_the_plan_was_made_by(tmp_path, capsys):
+    recorded = RecordedCluster(tmp_path.as_uri())
+    for number in range(5):
+        recorded.snapshot(20 * number)
+    recorded.roll_up()
+    snapshot = replace(Rows().snapshot(), taken_at=START + timedelta(minutes=81))
+    recorded.warehouse.write_snapshot(snapshot)
+    rated = LoadHistory.read(recorded.warehouse, snapshot, Demands(min_hours=1.0)).rated(snapshot)
+    request = parse_request({"action": "rebalance", "tolerance": 0.9})
+    made = make_plan(rated, request, plan_id="p")
+    directory = recorded.warehouse.plan("p")
+    directory.save(made, request)
+    moved = next(iter(made.moves)).partition
+    asked = ["--plan", directory.uri, "--partition", str(moved)]
+    assert command.main(asked) == 0
+    bare = capsys.readouterr().out
+    assert "does not have them per partition: bytes in per second" in bare
+    history = ["--history", recorded.warehouse.uri, "--min-history-hours", "1"]
+    assert command.main([*asked, *history]) == 0
+    judged = capsys.readouterr().out
+    assert "Not judged" not in judged
+    assert "B/s" in judged.split("If it kept")[1]
