@@ -82,6 +82,18 @@ def test_what_cannot_end_before_the_window_does_is_not_started() -> None:
     assert decide(plan, running(plan), seen(plan), T0, at_once) == [Admit((TP[0], TP[1]))]
 
 
+def test_what_is_queued_before_a_move_must_pass_within_the_window_too() -> None:
+    plan = make_plan("p", *(move("t", n, (1, 2), (3, 2), 2500 - n) for n in range(3)))
+    policy = replace(POLICY, window_end=T0 + timedelta(seconds=5))
+    assert decide(plan, running(plan), seen(plan), T0, policy) == [Admit((TP[0], TP[1]))]
+    view = running(plan, moves={TP[0]: MoveState.ADMITTED}, sent={TP[0]: T0})
+    flight = seen(plan, ongoing={TP[0]: flying(plan.moves[0])})
+    late = replace(policy, window_end=T0 + timedelta(seconds=4.9))
+    assert decide(plan, view, flight, T0, late) == [
+        Hold("2 moves wait: would not end before the window does")
+    ]
+
+
 def test_a_plan_whose_rest_does_not_fit_the_window_pauses() -> None:
     policy = replace(POLICY, window_end=T0 + timedelta(seconds=4))
     assert decide(ONE, running(ONE), seen(ONE), T0, policy) == [
