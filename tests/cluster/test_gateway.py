@@ -325,27 +325,25 @@ def test_replicas_move_between_log_dirs_of_their_brokers(
     topic = topics.create([[1, 2]])
     part = TopicPartition(topic, 0)
 
-    def where(broker: int) -> str:
-        dirs = gateway.describe_log_dirs([broker], [part]).value
-        return next(directory.path for directory in dirs if part in directory.replicas)
+    def where() -> str | None:
+        dirs = gateway.describe_log_dirs([1], [part]).value
+        return next((directory.path for directory in dirs if part in directory.replicas), None)
 
-    others = {
-        broker: next(str(path) for path in cluster.log_dirs(broker) if str(path) != where(broker))
-        for broker in (1, 2)
-    }
+    there = wait_until(where, "the broker to tell of its replica")
+    other = next(str(path) for path in cluster.log_dirs(1) if str(path) != there)
     verdicts = gateway.alter_replica_log_dirs(
         {
-            ReplicaId(topic, 0, 1): others[1],
+            ReplicaId(topic, 0, 1): other,
             ReplicaId(topic, 0, 2): "/no/such/dir",
-            ReplicaId("no-such-topic", 0, 1): others[1],
-            ReplicaId(topic, 0, 77): others[1],
+            ReplicaId("no-such-topic", 0, 1): other,
+            ReplicaId(topic, 0, 77): other,
         }
     )
     assert verdicts[ReplicaId(topic, 0, 1)] is None
     assert code(verdicts[ReplicaId(topic, 0, 2)]) == 57
     assert code(verdicts[ReplicaId("no-such-topic", 0, 1)]) == 3
     assert code(verdicts[ReplicaId(topic, 0, 77)]) == 8
-    wait_until(lambda: where(1) == others[1], "the replica in its new log dir")
+    wait_until(lambda: where() == other, "the replica in its new log dir")
 
 
 @pytest.mark.parametrize(
