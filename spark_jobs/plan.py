@@ -106,7 +106,7 @@ def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: S
         if not options.rollback_of:
             raise InvalidRequestError(["A rollback needs --rollback-of: the plan's directory."])
         common["max_moves_per_broker"] = request.max_moves_per_broker
-        return rollback_plan(PlanDirectory(options.rollback_of).moves(), snapshot, **common)
+        return rollback_plan(PlanDirectory(options.rollback_of).load(), snapshot, **common)
     return plan_forward(snapshot, request, **common)
 
 

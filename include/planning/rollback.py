@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from include.cluster.model import TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.errors import InvalidRequestError
 from include.planning.arrays import ClusterArrays
 from include.planning.kafka_json import Assignment
 from include.planning.outcome import Outcome
@@ -17,7 +18,7 @@ from include.planning.requested import lay_out
 
 
 def rollback_plan(
-    moves: Iterable[Move],
+    done: Plan,
     snapshot: Snapshot,
     *,
     plan_id: str,
@@ -34,15 +35,22 @@ def rollback_plan(
     found them nor where it put them were moved by somebody else since: they are left alone and
     named in the summary's ``infeasible``, and so are partitions that no longer exist.
 
-    :param moves: the moves of the plan to be taken back, as they were planned.
+    :param done: the plan to be taken back, as it was planned.
     :param snapshot: the cluster as it is now.
     :param plan_id: of the rollback itself.
     :param reaction_s, max_moves_per_broker, max_partitions_in_flight: see Pace.
-    :raises InvalidRequestError: a broker or log dir to go back to is gone or full, or a
-        partition is being reassigned now.
+    :raises InvalidRequestError: the plan is of another cluster, a broker or log dir to go back
+        to is gone or full, or a partition is being reassigned now.
     """
+    if done.cluster_id != snapshot.cluster_id:
+        raise InvalidRequestError(
+            [
+                f"Plan {done.plan_id} was made for cluster {done.cluster_id}; this is cluster "
+                f"{snapshot.cluster_id}. Name the connection of the other cluster."
+            ]
+        )
     arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=min_free_disk_fraction)
-    wanted, left_alone = _way_back(tuple(moves), arrays)
+    wanted, left_alone = _way_back(done.moves, arrays)
     layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=False)
     tree = RackTree(arrays.brokers.rack_paths, arrays.brokers.live, layout.rows.shape[1])
     outcome = Outcome(
@@ -73,7 +81,7 @@ def rollback_plan(
 
 
 def _way_back(
-    moves: tuple[Move, ...], arrays: ClusterArrays
+    moves: Sequence[Move], arrays: ClusterArrays
 ) -> tuple[dict[TopicPartition, Assignment], tuple[Infeasible, ...]]:
     """Where each partition goes back to, and the partitions that are left alone."""
     index = arrays.partition_index()

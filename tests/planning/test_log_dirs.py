@@ -70,7 +70,7 @@ def test_both_of_kafkas_files_name_the_log_dirs():
 def test_a_rollback_takes_the_replicas_back_to_their_log_dirs():
     made = plan(SKEWED)
     after = SKEWED.after(made)
-    back = rollback_plan(made.moves, after.snapshot(), plan_id="r")
+    back = rollback_plan(made, after.snapshot(), plan_id="r")
     assert after.after(back).holds == SKEWED.holds
     assert back.summary.log_dir_bytes == back.summary.log_dir_bound_bytes == 200
 

@@ -17,7 +17,7 @@ def test_a_rollback_restores_replicas_order_and_replication_factor():
     of = cluster(THREE_RACKS, ROWS)
     made = plan(of, action="set_replication_factor", replication_factor=2)
     after = of.after(made)
-    back = rollback_plan(made.moves, after.snapshot(), plan_id="back")
+    back = rollback_plan(made, after.snapshot(), plan_id="back")
     assert after.after(back).replicas == {p: tuple(row) for p, row in of.replicas.items()}
     assert back.allow_replication_factor_change
     assert {move.reason for move in back.moves} == {MoveReason.ROLLBACK}
@@ -26,7 +26,7 @@ def test_a_rollback_restores_replicas_order_and_replication_factor():
 def test_a_rollback_takes_replicas_back_to_their_log_dirs():
     of = cluster([""] * 3, [(0, 1)])
     made = plan(of, action="drain", brokers=[0])
-    back = rollback_plan(made.moves, of.after(made).snapshot(), plan_id="back")
+    back = rollback_plan(made, of.after(made).snapshot(), plan_id="back")
     assert back.moves[0].target == (0, 1)
     assert back.moves[0].target_log_dirs == ("/data/0", "any")
 
@@ -34,7 +34,7 @@ def test_a_rollback_takes_replicas_back_to_their_log_dirs():
 def test_a_rollback_of_what_was_never_started_is_empty():
     of = cluster([""] * 3, [(0, 1)])
     made = plan(of, action="drain", brokers=[0])
-    assert rollback_plan(made.moves, of.snapshot(), plan_id="back").moves == ()
+    assert rollback_plan(made, of.snapshot(), plan_id="back").moves == ()
 
 
 def test_a_rollback_leaves_alone_and_names_what_somebody_else_has_changed_since():
@@ -44,7 +44,7 @@ def test_a_rollback_leaves_alone_and_names_what_somebody_else_has_changed_since(
     replicas = dict(after.replicas) | {T[0]: (3, 2)}
     del replicas[T[1]]
     since = replace(after, replicas=replicas)
-    back = rollback_plan(made.moves, since.snapshot(), plan_id="back")
+    back = rollback_plan(made, since.snapshot(), plan_id="back")
     assert [move.partition for move in back.moves] == [T[2]]
     assert {item.subject for item in infeasible(back)} == {"t-0", "t-1"}
 
@@ -54,4 +54,15 @@ def test_a_rollback_to_a_dead_broker_is_refused():
     made = plan(of, action="drain", brokers=[0])
     since = replace(of.after(made), dead=frozenset({0}))
     with pytest.raises(InvalidRequestError, match="broker 0 is not live"):
-        rollback_plan(made.moves, since.snapshot(), plan_id="back")
+        rollback_plan(made, since.snapshot(), plan_id="back")
+
+
+def test_a_plan_of_another_cluster_is_not_rolled_back_here():
+    made = plan(cluster(THREE_RACKS, ROWS), action="drain", brokers=[0])
+    here = replace(cluster(THREE_RACKS, ROWS).snapshot(), cluster_id="another")
+    with pytest.raises(InvalidRequestError) as refused:
+        rollback_plan(made, here, plan_id="back")
+    assert refused.value.problems == (
+        f"Plan p was made for cluster {made.cluster_id}; this is cluster another. "
+        "Name the connection of the other cluster.",
+    )

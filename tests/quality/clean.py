@@ -116,7 +116,7 @@ def _sound(rng: Random, of: Cluster, action: Action, depth: int) -> Checked:
         return planned(troubled(rng, of, request).snapshot(shuffle=seed_of(rng)), request)
     first = planned(of.snapshot(), random_request(rng, of, Action.DRAIN, depth)).plan
     snapshot = of.after(first).snapshot()
-    back = rollback_plan(first.moves, snapshot, plan_id="p", min_free_disk_fraction=MIN_FREE)
+    back = rollback_plan(first, snapshot, plan_id="p", min_free_disk_fraction=MIN_FREE)
     return with_files(snapshot, back, ReassignmentRequest(Action.ROLLBACK, plan_id="first"))
 
 
