@@ -29,6 +29,12 @@ SMALL = 2_000
 EXCHANGED = 1_000
 """Copies, the largest ones, that may be replaced by smaller ones."""
 
+EXCHANGED_UP_TO = 300_000
+"""Slots up to which that is tried: of more, a thousand copies are too few to show."""
+
+RECONSIDERED = 40
+"""Copies, the largest ones, of a small cluster that are reconsidered in each round."""
+
 OTHER_INNER: tuple[Inner, ...] = ((1.0, 1.0, 1.0), (0.9, 0.5, 0.5), (0.98, 0.0, 0.0))
 """See shed.INNER: other places to aim at."""
 
@@ -47,41 +53,46 @@ def rebalance(problem: Problem, capacity: Floats) -> Ints:
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
     :returns: slots on brokers to be emptied for which no other broker was found.
     """
-    layout = problem.layout
-    before = _excess(Search(problem))
+    layout, search = problem.layout, Search(problem)
+    before = _excess(search)
     if before <= 0:
         return np.zeros(0, np.int64)
-    stranded = _search(problem, capacity, INNER)
-    after = _excess(Search(problem))
+    stranded, after = _search(search, capacity, INNER)
     if after > before - TINY:
         _lay_out(layout, layout.home)
     if after > 0 or layout.rows.size > SMALL:
         return stranded
-    best, cost = layout.rows.copy(), _cost(problem)
+    best, cost = layout.rows.copy(), Search(problem).cost()
     for inner in OTHER_INNER:
         _lay_out(layout, layout.home)
-        _search(problem, capacity, inner)
-        if _excess(Search(problem)) <= 0 and _cost(problem) < cost:
-            best, cost = layout.rows.copy(), _cost(problem)
+        search = Search(problem)
+        _, after = _search(search, capacity, inner)
+        if after <= 0 and search.cost() < cost:
+            best, cost = layout.rows.copy(), search.cost()
     _lay_out(layout, best)
+    _reconsider(Search(problem))
+    layout.refresh()
     return stranded
 
 
-def _search(problem: Problem, capacity: Floats, inner: Inner) -> Ints:
-    stranded = np.zeros(0, np.int64)
+def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float]:
+    """Slots that found no broker, and the excess that is left."""
+    problem, stranded = search.problem, np.zeros(0, np.int64)
+    layout = problem.layout
     for _ in range(ROUNDS):
-        search = Search(problem)
         wanted = wanted_loads(search, inner)
         stranded = fill(search, wanted, shed(search, wanted))
         Polisher(search).run()
         undo(search)
         Polisher(search).run()
-        exchange(search, EXCHANGED)
-        undo(search)
-        problem.layout.refresh()
+        if layout.rows.size <= EXCHANGED_UP_TO:
+            exchange(search, EXCHANGED)
+            undo(search)
+        layout.refresh()
         if not _repair(problem, capacity):
             break
-    return stranded
+        search = Search(problem)
+    return stranded, _excess(search)
 
 
 def _lay_out(layout: Layout, rows: Rows) -> None:
@@ -89,16 +100,34 @@ def _lay_out(layout: Layout, rows: Rows) -> None:
     layout.refresh()
 
 
-def _cost(problem: Problem) -> float:
-    """Bytes the layout copies, with the overhead of each copy."""
-    layout = problem.layout
-    fresh = (layout.rows != NONE) & ~(layout.rows[:, :, None] == layout.home[:, None, :]).any(2)
-    return float(layout.incoming.sum() + fresh.sum() * problem.overhead_bytes)
-
-
 def _excess(search: Search) -> float:
     total: float = (search.excess(slice(None), search.load) * search.problem.gives).sum()
     return total
+
+
+def _reconsider(search: Search) -> None:
+    """Send the largest copies home, one at a time, and see whether trades that bring all brokers
+    back into their boxes cost less; where they do not, all is as before.
+    """
+    home = search.home.reshape(-1)
+    for _ in range(ROUNDS):
+        cost = before = search.cost()
+        away = search.away()
+        size = search.weights[0, away // search.width]
+        for slot in away[np.argsort(-size, kind="stable")][:RECONSIDERED].tolist():
+            origin = int(home[slot])
+            if search.flat[slot] == origin or not search.valid_one(slot, origin):
+                continue
+            state = search.saved()
+            search.move(slot, origin)
+            Polisher(search).run()
+            undo(search)
+            if _excess(search) <= 0 and search.cost() < cost:
+                cost = search.cost()
+            else:
+                search.restore(state)
+        if cost >= before:
+            return
 
 
 def undo(search: Search) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Mask
+from include.planning.arrays import Floats, Mask
 from include.planning.search import Search
 
 TRIED = 32
@@ -21,8 +21,7 @@ def exchange(search: Search, most: int) -> None:
     """
     home = search.home.reshape(-1)
     for _ in range(ROUNDS):
-        away = np.flatnonzero((search.flat != home) & (home != NONE) & (search.flat != NONE))
-        away = away[~search.at_home(away, search.holders(away))]
+        away = search.away()
         away = away[(search.problem.gives & ~search.problem.leaving)[home[away]]]
         size = search.weights[0, away // search.width]
         order = away[np.argsort(-size, kind="stable")][:most].tolist()

@@ -18,6 +18,15 @@ LARGE = 1e-3
 TIGHT = (0.1, 0.7, 0.9)
 """How far above its wanted load, towards the edge of its box, a broker is filled at first."""
 
+PICKY = 0.35
+"""How much brokers that lack little, or one resource only, come before those that lack much of
+everything: the latter can do with whatever is left.
+"""
+
+PER_TURN = 8
+MOST_TURNS = 8
+"""A broker gets another small replica in a round for each so many that it lacks, up to a limit."""
+
 TRIES = 8
 """Brokers that are tried at once where the spread rule is dear to ask."""
 
@@ -53,6 +62,8 @@ class _Filler:
 
     def __init__(self, search: Search, wanted: Floats, brokers: Ints) -> None:
         self._search, self._brokers = search, brokers
+        rows = np.flatnonzero(search.scale.any(axis=1))
+        self._rows = slice(rows[0], rows[0] + 1) if len(rows) == 1 else slice(None)
         self._wanted = wanted[:, brokers]
         self._high = search.high[:, brokers]
         self._scale = search.scale[:, brokers]
@@ -60,7 +71,7 @@ class _Filler:
         reach = np.where(boxed, self._high, 0) - np.where(boxed, self._wanted, 0)
         tight = self._wanted + np.array(TIGHT)[:, None] * reach
         self._tight = np.where(boxed, tight, np.inf)
-        self._value = self._scale**2 * np.array(IMPORTANCE)[:, None]
+        self._value = np.array(IMPORTANCE)[:, None]
 
     def run(self, slots: Ints) -> Ints:
         """Place the replicas; those that must leave and cannot be placed come back."""
@@ -97,19 +108,21 @@ class _Filler:
 
     def _best(self, slot: int) -> int:
         """The valid broker for one lifted replica; NONE when it should stay."""
-        search = self._search
-        weight = search.weights[:, slot // search.width]
-        load = search.load[:, self._brokers]
-        after = load + weight[:, None]
-        need = (self._wanted - load) * self._value * weight[:, None]
-        gain = need[0] + need[1] + need[2]
+        search, rows = self._search, self._rows
+        weight = search.weights[rows, slot // search.width, None]
+        load = search.load[rows, self._brokers]
+        after = load + weight
+        lack = (self._wanted[rows] - load) * self._scale[rows]
+        need = lack * self._value[rows]
+        whole = np.add.reduce(need * lack)
+        gain = np.add.reduce(need * (weight * self._scale[rows]))
+        gain = gain / np.maximum(whole, 1e-12) ** PICKY
         for bound in (self._tight, self._high):
-            inside = after <= bound
-            fits = np.flatnonzero(inside[0] & inside[1] & inside[2])
+            fits = np.flatnonzero(np.logical_and.reduce(after <= bound[rows]))
             broker = self._most_valuable(slot, fits, gain)
             if broker != NONE:
                 return broker
-        return self._least_harm(slot, load, after)
+        return self._least_harm(slot)
 
     def _most_valuable(self, slot: int, fits: Ints, gain: Floats) -> int:
         if not len(fits):
@@ -119,10 +132,12 @@ class _Filler:
             return best
         return self._first_valid(slot, fits[np.argsort(-gain[fits], kind="stable")])
 
-    def _least_harm(self, slot: int, load: Floats, after: Floats) -> int:
+    def _least_harm(self, slot: int) -> int:
         search, owner = self._search, int(self._search.flat[slot])
-        weight = search.weights[:, slot // search.width]
-        harm = search.excess(self._brokers, after) - search.excess(self._brokers, load)
+        weight, load = search.weights[:, slot // search.width], search.load[:, self._brokers]
+        harm = search.excess(self._brokers, load + weight[:, None]) - search.excess(
+            self._brokers, load
+        )
         order = np.argsort(harm, kind="stable")
         if not search.problem.leaving[owner]:
             here = np.array([owner])
@@ -150,7 +165,7 @@ class _Filler:
     # ---------------------------------------------------------------- in rounds
 
     def _in_rounds(self, slots: Ints) -> Ints:
-        """One small replica per needy broker and round, largest to neediest.
+        """A few small replicas per needy broker and round, largest to neediest.
 
         At first into tight bounds, then into the boxes, then wherever the excess does not grow.
 
@@ -163,28 +178,33 @@ class _Filler:
             bound = bounds[attempt]
             retry, start = [], 0
             while start < len(slots):
-                needy = self._needy(attempt)
-                some = slots[start : start + len(needy)]
+                turns = self._turns(attempt)
+                some = slots[start : start + len(turns)]
                 if not len(some):
                     break
                 start += len(some)
-                placed = self._match(some, needy[: len(some)], bound)
+                placed = self._match(some, turns[: len(some)], bound)
                 retry.append(some[~placed])
             slots = np.concatenate([*retry, slots[start:]])
         return slots
 
-    def _needy(self, attempt: int) -> Ints:
-        """Indexes of brokers that lack a replica or more, neediest first."""
+    def _turns(self, attempt: int) -> Ints:
+        """Indexes of brokers that lack a replica or more, neediest first; again and again those
+        that lack many.
+        """
         load = self._search.load[:, self._brokers]
         lack = self._wanted - load
         needy = np.flatnonzero(lack[REPLICAS] >= 0.5)
-        value = (lack * self._value)[[0, 2]].sum(axis=0)
-        return np.roll(needy[np.argsort(-value[needy], kind="stable")], attempt)
+        value = (lack * self._scale**2 * self._value)[[0, 2]].sum(axis=0)
+        needy = np.roll(needy[np.argsort(-value[needy], kind="stable")], attempt)
+        turns = np.minimum(lack[REPLICAS, needy] // PER_TURN, MOST_TURNS)
+        return np.concatenate([needy, *(needy[turns > n] for n in range(1, MOST_TURNS))])
 
     def _match(self, slots: Ints, targets: Ints, bound: Floats | None) -> Mask:
         search, brokers = self._search, self._brokers[targets]
-        load = search.load[:, brokers]
-        after = load + search.weight(slots)
+        load, weight, count = search.load[:, brokers], search.weight(slots), len(self._brokers)
+        arrives = np.stack([np.bincount(targets, w, count) for w in weight])
+        after = load + arrives[:, targets]
         if bound is None:
             fits: Mask = search.excess(brokers, after) <= search.excess(brokers, load)
         else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, broker_sums
+from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, Rows, broker_sums
 from include.planning.layout import Layout
 from include.planning.racks import RackTree
 from include.planning.seats import Seats
@@ -76,15 +76,21 @@ class Search:
         self._by_broker: Ints = self.movable[np.argsort(owner, kind="stable")]
         ends = np.cumsum(np.bincount(owner, minlength=len(self.problem.gives)))
         self._ends: list[int] = [0, *ends.tolist()]
-        self._arrived: list[list[int]] = [[] for _ in self.problem.gives]
+        self._first = self.flat.copy()
+        self._arrived: list[dict[int, None]] = [{} for _ in self.problem.gives]
 
     def on(self, broker: int) -> Ints:
         """Slots of the movable replicas that a broker holds."""
         slots = self._by_broker[self._ends[broker] : self._ends[broker + 1]]
-        if self._arrived[broker]:
-            slots = np.union1d(slots, np.array(self._arrived[broker], np.int64))
+        arrived = self._arrived[broker]
+        if arrived:
+            slots = np.concatenate([slots, np.fromiter(arrived, np.int64, len(arrived))])
         held: Ints = slots[self.flat[slots] == broker]
         return held
+
+    def _arrives(self, slot: int, broker: int) -> None:
+        if self._first[slot] != broker:
+            self._arrived[broker][slot] = None
 
     def holders(self, slots: Ints) -> Ints:
         """(n,) the brokers that hold the replicas in these slots."""
@@ -150,6 +156,25 @@ class Search:
 
     # ---------------------------------------------------------------- moving
 
+    def away(self) -> Ints:
+        """Slots that hold a copy: a replica on a broker that had none of its partition."""
+        home = self.home.reshape(-1)
+        slots = np.flatnonzero((self.flat != home) & (home != NONE) & (self.flat != NONE))
+        return slots[~self.at_home(slots, self.holders(slots))]
+
+    def cost(self) -> float:
+        """Bytes that are copied, with the overhead of each copy."""
+        size = self.weights[0, self.away() // self.width]
+        return float((size + self.problem.overhead_bytes).sum())
+
+    def saved(self) -> tuple[Rows, Floats, Floats]:
+        """The state as it is, for :meth:`restore`."""
+        return self.flat.copy(), self.load.copy(), self._incoming.copy()
+
+    def restore(self, state: tuple[Rows, Floats, Floats]) -> None:
+        """Go back to a saved state."""
+        self.flat[:], self.load[:], self._incoming[:] = state
+
     def move(self, slot: int, broker: int) -> None:
         """Put one replica on another broker."""
         partition = slot // self.width
@@ -163,7 +188,7 @@ class Search:
         if broker not in home:
             self._incoming[broker] += weight[0]
         self.flat[slot] = broker
-        self._arrived[broker].append(slot)
+        self._arrives(slot, broker)
 
     def lift(self, slots: Ints, sign: int = -1) -> None:
         """Take the weight of replicas off the brokers of their rows (or, +1, put it back)."""
@@ -187,5 +212,6 @@ class Search:
         fresh = ~self.at_home(slots, brokers)
         self._incoming += np.bincount(brokers[fresh], size[fresh], count)
         self.lift(slots, +1)
-        for slot, broker in zip(slots.tolist(), brokers.tolist(), strict=True):
-            self._arrived[broker].append(slot)
+        new = self._first[slots] != brokers
+        for slot, broker in zip(slots[new].tolist(), brokers[new].tolist(), strict=True):
+            self._arrived[broker][slot] = None

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints
+from include.planning.arrays import Floats, Ints, Mask
 from include.planning.search import Search
+from include.planning.targets import grain
 
 BYTES, REPLICAS, RATE = range(3)
 """Rows of (K, …) arrays, see resources.PLACED."""
@@ -20,6 +21,9 @@ Inner = tuple[float, float, float]
 
 INNER: Inner = (0.98, 0.8, 0.8)
 """Part of its box that a broker's wanted load lies in: slack for whole replicas."""
+
+ALONE = 0.985
+"""The same where only one resource has boxes: there is nothing else to match."""
 
 ALL = float("inf")
 PASSES = 60
@@ -35,9 +39,12 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
     """
     wanted = search.load.copy()
     domain, gives = search.problem.targets.domain, search.problem.gives
+    boxed: Mask = np.asarray(search.scale.any(axis=1))
     for resource, part in enumerate(inner):
-        if not search.scale[resource].any():
+        if not boxed[resource]:
             continue
+        if boxed.sum() == 1:
+            part = max(part, ALONE)
         share = search.share[resource]
         low = share - (share - search.low[resource]) * part
         high = share + (search.high[resource] - share) * part
@@ -46,7 +53,9 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
             wanted[resource, brokers] = _levelled(
                 search.load[resource, brokers], share[brokers], low[brokers], high[brokers]
             )
-    return np.rint(wanted)
+    units = np.array([grain(share) for share in search.share])[:, None]
+    rounded: Floats = np.rint(wanted / units) * units
+    return rounded
 
 
 def _levelled(load: Floats, share: Floats, low: Floats, high: Floats) -> Floats:
@@ -106,7 +115,7 @@ class _Shedder:
             spare = search.share[RATE, broker] * scale[RATE] + 0.6 * (
                 (high - search.share[:, broker])[RATE] * scale[RATE]
             )
-            ahead = load[RATE] * scale[RATE] - spare - 0.6 * -self.due[BYTES]
+            ahead = load[RATE] * scale[RATE] - spare + 0.6 * -self.due[BYTES]
             self.due[RATE] = max(self.due[RATE], ahead)
         self._left = np.ones(len(self._slots), bool)
         self._got = np.zeros(len(self._weight))
@@ -120,8 +129,10 @@ class _Shedder:
         self._largest: Ints = np.argsort(-size, kind="stable")
         per_byte = np.maximum(size, 1e-300)
         self._heat: Floats = self._weight[RATE] / per_byte
-        extra = self._weight[REPLICAS] / per_byte
-        self._coldest: Ints = np.argsort(self._heat + extra, kind="stable")
+        self._coldest = self._largest
+        if not (self._loose and not self._weight[RATE].any()):
+            extra = self._weight[REPLICAS] / per_byte
+            self._coldest = np.argsort(self._heat + extra, kind="stable")
         if self.due[BYTES] > 0:
             self._shed_bytes()
         if self.due[RATE] > self._got[RATE]:
@@ -238,16 +249,27 @@ def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:
 
     :param weight: (K, n) weights by index; ``limit`` (K,) of their sums.
     """
-    taken, left = [], limit.astype(float)
+    limited = np.isfinite(limit)
+    taken, left = [], limit[limited].astype(float)
+    weight = weight[limited][:, order]
     for _ in range(PASSES):
-        order = order[(weight[:, order] <= left[:, None]).all(axis=0)]
+        small = ~_any_above(weight, left)
+        if not small.all():
+            order, weight = order[small], weight[:, small]
         if not len(order):
             break
-        sums = np.cumsum(weight[:, order], axis=1)
-        over = (sums > left[:, None]).any(axis=0)
+        sums = np.cumsum(weight, axis=1)
+        over = _any_above(sums, left)
         end = int(over.argmax()) if over.any() else len(order)
         if end:
             taken.append(order[:end])
             left = left - sums[:, end - 1]
-        order = order[end + 1 :]
+        order, weight = order[end + 1 :], weight[:, end + 1 :]
     return np.concatenate(taken) if taken else np.zeros(0, np.int64)
+
+
+def _any_above(values: Floats, limit: Floats) -> Mask:
+    above: Mask = values[0] > limit[0]
+    for row, most in zip(values[1:], limit[1:], strict=True):
+        above |= row > most
+    return above

@@ -48,6 +48,7 @@ def placed_targets(
     brokers: Mask,
     capacity: Floats,
     tolerances: tuple[float, ...],
+    one_sided: bool = False,
 ) -> Targets:
     """Boxes for a rebalance.
 
@@ -56,6 +57,7 @@ def placed_targets(
     :param brokers: (B,) that give and take replicas; the others keep what they hold.
     :param capacity: (K, B) relative size of the brokers; 0 where one is to be emptied.
     :param tolerances: (K,) allowed deviation from the share, as fractions; infinite = any.
+    :param one_sided: whether brokers that take part may hold as little as they like.
     """
     layers = [
         _Layer(layout, tree, partitions, brokers, weight, resource)
@@ -68,7 +70,7 @@ def placed_targets(
     share, low, high, fair, infeasible = zip(*boxes, strict=True)
     return Targets(
         share=np.stack(share),
-        low=np.stack(low),
+        low=np.where(brokers, 0.0, np.stack(low)) if one_sided else np.stack(low),
         high=np.stack(high),
         domain=layers[PLACED.index(Resource.REPLICAS)].domains(),
         fair=np.stack(fair),
@@ -160,11 +162,12 @@ class _Layer:
             return load.copy(), low, high, fair, ()
         share, infeasible = self._hand_down(fixed, capacity, tolerance)
         least = np.minimum(share, self._beside_giants(fixed, capacity, tolerance))
-        low = np.where(brokers, np.floor(least * (1 - tolerance)), load)
-        high = np.where(brokers, np.ceil(share * (1 + tolerance)), load)
+        unit = grain(share)
+        low = np.where(brokers, np.floor(least * (1 - tolerance) / unit) * unit, load)
+        high = np.where(brokers, np.ceil(share * (1 + tolerance) / unit) * unit, load)
         if self._resource is Resource.BYTES:
             high = np.minimum(high, np.maximum(load + self._layout.room, low))
-        return np.clip(np.rint(share), low, high), low, high, fair, infeasible
+        return np.clip(np.rint(share / unit) * unit, low, high), low, high, fair, infeasible
 
     def _beside_giants(self, fixed: Floats, capacity: Floats, tolerance: float) -> Floats:
         """(B,) what is left for each broker beside partitions that are larger than any share.
@@ -230,6 +233,13 @@ class _Layer:
         if layout.load[node] + layout.room[node] < UNLIMITED:
             return "the broker's disk does not hold its share"
         return "one replica of a partition per broker allows no more"
+
+
+def grain(share: Floats) -> float:
+    """What shares and boxes are rounded to: 1, or of large ones a power of two below a billionth
+    of their mean, so that the unit that sizes are given in does not show in a plan.
+    """
+    return float(2.0 ** max(0, int(np.frexp(share.mean())[1]) - 31))
 
 
 def of_resource(resource: Resource, sentence: str) -> str:
