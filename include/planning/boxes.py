@@ -42,7 +42,7 @@ class Boxes:
             if resource in finite and led is not None:
                 share[resource] = led.share[k]
                 slack = led.tolerance[k] * led.share[k]
-                low[resource] = np.floor(led.share[k] - slack)
+                low[resource] = np.floor(led.share[k] - slack) * (not led.one_sided)
                 high[resource] = np.ceil(led.share[k] + slack)
         return cls(finite, share, low, high)
 

@@ -35,15 +35,21 @@ class LedShares:
 
     :param weights: (2, P) weight of leading each partition; 0 for a resource without tolerance.
     :param share: (2, B) to be led; ``tolerance``: (2,) fractions of it.
+    :param one_sided: whether brokers may lead as little as they like.
     """
 
     weights: Floats
     share: Floats
     tolerance: Floats
+    one_sided: bool = False
 
     @classmethod
     def of(
-        cls, layout: Layout, capacity: Floats, tolerances: dict[Resource, float]
+        cls,
+        layout: Layout,
+        capacity: Floats,
+        tolerances: dict[Resource, float],
+        one_sided: bool = False,
     ) -> LedShares | None:
         """Shares by capacity (2, B); None when neither resource has a tolerance."""
         tolerance = np.array([tolerances[resource] for resource in LED])
@@ -54,7 +60,7 @@ class LedShares:
         weights[~boxed] = 0
         part = capacity / np.maximum(capacity.sum(axis=1, keepdims=True), 1e-300)
         share = part * weights.sum(axis=1)[:, None]
-        return cls(weights, share, np.where(boxed, tolerance, 1.0))
+        return cls(weights, share, np.where(boxed, tolerance, 1.0), one_sided)
 
     def load(self, leaders: Rows) -> Floats:
         """(2, B) led by each broker."""
@@ -64,14 +70,17 @@ class LedShares:
 
     def beyond(self, leaders: Rows) -> float:
         """How far brokers are off their shares beyond the tolerance, in shares, summed."""
-        off = np.abs(self.load(leaders) - self.share) - self.tolerance[:, None] * self.share - 1
+        off = self._off(leaders) - self.tolerance[:, None] * self.share - 1
         return float((np.maximum(off, 0) / np.maximum(self.share, 1)).sum())
 
     def outside(self, leaders: Rows) -> Mask:
         """(2, B) which brokers are off their share by more than the tolerance."""
-        off = np.abs(self.load(leaders) - self.share)
-        outside: Mask = off > self.tolerance[:, None] * self.share + 1
+        outside: Mask = self._off(leaders) > self.tolerance[:, None] * self.share + 1
         return outside
+
+    def _off(self, leaders: Rows) -> Floats:
+        off = self.load(leaders) - self.share
+        return off if self.one_sided else np.abs(off)
 
 
 def hand_over(layout: Layout, shares: LedShares, movable: Mask, hosts: Mask) -> None:

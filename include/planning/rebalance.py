@@ -74,7 +74,7 @@ def _planned(
     needs = Needs.of(problem)
     settle_leaders(layout)
     tolerances = tolerances_of(request, arrays)
-    lead = LedShares.of(layout, np.tile(capacity * hosts, (2, 1)), tolerances)
+    lead = LedShares.of(layout, np.tile(capacity * hosts, (2, 1)), tolerances, request.one_sided)
     if lead is not None:
         hand_over(layout, lead, movable, hosts)
 
@@ -84,7 +84,7 @@ def _planned(
         return needs.sentence(problem, p)
 
     boxes = Boxes.of(targets, lead, tolerances)
-    result = _Result(layout, targets, problem.weights, brokers, movable, cut)
+    result = _Result(layout, targets, problem.weights, brokers, movable, cut, request.one_sided)
     return Outcome(
         layout=layout,
         tree_before=tree,
@@ -163,6 +163,7 @@ def problem_of(
         capacity=np.broadcast_to(capacity[: len(PLACED)] if capacity.ndim > 1 else capacity, shape)
         * tree.hosts,
         tolerances=tuple(tolerances[resource] for resource in PLACED),
+        one_sided=request.one_sided,
     )
     return Problem(
         layout=layout,
@@ -187,6 +188,7 @@ class _Result:
     brokers: Mask
     partitions: Mask
     cut_by_budget: bool
+    one_sided: bool
 
     def _loads(self) -> Floats:
         arrays, rows = self.layout.arrays, self.layout.rows
@@ -218,7 +220,8 @@ class _Result:
         slack = np.where(np.isinf(allowed), np.inf, 0.0)
         slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1
         inside = (load <= self.targets.high) & (load >= self.targets.low)
-        off = inside & self.brokers & (np.abs(load - fair) > slack)
+        off = load - fair if self.one_sided else np.abs(load - fair)
+        off = inside & self.brokers & (off > slack)
         return tuple(
             Infeasible(
                 subject=f"broker {self.layout.arrays.brokers.ids[b]}",

@@ -52,6 +52,7 @@ class ReassignmentRequest:
     :param tolerances: the same for other resources (replicas, leaders, bytes_in, bytes_out);
         None = spread in any way. Of those not named, traffic is balanced to 5 % where it is
         known, and numbers of replicas and leaders are free.
+    :param one_sided: rebalance: brokers may hold as little as they like; only too much counts.
     :param move_overhead_bytes: what a move costs beside its bytes, for being a move.
     :param exclude_topics: names or patterns that stay where they are.
     :param exclude_brokers: ids that get nothing new, and whose log dirs stay as they are.
@@ -77,6 +78,7 @@ class ReassignmentRequest:
     additional: bool = False
     tolerance: float = 0.02
     tolerances: Mapping[str, float | None] = field(default_factory=dict)
+    one_sided: bool = False
     move_overhead_bytes: int = 32_000_000
     exclude_topics: tuple[str, ...] = ()
     exclude_brokers: tuple[BrokerId, ...] = ()
@@ -109,6 +111,7 @@ USED_BY = {
     ),
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
     "tolerances": (Action.REBALANCE, Action.EXPAND),
+    "one_sided": (Action.REBALANCE,),
     "weights": (Action.REBALANCE, Action.EXPAND),
     "budget_bytes": (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS),
     "budget_moves": (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS),
@@ -166,7 +169,7 @@ def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> 
         "budget_moves": reader.read("budget_moves", values.integer(1)),
         "seed": reader.read("seed", values.integer(0)),
     }
-    for name in ("dry_run", "approval", "additional", "ignore_racks"):
+    for name in ("dry_run", "approval", "additional", "ignore_racks", "one_sided"):
         found[name] = reader.read(name, values.boolean)
     given = {name: value for name, value in found.items() if value is not None}
     problems = reader.problems + _conflicts(given, reader.failed)

@@ -120,6 +120,12 @@ def _balance_and_limits() -> dict[str, Param]:
             "counts any.",
             section=_LIMITS,
         ),
+        "one_sided": Param(
+            defaults["one_sided"],
+            type="boolean",
+            description="rebalance: brokers may hold as little as they like; only too much counts.",
+            section=_LIMITS,
+        ),
         "move_overhead_bytes": Param(
             defaults["move_overhead_bytes"],
             type="integer",
