@@ -7,17 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
 
-from benchmarks.clusters import clipped
-from include.planning.arrays import UNLIMITED, BrokerArrays, ClusterArrays, broker_sums
-from include.planning.rebalance import plan_rebalance
+from include.planning.arrays import broker_sums
+from include.planning.duality import priced_bound
+from include.planning.layout import Layout
+from include.planning.outcome import tree_of
+from include.planning.rebalance import plan_rebalance, problem_of
 from include.planning.request import Action, ReassignmentRequest
-
-RACKS = 3
-TOLERANCE = {"bytes": 0.05, "bytes_in": 0.1}
-SOLVER_S = 15
+from include.planning.resources import capacities
+from include.planning.search import Problem
+from tests.planning.exact import (
+    KINDS,
+    TOLERANCE,
+    Exact,
+    Kind,
+    Small,
+    boxes,
+    fewest_bytes,
+    placed,
+    small,
+)
 
 QUICK = (11, 30, 35, 36)
 """Seeds of clusters that the solver is done with in a few seconds."""
@@ -25,136 +34,115 @@ QUICK = (11, 30, 35, 36)
 
 @dataclass(frozen=True)
 class Compared:
-    """Bytes that the planner and the solver copy; infinite where it finds no way."""
+    """What the planner and the solver copy.
+
+    :param within: whether the planner meets all boxes.
+    :param exact: of plans that meet the boxes as well as the planner does.
+    """
 
     planned: float
-    exact: float
+    exact: Exact
     within: bool
 
-
-def small(seed: int) -> ClusterArrays:
-    """Up to 18 brokers in three racks and 240 partitions: new brokers, skew, two or three
-    replicas, rates near the sizes or apart from them.
-    """
-    rng = np.random.default_rng(seed)
-    brokers, partitions = RACKS * int(rng.integers(2, 7)), int(rng.integers(80, 240))
-    replicas, rack = int(rng.integers(2, 4)), np.arange(brokers) % RACKS
-    pull = np.exp(rng.choice([0.1, 0.3]) * rng.standard_normal(brokers))
-    if rng.random() < 0.5 and brokers > RACKS:
-        pull[-RACKS:] = 0
-    rows = np.empty((partitions, replicas), np.int32)
-    for row in rows:
-        for place, number in enumerate(rng.permutation(RACKS)[:replicas]):
-            among = np.flatnonzero(rack == number)
-            row[place] = rng.choice(among, p=pull[among] / pull[among].sum())
-    size = clipped(np.exp(1.5 * rng.standard_normal(partitions)), 0.5 * replicas / brokers)
-    heat = np.exp(rng.choice([0.3, 0.8]) * rng.standard_normal(partitions))
-    rate = clipped(size * heat, 0.5 * replicas / brokers)
-    everyone = np.ones(brokers, bool)
-    return ClusterArrays(
-        brokers=BrokerArrays(
-            ids=np.arange(brokers),
-            live=everyone,
-            takes=everyone,
-            rack_paths=tuple((f"r{number}",) for number in rack),
-            capacity_bytes=np.zeros(brokers, np.int64),
-            room_bytes=np.full(brokers, UNLIMITED),
-        ),
-        topics=("t",),
-        internal=np.zeros(1, bool),
-        topic_of=np.zeros(partitions, np.int64),
-        partition_of=np.arange(partitions),
-        rows=rows,
-        log_dirs=np.full(rows.shape, -1, np.int32),
-        log_dir_names=(),
-        size_bytes=np.rint(size * 1e6).astype(np.int64),
-        leader=rows[:, 0].copy(),
-        in_flight=np.zeros(partitions, bool),
-        bytes_in=np.rint(rate * 1e6),
-    )
+    @property
+    def ratio(self) -> float:
+        return self.planned / max(self.exact.best, 1.0)
 
 
-def fewest_bytes(of: ClusterArrays) -> float:
-    """The least that any plan copies which puts every broker into both boxes (mixed-integer)."""
-    (count, replicas), brokers = of.rows.shape, len(of.brokers.ids)
-    held = np.zeros((count, brokers))
-    held[np.arange(count)[:, None], of.rows] = 1
-    variable = np.arange(count * brokers).reshape(count, brokers)
-    rows, low, high = [], [], []
-    for weight, tolerance in zip((of.size_bytes, of.bytes_in), TOLERANCE.values(), strict=True):
-        share = float(weight.sum()) * replicas / brokers
-        rows += [(variable[:, b], weight / share) for b in range(brokers)]
-        low += [1 - tolerance] * brokers
-        high += [1 + tolerance] * brokers
-    for p in range(count):
-        rows.append((variable[p], np.ones(brokers)))
-        low.append(replicas)
-        high.append(replicas)
-        for rack in range(RACKS):
-            mine = variable[p, rack::RACKS]
-            rows.append((mine, np.ones(len(mine))))
-            low.append(1 if replicas == RACKS else 0)
-            high.append(1)
-    columns = np.concatenate([columns for columns, _ in rows])
-    data = np.concatenate([np.asarray(values, float) for _, values in rows])
-    starts = np.cumsum([0, *(len(columns) for columns, _ in rows)])
-    mean_size = float(of.size_bytes.mean())
-    solved = milp(
-        (of.size_bytes[:, None] / mean_size * (1 - held)).ravel(),
-        constraints=LinearConstraint(
-            csr_array((data, columns, starts), shape=(len(rows), variable.size)), low, high
-        ),
-        integrality=np.ones(variable.size),
-        bounds=Bounds(0, 1),
-        options={"time_limit": SOLVER_S, "mip_rel_gap": 0.002},
-    )
-    return float("inf") if solved.fun is None else float(solved.fun) * mean_size
-
-
-def compared(seed: int) -> Compared:
-    of = small(seed)
-    request = ReassignmentRequest(
+def asked(of: Small, one_sided: bool) -> ReassignmentRequest:
+    return ReassignmentRequest(
         Action.REBALANCE,
         tolerance=TOLERANCE["bytes"],
         tolerances={"bytes_in": TOLERANCE["bytes_in"], "bytes_out": None},
+        weights=of.weights,
+        one_sided=one_sided,
         move_overhead_bytes=0,
     )
-    outcome = plan_rebalance(of, request)
-    layout = outcome.layout
-    assert not outcome.tree_after.violations(layout.rows).any()
-    copies = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2).sum(axis=1)
-    planned = float((copies * of.size_bytes).sum())
-    loads = [
-        (broker_sums(layout.rows, weight, len(of.brokers.ids)), tolerance)
-        for weight, tolerance in zip((of.size_bytes, of.bytes_in), TOLERANCE.values(), strict=True)
-    ]
-    within = all(
-        bool((np.abs(load / load.mean() - 1) <= tolerance + 1e-4).all())
-        for load, tolerance in loads
+
+
+def posed(of: Small, request: ReassignmentRequest) -> Problem:
+    hosts = np.ones(len(of.rack), bool)
+    return problem_of(
+        Layout(of.arrays),
+        tree_of(of.arrays, hosts, request),
+        request,
+        partitions=np.ones(len(of.arrays.rows), bool),
+        brokers=hosts,
+        capacity=capacities(of.arrays, hosts, request.weights),
     )
+
+
+def compared(of: Small, one_sided: bool = False) -> Compared:
+    request = asked(of, one_sided)
+    outcome = plan_rebalance(of.arrays, request)
+    layout, arrays = outcome.layout, of.arrays
+    assert not outcome.tree_after.violations(layout.rows).any()
+    assert (layout.incoming <= arrays.brokers.room_bytes).all()
+    fresh = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
+    planned = float((fresh.sum(axis=1) * arrays.size_bytes).sum())
+    targets = posed(of, request).targets
+    low, high = targets.low[[0, 2]], targets.high[[0, 2]]
+    load = np.stack([broker_sums(layout.rows, w, len(of.rack)) for w in placed(arrays)])
+    within = bool(((load >= low) & (load <= high)).all())
     assert within or outcome.infeasible
-    exact = fewest_bytes(of)
-    if np.isfinite(exact) and within:
-        assert outcome.lower_bound_bytes <= exact * 1.003 + 1
+    exact = fewest_bytes(of, np.minimum(low, load), np.maximum(high, load))
+    assert outcome.lower_bound_bytes <= exact.best + 1
     return Compared(planned, exact, within)
 
 
-def check(seeds: Iterable[int], mean: float) -> None:
-    """Met wherever the solver finds a way; hardly more bytes on average, 10 % at worst."""
-    found = {seed: compared(seed) for seed in seeds}
-    ratios = {s: c.planned / c.exact for s, c in found.items() if c.exact > 0 and c.within}
-    print({seed: round(ratio, 3) for seed, ratio in ratios.items()})
-    missed = [s for s, c in found.items() if not c.within and np.isfinite(c.exact)]
+def check(kind: Kind, seeds: Iterable[int], mean: float, one_sided: bool = False) -> None:
+    """Where the solver is done in its time: hardly more bytes than it on average, 10 % at worst.
+    Elsewhere: no more than 10 % above the best it has found. No box is left unmet that it meets.
+    """
+    clusters = {seed: small(seed, kind) for seed in seeds}
+    found = {seed: compared(of, one_sided) for seed, of in clusters.items()}
+    for seed, c in found.items():
+        print(kind.name, seed, f"{c.ratio:.4f}", "proved" if c.exact.proved else "", c.within)
+    proved = {seed: c.ratio for seed, c in found.items() if c.exact.proved}
+    print(f"mean {np.mean([*proved.values()] or [1.0]):.4f} of {len(proved)}")
+    unmet = [seed for seed, c in found.items() if not c.within]
+    missed = []
+    for seed in unmet:
+        targets = posed(clusters[seed], asked(clusters[seed], one_sided)).targets
+        exact = fewest_bytes(clusters[seed], targets.low[[0, 2]], targets.high[[0, 2]])
+        if np.isfinite(exact.best):
+            missed.append(seed)
     assert len(missed) <= len(found) // 20, missed
-    assert np.mean(list(ratios.values())) <= mean
-    assert max(ratios.values()) <= 1.10
+    assert np.mean([*proved.values()] or [1.0]) <= mean
+    assert max(c.ratio for c in found.values()) <= 1.10
 
 
 def test_a_rebalance_in_two_resources_copies_hardly_more_than_an_exact_solver():
-    check(QUICK, mean=1.01)
+    check(KINDS["plain"], QUICK, mean=1.01)
+
+
+def test_boxes_are_the_fair_share_and_its_tolerance_where_racks_permit_it():
+    of = small(QUICK[0])
+    targets = posed(of, asked(of, one_sided=False)).targets
+    low, high = boxes(of)
+    assert np.abs(targets.low[[0, 2]] - low).max() <= 1
+    assert np.abs(targets.high[[0, 2]] - high).max() <= 1
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_no_plan_undercuts_the_bound_from_prices(seed):
+    of = small(seed)
+    problem = posed(of, asked(of, one_sided=False))
+    low, high = problem.targets.low[[0, 2]], problem.targets.high[[0, 2]]
+    exact = fewest_bytes(of, low, high)
+    bound = priced_bound(problem, problem.targets.share, exact.best)
+    assert 0.9 * exact.bound <= bound <= exact.best
 
 
 @pytest.mark.long
-@pytest.mark.timeout(5_000)
-def test_the_same_on_two_hundred_clusters():
-    check(range(200), mean=1.03)
+@pytest.mark.timeout(7_200)
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_the_same_on_two_hundred_clusters(one_sided):
+    check(KINDS["plain"], range(100), mean=1.03, one_sided=one_sided)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "plain"])
+def test_the_same_on_clusters_of_other_kinds(name):
+    check(KINDS[name], range(12), mean=1.03)

@@ -1,0 +1,212 @@
+"""A tighter bound on the bytes that a rebalance copies: every resource at once, by prices.
+
+Let each broker charge a price per unit of load that it holds. A replica is worth moving where
+another broker of its domain charges less than its own, by more than its bytes. Whatever the
+prices are, no plan that meets the boxes copies less than the priced problem costs (Lagrangian
+relaxation of the boxes); of all rules, only what the spread forbids inside a domain, and that
+replicas are whole, is left out. Good prices come from a linear program over classes of like
+replicas, and are then improved step by step (Polyak's subgradient steps).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, hstack, vstack
+
+from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums
+from include.planning.search import Problem
+from include.planning.seats import Seats
+
+CLASSES = 12
+"""Classes of size, and of rate per byte within each, that the linear program tells apart."""
+
+FEWER_CLASSES, MANY_BROKERS = 6, 200
+STEPS = 200
+PATIENCE = 12
+"""Steps without a better bound after which steps become smaller."""
+
+SLOWER = 0.6
+AT_ONCE = 200_000
+"""Replicas that are priced at once."""
+
+
+def priced_bound(problem: Problem, load: Floats, copied: float, steps: int = STEPS) -> float:
+    """Bytes that any plan copies whose loads are as close to the boxes as these.
+
+    :param load: (K, B) reached; a box that is not met is widened to it.
+    :param copied: bytes that a plan copies: what the bound is driven towards.
+    :param steps: improvements of the prices; each looks at all replicas.
+    """
+    relaxed = _Relaxed(problem, load)
+    if not len(relaxed.owner) and not relaxed.forced_bytes:
+        return 0.0
+    prices, best, theta, stale = relaxed.class_prices(), 0.0, 1.0, 0
+    goal = copied / relaxed.unit
+    for _ in range(steps + 1):
+        value, slope = relaxed.value(prices)
+        if value > best * (1 + 1e-6):
+            best, stale = value, 0
+        else:
+            stale += 1
+        if stale > PATIENCE:
+            theta, stale = theta * SLOWER, 0
+        length = theta * max(goal - value, 1e-4 * goal) / (float((slope**2).sum()) + 1e-12)
+        prices = prices + length * slope
+    return best * relaxed.unit
+
+
+class _Relaxed:
+    """The problem with its boxes priced, in shares of the mean broker.
+
+    :ivar owner: (n,) broker of each replica that may move; ``weight``: (K, n).
+    :ivar held: (B,) brokers that have a box; those to be emptied have none.
+    """
+
+    def __init__(self, problem: Problem, reached: Floats) -> None:
+        targets, home = problem.targets, problem.layout.home
+        boxed = np.isfinite(targets.high[:, problem.gives]).any(axis=1)
+        scale = 1 / np.maximum(targets.share[boxed].mean(axis=1), 1e-9)[:, None]
+        self.unit = float(1 / scale[0, 0])
+        flat = home.ravel()
+        slots = np.flatnonzero(
+            np.repeat(problem.partitions, home.shape[1]) & (flat != NONE) & problem.gives[flat]
+        )
+        owner = flat[slots].astype(np.int64)
+        weight = problem.weights[boxed][:, slots // home.shape[1]] * scale
+        forced = problem.leaving[owner]
+        self.owner, self.weight = owner[~forced], weight[:, ~forced]
+        self._forced_owner, self._forced = owner[forced], weight[:, forced]
+        self.forced_bytes = float(self._forced[0].sum())
+        self.domain = _domains(problem)
+        self.held: Mask = problem.gives & ~problem.leaving
+        self.takes: Mask = problem.takes & self.held
+        load = [broker_sums(home, of, len(self.held)) for of in problem.weights[boxed]]
+        self.load = np.stack(load) * scale
+        self.low = np.minimum(targets.low, reached)[boxed] * scale
+        self.high = np.maximum(targets.high, reached)[boxed] * scale
+
+    def value(self, prices: Floats) -> tuple[float, Floats]:
+        """What the priced problem costs, and how that changes with the prices (K, B)."""
+        load, cost = self.load.copy(), 0.0
+        for owner, weight, forced in (
+            (self.owner, self.weight, False),
+            (self._forced_owner, self._forced, True),
+        ):
+            for start in range(0, len(owner), AT_ONCE):
+                part = slice(start, start + AT_ONCE)
+                cost += self._move(prices, owner[part], weight[:, part], forced, load)
+        above, below = np.maximum(prices, 0), np.maximum(-prices, 0)
+        edges = prices * self.load - np.where(above > 0, above * self.high, 0) + below * self.low
+        box = np.where(prices > 0, self.high, self.low)
+        box = np.where(prices == 0, np.clip(load, self.low, self.high), box)
+        return cost + float(edges[:, self.held].sum()), np.where(self.held, load - box, 0.0)
+
+    def _move(
+        self, prices: Floats, owner: Ints, weight: Floats, forced: bool, load: Floats
+    ) -> float:
+        """Put each replica where it is cheapest: the cost; ``load`` is changed accordingly."""
+        cost, target = weight[0].copy(), np.full(len(owner), NONE)
+        for number in np.unique(self.domain[owner]):
+            mine = np.flatnonzero(self.domain[owner] == number)
+            cheap = _cheapest(prices, np.flatnonzero(self.takes & (self.domain == number)))
+            if not len(cheap):
+                cost[mine] = np.inf
+                continue
+            charged = weight[:, mine].T @ prices[:, cheap]
+            best = charged.argmin(axis=1)
+            cost[mine] += charged[np.arange(len(mine)), best]
+            target[mine] = cheap[best]
+        if forced:
+            cost, moves = np.where(np.isfinite(cost), cost, weight[0]), target != NONE
+        else:
+            cost -= (prices[:, owner] * weight).sum(axis=0)
+            moves = cost < 0
+        for row, of in zip(load, weight, strict=True):
+            row += np.bincount(target[moves], of[moves], len(row))
+            if not forced:
+                row -= np.bincount(owner[moves], of[moves], len(row))
+        return float(cost[moves | forced].sum())
+
+    def class_prices(self) -> Floats:
+        """Prices from a linear program: like replicas of a broker are one divisible amount, and
+        domains pool what their brokers give up.
+        """
+        kinds = self._classes()
+        count, brokers = int(kinds.max(initial=0)) + 1, len(self.held)
+        used, place = np.unique(self.owner * count + kinds, return_inverse=True)
+        mass = np.stack([np.bincount(place, w, len(used)) for w in self.weight])
+        resources, size = len(mass), len(mass) * brokers
+        at = np.arange(size)
+        leaves = csr_array(
+            (
+                mass.ravel(),
+                (
+                    np.repeat(np.arange(resources), len(used)) * brokers
+                    + np.tile(used // count, resources),
+                    np.tile(np.arange(len(used)), resources),
+                ),
+            ),
+            (size, len(used)),
+        )
+        change = hstack([-leaves, csr_array((np.ones(size), (at, at)), (size, size))])
+        domains = int(self.domain.max()) + 1
+        pool = np.repeat(np.arange(resources), brokers) * domains + np.tile(self.domain, resources)
+        gather = csr_array((np.ones(size), (pool, at)), (resources * domains, size))
+        arrives = np.where(np.tile(self.takes, resources), np.inf, 0.0)
+        held = np.tile(self.held, resources)
+        room = np.where(held, (self.high - self.load).ravel(), np.inf)
+        spare = np.where(held, (self.load - self.low).ravel(), np.inf)
+        bounded = [np.flatnonzero(np.isfinite(of)) for of in (room, spare)]
+        forced = self.domain[self._forced_owner]
+        solved = linprog(
+            np.r_[mass[0], np.zeros(size)],
+            A_ub=vstack([change[bounded[0]], -change[bounded[1]]]),
+            b_ub=np.r_[room[bounded[0]], spare[bounded[1]]],
+            A_eq=gather @ change,
+            b_eq=np.concatenate([np.bincount(forced, w, domains) for w in self._forced]),
+            bounds=np.c_[np.zeros(len(used) + size), np.r_[np.ones(len(used)), arrives]],
+            method="highs",
+        )
+        prices = np.zeros(size)
+        if solved.x is not None:
+            upper, lower = np.split(solved.ineqlin.marginals, [len(bounded[0])])
+            prices[bounded[0]] -= upper
+            prices[bounded[1]] += lower
+        return prices.reshape(resources, brokers)
+
+    def _classes(self) -> Ints:
+        """(n,) class of each replica, by size and by rate per byte."""
+        bins = CLASSES if len(self.held) <= MANY_BROKERS else FEWER_CLASSES
+        size = np.log(np.maximum(self.weight[0], 1e-300))
+        kinds = _quantile(size, bins)
+        if len(self.weight) > 1:
+            heat = np.log(np.maximum(self.weight[-1], 1e-300)) - size
+            kinds = kinds * bins + _quantile(heat, bins)
+        return kinds
+
+
+def _domains(problem: Problem) -> Ints:
+    """(B,) domain of each broker from 0 on; one for all where rows are uneven."""
+    layout, domain = problem.layout, problem.targets.domain
+    if not Seats(problem.tree, layout.home[problem.partitions]).even():
+        domain = np.zeros_like(domain)
+    numbers: Ints = np.unique(domain, return_inverse=True)[1]
+    return numbers
+
+
+def _cheapest(prices: Floats, brokers: Ints) -> Ints:
+    """The brokers of which no other is as cheap in every resource; the others never win."""
+    _, first = np.unique(prices[:, brokers], axis=1, return_index=True)
+    left = brokers[first]
+    charged = prices[:, left]
+    beaten: Mask = np.asarray((charged[:, :, None] <= charged[:, None, :]).all(axis=0))
+    np.fill_diagonal(beaten, False)
+    return left[~beaten.any(axis=0)]
+
+
+def _quantile(values: Floats, bins: int) -> Ints:
+    if not len(values):
+        return np.zeros(0, np.int64)
+    found: Ints = np.searchsorted(np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1]), values)
+    return found
