@@ -48,7 +48,7 @@ bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; A
 	@$(PY) -m benchmarks.snapshot $(ARGS)
 
 .PHONY: bench-plan
-bench-plan: setup ## measure plans of 100,000 and 1,000,000 replicas: time, bytes, balance
+bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replicas 100000"
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.plan $(ARGS)
 
 .PHONY: bench-load
@@ -62,6 +62,10 @@ bench-gates: setup ## measure both gates on a million replicas
 .PHONY: bench-simulate
 bench-simulate: setup ## simulate 100,000 moves on 1,000 brokers: time over the bound, time to decide
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.simulate $(ARGS)
+
+.PHONY: bench-peers
+bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.peers $(ARGS)
 
 .PHONY: lint
 lint: setup ## ruff and mypy

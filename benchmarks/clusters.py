@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
 from include.planning.arrays import UNLIMITED, BrokerArrays, ClusterArrays
 
 Floats = npt.NDArray[np.float64]
@@ -155,3 +158,85 @@ def _arrays(
         "leader": rows[:, 0].copy(),
         "in_flight": np.zeros(partitions, bool),
     }
+
+
+def snapshot_of(instance: Instance, disks: bool = False) -> Snapshot:
+    """The instance as a snapshot taken just now.
+
+    :param disks: whether brokers report their disks: of one size, two fifths full on average.
+    """
+    arrays = instance.arrays
+    brokers, (partitions, replicas) = len(arrays.brokers.ids), arrays.rows.shape
+    owner = np.repeat(np.arange(partitions), replicas)
+    load = arrays.load(arrays.rows, arrays.size_bytes)
+    total = int(load.mean() * 2.5)
+    sizes = {"total_bytes": np.full(brokers, total), "usable_bytes": total - load}
+    everyone = np.ones(brokers, bool)
+    topics = len(arrays.topics)
+    of_topic = np.bincount(arrays.topic_of, minlength=topics)
+    first = np.tile(np.arange(replicas) == 0, partitions)
+    columns = {
+        "topic": np.array(arrays.topics)[arrays.topic_of[owner]],
+        "partition": arrays.partition_of[owner],
+        "broker": arrays.rows.ravel(),
+        "position": np.tile(np.arange(replicas), partitions),
+        "is_leader": first,
+        "in_isr": np.ones(len(owner), bool),
+        "adding": np.zeros(len(owner), bool),
+        "removing": np.zeros(len(owner), bool),
+        "log_dir": ["/data"] * len(owner),
+        "size_bytes": arrays.size_bytes[owner],
+    }
+    table = _table(REPLICAS, len(owner), **columns)
+    for name, rate in (("bytes_in_per_s", arrays.bytes_in), ("bytes_out_per_s", arrays.bytes_out)):
+        table = table.append_column(name, pa.array(rate[owner]))
+    return Snapshot(
+        cluster_id="bench",
+        taken_at=datetime.now(UTC),
+        duration_s=1.0,
+        brokers=_table(
+            BROKERS,
+            brokers,
+            broker=arrays.brokers.ids,
+            host=[f"broker{number}" for number in range(brokers)],
+            port=np.full(brokers, 9092),
+            rack=["/" + "/".join(path) for path in arrays.brokers.rack_paths],
+            rack_path=[list(path) for path in arrays.brokers.rack_paths],
+            live=everyone,
+            answered=everyone,
+        ),
+        log_dirs=_table(
+            LOG_DIRS,
+            brokers,
+            broker=arrays.brokers.ids,
+            log_dir=["/data"] * brokers,
+            offline=~everyone,
+            cordoned=~everyone,
+            stray_replicas=np.zeros(brokers, int),
+            **(sizes if disks else {}),
+        ),
+        topics=_table(
+            TOPICS,
+            topics,
+            topic=arrays.topics,
+            topic_id=[f"id{number}" for number in range(topics)],
+            internal=np.zeros(topics, bool),
+            visible=np.ones(topics, bool),
+            partitions=of_topic,
+            replication_factor=np.full(topics, replicas),
+            min_insync_replicas=np.ones(topics, int),
+            leader_throttled_replicas=[""] * topics,
+            follower_throttled_replicas=[""] * topics,
+        ),
+        replicas=table,
+    )
+
+
+def _table(schema: pa.Schema, rows: int, **columns: object) -> pa.Table:
+    arrays = [
+        pa.nulls(rows, field.type)
+        if field.name not in columns
+        else pa.array(columns[field.name], field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)

@@ -1,7 +1,9 @@
 """How long plans take and how good they are: `make bench-plan`.
 
-Writes benchmarks/results/plan.json: a list with one entry per case. Times are seconds of wall
-clock on one thread; ``cpu_s`` is what the solve took of the processor, for shared machines.
+Writes benchmarks/results/plan.json, a list with one entry per case, and the table in
+docs/planning.md. Times are seconds of wall clock on one thread; ``cpu_s`` is what the solve took
+of the processor, for shared machines. Every case is built, and then measured, in a process of its
+own: its snapshot is read from Parquet, solved, and written as a plan's directory.
 """
 
 from __future__ import annotations
@@ -11,91 +13,211 @@ import json
 import math
 import os
 import resource
+import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 import numpy as np
 
-from benchmarks.clusters import CASES, Case, Instance, build
-from include.planning.arrays import broker_sums
+from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
+from benchmarks.job import whole_job
+from include.planning.arrays import NONE, ClusterArrays, Floats, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
+from include.planning.duality import priced_bound
 from include.planning.handover import LedShares, hand_over
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
-from include.planning.outcome import tree_of
+from include.planning.outcome import Outcome, tree_of
+from include.planning.plan import MoveReason
+from include.planning.planner import plan_of
+from include.planning.racks import RackTree
 from include.planning.rebalance import problem_of, tolerances_of
 from include.planning.request import Action, ReassignmentRequest
 from include.planning.resources import Resource
+from include.planning.search import Problem
+from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
-RESULTS = Path(__file__).parent / "results" / "plan.json"
+WHERE = Path(__file__).parent / "results"
+RESULTS = WHERE / "plan.json"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "planning.md"
+BEGIN, END = "<!-- made by make bench-plan -->", "<!-- end -->"
 STRICT = {"replicas": 0.05, "leaders": 0.05, "bytes_in": 0.05, "bytes_out": 0.05}
 ONLY_BYTES = dict.fromkeys(STRICT)
-POLICIES: dict[str, dict[str, float | None]] = {
-    "strict": STRICT,
+POLICIES: dict[str, dict[str, Any]] = {
+    "strict": {"tolerances": STRICT},
     "default": {},
-    "bytes": ONLY_BYTES,
+    "bytes": {"tolerances": ONLY_BYTES},
+    "bytes, one-sided": {"tolerances": ONLY_BYTES, "one_sided": True},
 }
+SIZES = {100_000: (33_334, 100), 1_000_000: (333_334, 1_000), 10_000_000: (3_333_334, 1_000)}
+"""Replicas (of three each) → partitions and brokers."""
+
+PRICED_UP_TO = 110_000
+"""Replicas up to which the bound from prices is computed as well."""
+
+LARGEST = {10_000_000: ("expansion", "drain", "skew")}
+"""Cases of a size where not all are run."""
 
 
-def measured(case: Case, partitions: int, brokers: int, policy: str) -> dict[str, Any]:
-    """Plan one case; what it took and what came of it."""
-    instance = build(case, partitions, brokers)
-    request = ReassignmentRequest(Action.REBALANCE, tolerances=POLICIES[policy])
-    arrays, hosts = instance.arrays, ~instance.drained
-    if policy == "bytes":
+@dataclass(frozen=True)
+class Solved:
+    """A finished layout and what it was made from.
+
+    :param before: (B,) bytes held at first.
+    :param led: broker and resource pairs that lead too much or too little.
+    """
+
+    layout: Layout
+    tree: RackTree
+    problem: Problem
+    before: Floats
+    led: int
+    stranded: int
+    resources: tuple[str, ...]
+
+
+def request_of(policy: str) -> ReassignmentRequest:
+    return ReassignmentRequest(Action.REBALANCE, **POLICIES[policy])
+
+
+def solved(instance: Instance, policy: str) -> Solved:
+    """Plan a rebalance whose brokers have a capacity per resource, some to be emptied."""
+    arrays, hosts, request = instance.arrays, ~instance.drained, request_of(policy)
+    if policy.startswith("bytes"):
         arrays = replace(arrays, bytes_in=None, bytes_out=None)
-    started, cpu = time.perf_counter(), time.process_time()
-    layout = Layout(arrays)
+    layout, tree = Layout(arrays), tree_of(arrays, hosts, request)
     before = layout.load.copy()
-    tree = tree_of(arrays, hosts, request)
-    everything = np.ones(partitions, bool)
+    everything = np.ones(len(arrays.rows), bool)
     problem = problem_of(
         layout,
         tree,
         request,
         partitions=everything,
-        brokers=np.ones(brokers, bool),
+        brokers=np.ones(len(hosts), bool),
         capacity=instance.capacity,
     )
     stranded = rebalance(problem, instance.capacity[0])
     settle_leaders(layout)
     tolerances = tolerances_of(request, arrays)
-    lead = LedShares.of(layout, instance.capacity[3:] * hosts, tolerances)
+    lead = LedShares.of(layout, instance.capacity[3:] * hosts, tolerances, request.one_sided)
     if lead is not None:
         hand_over(layout, lead, everything, hosts)
-    solve_s, cpu_s = time.perf_counter() - started, time.process_time() - cpu
-    copies = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
-    bound = rebalance_bound(layout, tree, problem.targets, everything, before)
-    outside = _outside(layout, problem.targets.low, problem.targets.high, problem.weights)
-    led = int(lead.outside(layout.rows[:, 0]).sum()) if lead is not None else 0
+    return Solved(
+        layout=layout,
+        tree=tree,
+        problem=problem,
+        before=before,
+        led=int(lead.outside(layout.rows[:, 0]).sum()) if lead is not None else 0,
+        stranded=len(stranded),
+        resources=tuple(r.value for r, tolerance in tolerances.items() if math.isfinite(tolerance)),
+    )
+
+
+def prepared(case: Case, partitions: int, brokers: int, place: str, disks: bool = False) -> str:
+    """Write the case's snapshot below a place; where it is."""
+    instance = build(case, partitions, brokers)
+    np.savez(f"{place}/asked.npz", capacity=instance.capacity, drained=instance.drained)
+    return str(Warehouse(place).write_snapshot(snapshot_of(instance, disks)))
+
+
+def measured(case: Case, policy: str, uri: str, place: str) -> dict[str, Any]:
+    """Plan one case; what it took and what came of it."""
+    lap = _Lap()
+    snapshot = read_snapshot(uri)
+    asked = np.load(f"{place}/asked.npz")
+    instance = Instance(ClusterArrays.from_snapshot(snapshot), asked["capacity"], asked["drained"])
+    read_s, _ = lap.time()
+    result = solved(instance, policy)
+    solve_s, cpu_s = lap.time()
+    plan = plan_of(
+        snapshot,
+        _outcome(result),
+        plan_id="bench",
+        action=Action.REBALANCE,
+        rate_bytes_per_s=None,
+        pace=None,
+        min_free_disk_fraction=0.0,
+    )
+    PlanDirectory(f"{place}/plan").save(plan, request_of(policy))
+    write_s, _ = lap.time()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    layout, problem = result.layout, result.problem
+    copies = (layout.rows != NONE) & (layout.rows[:, :, None] != layout.home[:, None, :]).all(2)
+    moved = int((copies.sum(axis=1) * layout.size).sum())
+    bound = _outcome(result).lower_bound_bytes
     return {
         "case": case.name,
         "policy": policy,
-        "replicas": int((layout.rows >= 0).sum()),
-        "brokers": brokers,
-        "resources": [r.value for r, tolerance in tolerances.items() if math.isfinite(tolerance)],
-        "solve_s": round(solve_s, 2),
-        "cpu_s": round(cpu_s, 2),
+        "replicas": int((layout.rows != NONE).sum()),
+        "brokers": len(instance.drained),
+        "resources": list(result.resources),
+        "read_s": read_s,
+        "solve_s": solve_s,
+        "cpu_s": cpu_s,
+        "write_s": write_s,
+        "total_s": round(read_s + solve_s + write_s, 2),
         "replica_moves": int(copies.sum()),
         "leader_changes": int((layout.rows[:, 0] != layout.home[:, 0]).sum()),
-        "bytes_moved": int((copies * arrays.size_bytes[:, None]).sum()),
-        "moved_over_bound": round(float((copies.sum(axis=1) * arrays.size_bytes).sum()) / bound, 4),
+        "bytes_moved": moved,
+        "moved_over_bound": round(moved / bound, 4),
+        "moved_over_priced_bound": _over_priced(result, moved),
         "worst_deviation": _deviations(instance, layout),
-        "outside": outside + led,
+        "outside": _outside(result) + result.led,
         "infeasible": len(problem.targets.infeasible),
-        "hard_violations": int((tree.violations(layout.rows) > 0).sum()) + len(stranded),
-        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "hard_violations": int((result.tree.violations(layout.rows) > 0).sum()) + result.stranded,
+        "peak_rss_bytes": peak,
     }
 
 
-def _outside(layout: Layout, low: Any, high: Any, weights: Any) -> int:
-    loads = [broker_sums(layout.rows, weight, len(low[0])) for weight in weights]
-    return int(((np.stack(loads) > high) | (np.stack(loads) < low)).sum())
+class _Lap:
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def time(self) -> tuple[float, float]:
+        """Seconds of wall clock and of the processor since the last call."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        took = round(wall - self._wall, 2), round(cpu - self._cpu, 2)
+        self._wall, self._cpu = wall, cpu
+        return took
+
+
+def _outcome(of: Solved) -> Outcome:
+    everything = np.ones(len(of.layout.rows), bool)
+    targets = of.problem.targets
+    return Outcome(
+        layout=of.layout,
+        tree_before=of.tree,
+        tree_after=of.tree,
+        lower_bound_bytes=rebalance_bound(of.layout, of.tree, targets, everything, of.before),
+        reason=MoveReason.BALANCE,
+        why=lambda partition: "",
+        infeasible=targets.infeasible,
+    )
+
+
+def _loads(of: Solved) -> Floats:
+    brokers = len(of.before)
+    return np.stack([broker_sums(of.layout.rows, w, brokers) for w in of.problem.weights])
+
+
+def _over_priced(of: Solved, moved: int) -> float | None:
+    if of.layout.rows.size > PRICED_UP_TO or len(of.resources) == 1:
+        return None
+    priced = priced_bound(of.problem, _loads(of), moved)
+    return round(moved / max(priced, _outcome(of).lower_bound_bytes), 4)
+
+
+def _outside(of: Solved) -> int:
+    load, targets = _loads(of), of.problem.targets
+    return int(((load > targets.high) | (load < targets.low)).sum())
 
 
 def _deviations(instance: Instance, layout: Layout) -> dict[str, float]:
@@ -116,63 +238,121 @@ def _deviations(instance: Instance, layout: Layout) -> dict[str, float]:
     return found
 
 
+COLUMNS = {
+    "case": "case",
+    "policy": "policy",
+    "replicas": "replicas",
+    "solve s": "solve_s",
+    "CPU s": "cpu_s",
+    "total s": "total_s",
+    "replica moves": "replica_moves",
+    "bytes / bound": "moved_over_bound",
+    "bytes / priced bound": "moved_over_priced_bound",
+    "outside": "outside",
+    "violations": "hard_violations",
+    "peak MB": "peak_rss_bytes",
+}
+
+
 def table(results: list[dict[str, Any]]) -> str:
     """The results as Markdown."""
-    lines = [
-        "| case | policy | replicas | solve s (CPU) | moves | moved / bound | outside "
-        "| violations |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     for result in results:
-        lines.append(
-            "| {case} | {policy} | {replicas:,} | {solve_s} ({cpu_s}) | {replica_moves:,} | "
-            "{moved_over_bound} | {outside} | {hard_violations} |".format(**result)
-        )
+        lines.append(f"| {' | '.join(_cell(result.get(name)) for name in COLUMNS.values())} |")
     return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, int) and value > 10**8:
+        return f"{value / 2**20:,.0f}"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def summary(results: list[dict[str, Any]]) -> list[str]:
+    """Median, mean and growth of the strict cases, as sentences."""
+    lines, growth = [], {}
+    strict = [result for result in results if result["policy"] == "strict"]
+    for name in SIZES:
+        mine = [result for result in strict if result["size"] == name]
+        if mine:
+            solve, cpu = (median(r[key] for r in mine) for key in ("solve_s", "cpu_s"))
+            over = mean(r["moved_over_bound"] for r in mine)
+            lines.append(
+                f"Strict, {name:,} replicas, {len(mine)} cases: median {solve:.1f} s "
+                f"({cpu:.1f} s CPU), mean {over:.4f} times the bound."
+            )
+        growth |= {r["replicas"]: r["cpu_s"] for r in mine if r["case"] == "expansion"}
+    if len(growth) > 1:
+        small, large = min(growth), max(growth)
+        exponent = math.log(growth[large] / growth[small]) / math.log(large / small)
+        lines.append(
+            f"Processor time of the strict expansion grows as size to the power of "
+            f"{exponent:.2f} ({small:,} to {large:,} replicas)."
+        )
+    return lines
+
+
+def write_document(results: list[dict[str, Any]]) -> None:
+    """Put the table into the document, between its marks."""
+    text = DOCUMENT.read_text()
+    before, rest = text.split(BEGIN, 1)
+    made = results[0]
+    where = f"Made {made['date'][:10]} on {made['cores']} cores shared with other work."
+    parts = [BEGIN, where, "", table(results), "", *summary(results), END]
+    DOCUMENT.write_text(before + "\n".join(parts) + rest.split(END, 1)[1])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--partitions", type=int, nargs="+", default=[33_334, 333_334])
-    parser.add_argument("--brokers", type=int, nargs="+", default=[100, 1_000])
+    parser.add_argument("--replicas", type=int, nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--cases", nargs="+", default=[case.name for case in CASES])
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
+    parser.add_argument("--job", type=int, nargs="*", choices=SIZES, default=[1_000_000])
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     results: list[dict[str, Any]] = []
     options.out.parent.mkdir(exist_ok=True)
-    for partitions, brokers in zip(options.partitions, options.brokers, strict=True):
+    for result in _rows(options):
+        results.append(where_and_when() | result)
+        print(json.dumps(results[-1]), flush=True)
+        options.out.write_text(json.dumps(results, indent=1) + "\n")
+    print(table(results), *summary(results), sep="\n")
+    if options.out == RESULTS:
+        write_document(results)
+
+
+def _rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    for size in options.replicas:
+        partitions, brokers = SIZES[size]
         for case in CASES:
-            if case.name not in options.cases:
+            policies = options.policies if case.name == "expansion" else ["strict"]
+            if case.name not in options.cases or case.name not in LARGEST.get(size, (case.name,)):
                 continue
-            for policy in POLICIES if case.name == "expansion" else ("strict",):
-                results.append(_where_and_when() | measured(case, partitions, brokers, policy))
-                print(json.dumps(results[-1]), flush=True)
-                options.out.write_text(json.dumps(results, indent=1) + "\n")
-    print(table(results))
-    strict = [r for r in results if r["policy"] == "strict"]
-    print(f"median {median(r['solve_s'] for r in strict)} s, ", end="")
-    print(f"mean moved over bound {mean(r['moved_over_bound'] for r in strict):.4f}")
-    _print_growth(strict)
+            with tempfile.TemporaryDirectory() as place:
+                uri = _alone(prepared, case, partitions, brokers, place)
+                for policy in policies:
+                    yield {"size": size} | _alone(measured, case, policy, uri, place)
+    for size in options.job:
+        with tempfile.TemporaryDirectory() as place:
+            uri = _alone(prepared, CASES[0], *SIZES[size], place, disks=True)
+            params = {"action": "rebalance", **POLICIES["strict"]}
+            yield {"size": size, "case": CASES[0].name} | whole_job(uri, params, place)
 
 
-def _where_and_when() -> dict[str, Any]:
+def _alone(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Call a function in a process of its own: memory is counted by process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments, **named).result()
+
+
+def where_and_when() -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
     }
-
-
-def _print_growth(results: list[dict[str, Any]]) -> None:
-    sizes = sorted({r["replicas"] for r in results if r["case"] == "expansion"})
-    if len(sizes) < 2:
-        return
-    times = [
-        next(r["cpu_s"] for r in results if r["case"] == "expansion" and r["replicas"] == size)
-        for size in (sizes[0], sizes[-1])
-    ]
-    exponent = math.log(times[1] / times[0]) / math.log(sizes[-1] / sizes[0])
-    print(f"processor time grows as size to the power of {exponent:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,86 @@
+"""The whole plan job, as an operator submits it: Spark's start, both gates, every file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).parents[1]
+EVERY_S = 0.2
+
+
+def whole_job(uri: str, params: dict[str, Any], place: str) -> dict[str, Any]:
+    """Run spark_jobs/plan.py by spark-submit on a snapshot; seconds, and memory of its parts.
+
+    :param params: the request; ``place``: a directory for it and for the plan.
+    :raises RuntimeError: when the job fails.
+    """
+    request = Path(place) / "request.json"
+    request.write_text(json.dumps(params))
+    command = [
+        str(Path(sys.executable).parent / "spark-submit"),
+        *("--master", "local[2]", "--driver-memory", "1g"),
+        *("--conf", "spark.ui.enabled=false"),
+        str(ROOT / "spark_jobs" / "plan.py"),
+        *("--snapshot", uri, "--request", str(request), "--out", f"{place}/job"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    started = time.perf_counter()
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as job:
+        memory = _Memory(job.pid)
+        told, _ = job.communicate()
+    took = time.perf_counter() - started
+    peaks = memory.end()
+    if job.returncode:
+        raise RuntimeError(f"The plan job ended with {job.returncode}: {told[-2000:]}")
+    summary = json.loads((Path(place) / "job" / "summary.json").read_text())
+    return {
+        "policy": "whole job",
+        "replicas": sum(load["replicas_after"] for load in summary["brokers"]),
+        "brokers": len(summary["brokers"]),
+        "total_s": round(took, 2),
+        "replica_moves": summary["replica_moves"],
+        "bytes_moved": summary["bytes_to_move"],
+        "moved_over_bound": round(summary["bytes_to_move"] / summary["lower_bound_bytes"], 4),
+        "infeasible": len(summary["infeasible"]),
+        "hard_violations": summary["rack_violations_after"],
+        "peak_rss_bytes": peaks["python"],
+        "jvm_rss_bytes": peaks["java"],
+    }
+
+
+class _Memory:
+    """Watches the most memory that the largest Python and the largest JVM below a process have."""
+
+    def __init__(self, pid: int) -> None:
+        self._root, self._ended = psutil.Process(pid), threading.Event()
+        self._peaks = {"python": 0, "java": 0}
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(EVERY_S):
+            try:
+                processes = [self._root, *self._root.children(recursive=True)]
+                sizes = [(process.name(), process.memory_info().rss) for process in processes]
+            except psutil.NoSuchProcess:
+                continue
+            for name, size in sizes:
+                for kind in self._peaks:
+                    if kind in name:
+                        self._peaks[kind] = max(self._peaks[kind], size)
+
+    def end(self) -> dict[str, int]:
+        self._ended.set()
+        self._thread.join()
+        return self._peaks
