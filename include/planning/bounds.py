@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Ints, Mask, broker_sums
+from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums
 from include.planning.layout import Layout
 from include.planning.pace import Pace
 from include.planning.plan import BrokerLoad
@@ -49,11 +49,16 @@ def rebalance_bound(
 
     :param before: (B,) bytes per broker in the snapshot.
     """
-    over = np.maximum(before - np.maximum(targets.high[0], layout.load), 0)
-    under = np.maximum(np.minimum(targets.low[0], layout.load) - before, 0)
     domain = targets.domain
     if not Seats(tree, layout.home[partitions]).even():
         domain = np.zeros_like(domain)
+    return boxes_bound(before, layout.load, targets.low[0], targets.high[0], domain)
+
+
+def boxes_bound(before: Ints, after: Ints, low: Floats, high: Floats, domain: Ints) -> int:
+    """The bound of :func:`rebalance_bound` from (B,) loads and boxes of bytes alone."""
+    over = np.maximum(before - np.maximum(high, after), 0)
+    under = np.maximum(np.minimum(low, after) - before, 0)
     return sum(
         max(int(over[domain == number].sum()), int(under[domain == number].sum()))
         for number in np.unique(domain)
@@ -70,13 +75,18 @@ def predicted_seconds(layout: Layout, partitions: int, pace: Pace, log_dir_bytes
     :param partitions: how many the plan changes.
     :param log_dir_bytes: what the busiest broker copies between its log dirs.
     """
+    busiest_s = copying_s(layout, pace).max(initial=log_dir_bytes / pace.bytes_per_s)
+    return pace.plan_s(float(busiest_s), partitions)
+
+
+def copying_s(layout: Layout, pace: Pace) -> Floats:
+    """(2, B) seconds that each broker copies, in and out."""
     added, copies, source = _copied(layout)
     size, brokers = layout.size, len(layout.arrays.brokers.ids)
     into = broker_sums(np.where(added, layout.rows, NONE), pace.copy_s(size), brokers)
     moved = copies > 0
     out = np.bincount(source[moved], pace.copy_s((size * copies)[moved]), brokers)
-    busiest_s = float(np.maximum(into, out).max(initial=log_dir_bytes / pace.bytes_per_s))
-    return pace.plan_s(busiest_s, partitions)
+    return np.stack([into, out])
 
 
 def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -53,13 +53,15 @@ def makespan_bound_s(brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None
 NO_HISTORY = "no history"
 
 
-def planned_by(outcome: Outcome, action: Action) -> str:
-    """Which loads the plan was made by, and which it would have been made by were they known."""
-    boxes = outcome.boxes
+def planned_by(boxes: Boxes | None, told: Collection[Resource], action: Action) -> str:
+    """Which loads the plan was made by, and which it would have been made by were they known.
+
+    :param told: resources whose load the cluster tells.
+    """
     if boxes is None:
         return PLANNED_BY.get(action, "what was asked")
     names = [NAMES[resource] for resource in Resource if resource in boxes.tolerance]
-    unknown = [r for r in Resource if r in RATES and not known(outcome.layout.arrays, r)]
+    unknown = [r for r in Resource if r in RATES and r not in told]
     text = f"{listed(names)}{' only' if len(names) == 1 else ''}"
     if unknown:
         text += f"; {listed([NAMES[r] for r in unknown])} not known: {NO_HISTORY}"

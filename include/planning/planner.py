@@ -6,6 +6,7 @@ docs/planning.md explains how replicas are placed, and why.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from include.cluster.snapshot import Snapshot
 from include.errors import InvalidRequestError
@@ -30,9 +31,10 @@ from include.planning.log_dirs import plan_log_dirs, within_brokers
 from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome
 from include.planning.pace import Pace
-from include.planning.plan import MoveCounts, Plan, PlanSummary, plan_hash
+from include.planning.plan import BrokerLoad, MoveCounts, MoveTable, Plan, PlanSummary, plan_hash
 from include.planning.rebalance import plan_expansion, plan_rebalance
 from include.planning.request import Action, ReassignmentRequest
+from include.planning.resources import known_resources
 from include.planning.scope import without_excluded
 
 PLANNERS = {
@@ -107,12 +109,7 @@ def plan_of(
     min_free_disk_fraction: float,
 ) -> Plan:
     """An outcome as a plan: its moves with their reasons, and their summary."""
-    moves = planned_moves(outcome)
-    counts, within = MoveCounts.of(moves), within_brokers(outcome)
-    brokers = tuple(
-        replace(load, log_dir_bytes=within.size_bytes.get(load.broker, 0))
-        for load in broker_loads(outcome.layout)
-    )
+    within = within_brokers(outcome)
     before, after = (
         int((tree.violations(rows) > 0).sum())
         for tree, rows in (
@@ -120,6 +117,54 @@ def plan_of(
             (outcome.tree_after, outcome.layout.rows),
         )
     )
+    moves = planned_moves(outcome)
+    between = max(within.size_bytes.values(), default=0)
+    return assemble(
+        snapshot,
+        moves,
+        tuple(
+            replace(load, log_dir_bytes=within.size_bytes.get(load.broker, 0))
+            for load in broker_loads(outcome.layout)
+        ),
+        plan_id=plan_id,
+        action=action,
+        rate_bytes_per_s=rate_bytes_per_s,
+        predicted_s=predicted_seconds(outcome.layout, len(moves), pace, between) if pace else None,
+        lower_bound_bytes=outcome.lower_bound_bytes,
+        rack_violations_before=before,
+        rack_violations_after=after,
+        infeasible=outcome.infeasible,
+        bytes_across_racks=bytes_across_racks(outcome.layout, outcome.tree_after),
+        planned_by=planned_by(outcome.boxes, known_resources(outcome.layout.arrays), action),
+        resources=resource_balances(outcome),
+        prices=outcome.prices(),
+        links=links(outcome.layout, outcome.tree_after),
+        min_free_disk_fraction=min_free_disk_fraction,
+        log_dir_moves=within.replicas,
+        log_dir_bytes=within.total_bytes,
+        log_dir_bound_bytes=within.bound_bytes,
+    )
+
+
+def assemble(
+    snapshot: Snapshot,
+    moves: MoveTable,
+    brokers: tuple[BrokerLoad, ...],
+    *,
+    plan_id: str,
+    action: Action,
+    rate_bytes_per_s: int | None,
+    lower_bound_bytes: int,
+    log_dir_bytes: int = 0,
+    log_dir_bound_bytes: int = 0,
+    **found: Any,
+) -> Plan:
+    """A plan of moves that are made already.
+
+    :param brokers: each before and after the moves.
+    :param found: fields of PlanSummary that neither moves nor brokers tell.
+    """
+    counts = MoveCounts.of(moves)
     summary = PlanSummary(
         plan_id=plan_id,
         plan_hash=plan_hash(snapshot.cluster_id, moves),
@@ -130,31 +175,16 @@ def plan_of(
         replica_moves=counts.replica_moves,
         leader_changes=counts.leader_changes,
         bytes_to_move=counts.bytes_to_move,
-        lower_bound_bytes=outcome.lower_bound_bytes,
+        lower_bound_bytes=lower_bound_bytes,
         rate_bytes_per_s=rate_bytes_per_s,
-        predicted_s=predicted_seconds(
-            outcome.layout, len(moves), pace, max(within.size_bytes.values(), default=0)
-        )
-        if pace
-        else None,
-        rack_violations_before=before,
-        rack_violations_after=after,
         brokers=brokers,
-        infeasible=outcome.infeasible,
         ratio_to_bound=ratio_to_bound(
-            counts.bytes_to_move + within.total_bytes,
-            outcome.lower_bound_bytes + within.bound_bytes,
+            counts.bytes_to_move + log_dir_bytes, lower_bound_bytes + log_dir_bound_bytes
         ),
         makespan_bound_s=makespan_bound_s(brokers, rate_bytes_per_s),
-        bytes_across_racks=bytes_across_racks(outcome.layout, outcome.tree_after),
-        planned_by=planned_by(outcome, action),
-        resources=resource_balances(outcome),
-        prices=outcome.prices(),
-        links=links(outcome.layout, outcome.tree_after),
-        min_free_disk_fraction=min_free_disk_fraction,
-        log_dir_moves=within.replicas,
-        log_dir_bytes=within.total_bytes,
-        log_dir_bound_bytes=within.bound_bytes,
+        log_dir_bytes=log_dir_bytes,
+        log_dir_bound_bytes=log_dir_bound_bytes,
+        **found,
     )
     return Plan(
         plan_id=plan_id,
@@ -174,12 +204,7 @@ def _plan(
 ) -> Outcome:
     if request.action is Action.REASSIGN:
         return plan_requested(snapshot, arrays, request)
-    if request.action is Action.DRAIN and snapshot.hidden_topics:
-        names = ", ".join(snapshot.hidden_topics)
-        problem = (
-            f"Topics {names} are hidden from this principal: their replicas cannot be drained."
-        )
-        raise InvalidRequestError([problem])
+    check_hidden(snapshot, request)
     if request.action is Action.MOVE_LOG_DIRS:
         return plan_log_dirs(
             snapshot, arrays, request, min_free_disk_fraction=min_free_disk_fraction
@@ -187,3 +212,16 @@ def _plan(
     if request.action is Action.ROLLBACK:
         raise InvalidRequestError(["A rollback is planned from the moves of the stored plan."])
     return PLANNERS[request.action](without_excluded(arrays, request), request)
+
+
+def check_hidden(snapshot: Snapshot, request: ReassignmentRequest) -> None:
+    """Refuse a drain that could not empty its brokers.
+
+    :raises InvalidRequestError: names the topics that are hidden.
+    """
+    if request.action is Action.DRAIN and snapshot.hidden_topics:
+        names = ", ".join(snapshot.hidden_topics)
+        problem = (
+            f"Topics {names} are hidden from this principal: their replicas cannot be drained."
+        )
+        raise InvalidRequestError([problem])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,11 +79,6 @@ def _planned(
     if lead is not None:
         hand_over(layout, lead, movable, hosts)
 
-    def why(p: int) -> str:
-        if not left_brokers(layout, p):
-            return _handed_over(layout, p)
-        return needs.sentence(problem, p)
-
     boxes = Boxes.of(targets, lead, tolerances)
     result = _Result(layout, targets, problem.weights, brokers, movable, cut, request.one_sided)
     return Outcome(
@@ -91,7 +87,7 @@ def _planned(
         tree_after=tree,
         lower_bound_bytes=rebalance_bound(layout, tree, targets, movable, before),
         reason=MoveReason.BALANCE,
-        why=why,
+        why=balance_reasons(problem, needs),
         infeasible=(
             *infeasible,
             *targets.infeasible,
@@ -102,6 +98,18 @@ def _planned(
         boxes=boxes,
         prices=lambda: target_prices(problem, capacity, boxes, cut_by_budget=cut),
     )
+
+
+def balance_reasons(problem: Problem, needs: Needs) -> Callable[[int], str]:
+    """The sentence of each move of a rebalance, by dense partition index."""
+    layout = problem.layout
+
+    def why(p: int) -> str:
+        if not left_brokers(layout, p):
+            return _handed_over(layout, p)
+        return needs.sentence(problem, p)
+
+    return why
 
 
 def _only_into(problem: Problem, named: Mask) -> Problem:
@@ -123,15 +131,19 @@ def _handed_over(layout: Layout, p: int) -> str:
     return f"Broker {new} leads in place of broker {old}, to even out leaders; nothing is copied."
 
 
+def asked_tolerances(request: ReassignmentRequest) -> dict[Resource, float]:
+    """The tolerance of each resource; infinite where it is free."""
+    tolerances = {**DEFAULT_TOLERANCES, Resource.BYTES: request.tolerance}
+    for name, value in request.tolerances.items():
+        tolerances[Resource(name)] = LOOSE if value is None else value
+    return tolerances
+
+
 def tolerances_of(request: ReassignmentRequest, arrays: ClusterArrays) -> dict[Resource, float]:
     """The tolerance of each resource; infinite where it is free or its load is not known."""
-    asked = {Resource(name): value for name, value in request.tolerances.items()}
-    tolerances = {**DEFAULT_TOLERANCES, Resource.BYTES: request.tolerance}
-    for resource, value in asked.items():
-        tolerances[resource] = LOOSE if value is None else value
     return {
         resource: value if known(arrays, resource) else LOOSE
-        for resource, value in tolerances.items()
+        for resource, value in asked_tolerances(request).items()
     }
 
 

@@ -61,6 +61,11 @@ def known(arrays: ClusterArrays, resource: Resource) -> bool:
     return bool(partition_weight(arrays, resource).any())
 
 
+def known_resources(arrays: ClusterArrays) -> frozenset[Resource]:
+    """The resources whose load the cluster tells."""
+    return frozenset(resource for resource in Resource if known(arrays, resource))
+
+
 def partition_weight(arrays: ClusterArrays, resource: Resource) -> Floats:
     """(P,) what one replica, or the leader, of each partition puts on its broker.
 

@@ -51,8 +51,11 @@ def fits(of: Cluster, request: ReassignmentRequest) -> bool:
 @given(of=clusters(), request=REQUESTS)
 def test_hard_rules_hold_whatever_is_asked(of, request):
     assume(fits(of, request))
+    check_hard_rules(of, request, plan(of, request))
+
+
+def check_hard_rules(of: Cluster, request: ReassignmentRequest, made: Plan) -> None:
     hosts = set(of.racks) - set(request.brokers)
-    made = plan(of, request)
     for move in made.moves:
         assert len(set(move.target)) == len(move.target)
         assert set(move.target) <= set(of.racks)
@@ -116,7 +119,10 @@ def test_a_drain_empties_its_brokers_copies_the_fewest_bytes_and_touches_nothing
     request = ReassignmentRequest(Action.DRAIN, brokers=tuple(sorted(drained & set(of.racks))))
     assume(request.brokers)
     assume(fits(of, request))
-    made = plan(of, request)
+    check_drain(of, request, plan(of, request))
+
+
+def check_drain(of: Cluster, request: ReassignmentRequest, made: Plan) -> None:
     after = of.after(made)
     assert not any(set(row) & set(request.brokers) for row in after.replicas.values())
     for partition, row in of.replicas.items():
@@ -131,7 +137,10 @@ def test_a_drain_empties_its_brokers_copies_the_fewest_bytes_and_touches_nothing
 @THOROUGH
 @given(of=clusters())
 def test_a_repair_copies_the_fewest_replicas_that_make_each_partition_even(of):
-    made = plan(of, ReassignmentRequest(Action.REPAIR_RACKS))
+    check_repair(of, plan(of, ReassignmentRequest(Action.REPAIR_RACKS)))
+
+
+def check_repair(of: Cluster, made: Plan) -> None:
     after = of.after(made)
     for partition, row in of.replicas.items():
         best = even_sets(paths(of), set(of.racks), len(row))
@@ -144,7 +153,11 @@ def test_a_repair_copies_the_fewest_replicas_that_make_each_partition_even(of):
 @given(of=clusters(), replicas=st.integers(1, 4))
 def test_a_larger_replication_factor_is_even_and_a_smaller_one_copies_nothing(of, replicas):
     assume(replicas <= len(of.racks))
-    made = plan(of, ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=replicas))
+    request = ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=replicas)
+    check_replication_factor(of, replicas, plan(of, request))
+
+
+def check_replication_factor(of: Cluster, replicas: int, made: Plan) -> None:
     after = of.after(made)
     assert {len(row) for row in after.replicas.values()} == {replicas}
     for move in made.moves:
@@ -163,7 +176,11 @@ def clips(made: Plan):
 @THOROUGH
 @given(of=clusters(), tolerance=st.sampled_from([0.02, 0.1, 0.3]))
 def test_a_rebalance_is_within_tolerance_or_names_every_broker_that_is_not(of, tolerance):
-    made = plan(of, ReassignmentRequest(Action.REBALANCE, tolerance=tolerance))
+    request = ReassignmentRequest(Action.REBALANCE, tolerance=tolerance)
+    check_tolerance(of, tolerance, plan(of, request))
+
+
+def check_tolerance(of: Cluster, tolerance: float, made: Plan) -> None:
     total = sum(len(row) * of.sizes[p] for p, row in of.replicas.items())
     share = total / len(of.racks)
     named = {item.subject for item in made.summary.infeasible}

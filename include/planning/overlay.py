@@ -1,0 +1,192 @@
+"""Plans of clusters too large for one process, put together from slices that are planned apart.
+
+A rebalance goes in rounds. In the first, all slices take their parts of every broker's distance
+to its box. What whole replicas left over is then taken by one slice at a time, as long as that
+brings brokers closer. Leadership follows in the same way. Drains, replication factors and rack
+repairs look at one partition at a time: one round does, but for slices whose part of the disks
+was too small, which are planned once more with all that is left.
+
+The number of slices is part of the input: it decides the plan. Where the slices are planned, on
+how many machines and in which order, does not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from include.cluster.snapshot import Snapshot
+from include.planning.arrays import UNLIMITED
+from include.planning.bounds import boxes_bound
+from include.planning.boxes import Boxes
+from include.planning.certificate import planned_by
+from include.planning.figures import Link, ResourceBalance
+from include.planning.plan import BrokerLoad, MoveTable, Plan
+from include.planning.planner import assemble, check_hidden, pace_of
+from include.planning.request import ReassignmentRequest
+from include.planning.resources import Resource
+from include.planning.rounds import Balance
+from include.planning.scope import raise_if, shortened
+from include.planning.slice_steps import Look, Part, Survey, Tell
+from include.planning.slices import BALANCING, PLACING, Context, Place, Report, Slices
+
+OVERLAID = (*PLACING, *BALANCING)
+"""Actions that can be planned in slices; the others only look at what they name, or at order."""
+
+
+def plan_in_slices(
+    snapshot: Snapshot,
+    request: ReassignmentRequest,
+    slices: Slices,
+    *,
+    plan_id: str,
+    rate_bytes_per_s: int | None = None,
+    throttle_efficiency: float = 1.0,
+    min_free_disk_fraction: float = 0.0,
+    reaction_s: float = 0.0,
+    max_partitions_in_flight: int = 200,
+) -> Plan:
+    """Plan a request whose action is in :data:`OVERLAID`; see planner.make_plan.
+
+    :param snapshot: without its replicas, which are in the slices.
+    :raises InvalidRequestError: when the cluster contradicts the request; lists the problems.
+    """
+    check_hidden(snapshot, request)
+    pace = pace_of(
+        rate_bytes_per_s,
+        throttle_efficiency,
+        reaction_s,
+        request.max_moves_per_broker,
+        max_partitions_in_flight,
+    )
+    context = Context(snapshot, slices.topics, request, min_free_disk_fraction, pace)
+    placing = request.action in PLACING
+    # What has nothing to do with replicas is refused before anything is spread out.
+    if placing:
+        PLACING[request.action](context.empty(), request)
+    else:
+        Part(context, snapshot.replicas.slice(0, 0))
+    reports, found = (_placed if placing else _balanced)(context, slices)
+    table = pa.concat_tables([report.moves for report in reports])
+    copying = [r.copying_s for r in reports if r.copying_s is not None]
+    busiest_s = float(np.sum(copying, axis=0).max()) if copying else 0.0
+    order = [("topic", "ascending"), ("partition", "ascending")]
+    return assemble(
+        snapshot,
+        MoveTable(table.sort_by(order)),
+        _added_up(reports),
+        plan_id=plan_id,
+        action=request.action,
+        rate_bytes_per_s=rate_bytes_per_s,
+        predicted_s=None if pace is None else pace.plan_s(busiest_s, len(table)),
+        rack_violations_before=sum(report.violations_before for report in reports),
+        rack_violations_after=sum(report.violations_after for report in reports),
+        bytes_across_racks=sum(report.bytes_across_racks for report in reports),
+        links=_links(reports),
+        min_free_disk_fraction=min_free_disk_fraction,
+        **found,
+    )
+
+
+def _added_up(reports: Sequence[Report]) -> tuple[BrokerLoad, ...]:
+    """What brokers hold of all slices."""
+    columns = np.sum([[astuple(b)[1:] for b in report.brokers] for report in reports], axis=0)
+    ids = [load.broker for load in reports[0].brokers]
+    return tuple(BrokerLoad(b, *row) for b, row in zip(ids, columns.tolist(), strict=True))
+
+
+def _links(reports: Sequence[Report]) -> tuple[Link, ...]:
+    """Bytes from rack to rack of all slices, largest first."""
+    total: Counter[tuple[str, str]] = Counter()
+    for link in (link for report in reports for link in report.links):
+        total[link.source, link.target] += link.size_bytes
+    ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(Link(*names, size_bytes) for names, size_bytes in ordered)
+
+
+def _resources(reports: Sequence[Report], boxes: Boxes | None) -> tuple[ResourceBalance, ...]:
+    """Each resource on all brokers, with the bands of the whole cluster."""
+    return tuple(
+        _whole(parts, boxes)
+        for parts in zip(*(report.resources for report in reports), strict=True)
+    )
+
+
+def _whole(parts: Sequence[ResourceBalance], boxes: Boxes | None) -> ResourceBalance:
+    resource = Resource(parts[0].resource)
+    before, after, low, high = (
+        tuple(np.sum(rows, axis=0).astype(np.int64).tolist()) if len(rows) else ()
+        for rows in (
+            [part.before for part in parts],
+            [part.after for part in parts],
+            [boxes.low[resource]] if boxes is not None and resource in boxes.low else [],
+            [boxes.high[resource]] if boxes is not None and resource in boxes.high else [],
+        )
+    )
+    return ResourceBalance(
+        resource=resource.value,
+        known=any(part.known for part in parts),
+        tolerance=None if boxes is None else boxes.tolerance.get(resource),
+        before=before,
+        after=after,
+        low=low,
+        high=high,
+    )
+
+
+def _refuse(found: Sequence[Report] | Sequence[Survey]) -> None:
+    problems = dict.fromkeys(problem for one in found for problem in one.problems)
+    raise_if(shortened(list(problems)))
+
+
+def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
+    """Each partition gets its places; slices whose part of the disks is too small go again."""
+    room = context.brokers().room_bytes
+    limited = room < UNLIMITED
+    numbers = range(slices.count)
+    part = np.where(limited, room // slices.count, room)
+    reports = slices.each(Place(context, part), numbers)
+    again = [n for n in numbers if reports[n].problems or reports[n].violations_after]
+    for number in again if limited.any() else ():
+        others = [report for n, report in enumerate(reports) if n != number]
+        taken = sum(np.array([b.bytes_in for b in r.brokers]) for r in others if not r.problems)
+        left = np.where(limited, np.maximum(room - taken, 0), room)
+        reports[number] = slices.each(Place(context, left), [number])[0]
+    _refuse(reports)
+    return reports, {
+        "lower_bound_bytes": sum(report.lower_bound_bytes for report in reports),
+        "infeasible": tuple(note for report in reports for note in report.infeasible),
+        "planned_by": planned_by(None, (), context.request.action),
+        "resources": _resources(reports, None),
+    }
+
+
+def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
+    """Brokers come into their boxes, and lead their shares."""
+    surveys: list[Survey] = slices.each(Look(context), range(slices.count))
+    _refuse(surveys)
+    balance = Balance(context, slices, surveys)
+    balance.run(leads=False)
+    balance.run(leads=True)
+    goal = balance.goal
+    before = reduce(add, (survey.held for survey in surveys)).load
+    tell = Tell(context, goal, balance.moved, before)
+    reports = slices.each(tell, range(slices.count))
+    domain = goal.domain if all(survey.even for survey in surveys) else np.zeros_like(goal.domain)
+    after = goal.held.load[0].astype(np.int64)
+    notes = tuple(note for survey in surveys for note in survey.infeasible)
+    return reports, {
+        "lower_bound_bytes": boxes_bound(
+            before[0].astype(np.int64), after, goal.low[0], goal.high[0], domain
+        ),
+        "infeasible": (*notes, *balance.missed()),
+        "planned_by": planned_by(balance.boxes(), balance.known, context.request.action),
+        "resources": _resources(reports, balance.boxes()),
+    }

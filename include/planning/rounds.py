@@ -1,0 +1,199 @@
+"""The rounds in which the slices of a cluster bring its brokers into their boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from include.planning.arrays import Floats, Mask
+from include.planning.boxes import Boxes
+from include.planning.handover import LedShares
+from include.planning.plan import Infeasible
+from include.planning.rebalance import SHIFTED, asked_tolerances
+from include.planning.request import Action
+from include.planning.resources import LED, LOOSE, PLACED, Resource, capacities
+from include.planning.scope import brokers_named
+from include.planning.slice_steps import Goal, Held, Moved, Step, Survey
+from include.planning.slices import Context, Slices
+from include.planning.targets import Targets, of_resource
+
+FINISHING = 8
+"""Slices in a row that may fail to bring any broker closer before a round ends."""
+
+TINY = 1e-9
+"""What counts as no change of an excess, in shares."""
+
+
+class Balance:
+    """The rounds of a rebalance or an expansion.
+
+    :ivar goal: where the cluster is and should come to; ``moved``: what each slice has moved.
+    """
+
+    def __init__(self, context: Context, slices: Slices, surveys: Sequence[Survey]) -> None:
+        self._context, self._slices = context, slices
+        self._held = [survey.held for survey in surveys]
+        self._gives, self._named = _brokers_of(context)
+        self._fair = np.sum([survey.fair for survey in surveys], axis=0)
+        self.known = frozenset[Resource]().union(*(survey.known for survey in surveys))
+        self._tolerances = {
+            resource: value if resource in self.known else LOOSE
+            for resource, value in asked_tolerances(context.request).items()
+        }
+        self.moved: dict[int, Moved] = {}
+        self.goal = self._goal(surveys)
+
+    def run(self, *, leads: bool) -> None:
+        """One round over all slices, then single ones, until none brings a broker closer."""
+        slices, everyone = self._slices, range(self._slices.count)
+        if self._beyond(self.goal.held, leads) <= 0:
+            return
+        self._take(everyone, 1 / slices.count, leads)
+        failed, number = 0, 0
+        if not leads and np.isfinite(self._budget(0)).any():
+            return  # each slice has spent its part
+        while failed < min(slices.count, FINISHING) and self._beyond(self.goal.held, leads) > 0:
+            failed = 0 if self._take([number], 1.0, leads) else failed + 1
+            number = (number + 1) % slices.count
+
+    def _take(self, numbers: Sequence[int], part: float, leads: bool) -> bool:
+        """A step of some slices; whether it brings brokers closer. If not, it is taken back."""
+        moved = {number: self.moved[number] for number in numbers if number in self.moved}
+        step = Step(self._context, self.goal, part, moved, leads, self._budget(len(numbers)))
+        results = self._slices.each(step, numbers)
+        held = list(self._held)
+        for number, (_, now) in zip(numbers, results, strict=True):
+            held[number] = now
+        total = reduce(add, held)
+        if self._beyond(total, leads) >= self._beyond(self.goal.held, leads) - TINY:
+            return False
+        self.moved |= {number: rows for number, (rows, _) in zip(numbers, results, strict=True)}
+        self._held, self.goal = held, replace(self.goal, held=total)
+        return True
+
+    def _budget(self, slices: int) -> tuple[float, float]:
+        """Bytes and moves that each slice may spend, rounded down."""
+        request, count = self._context.request, max(1, slices)
+        of_bytes, of_moves = (
+            np.inf if limit is None else float(limit // count)
+            for limit in (request.budget_bytes, request.budget_moves)
+        )
+        return of_bytes, of_moves
+
+    def _goal(self, surveys: Sequence[Survey]) -> Goal:
+        context, gives = self._context, self._gives
+        held, brokers = reduce(add, self._held), context.brokers()
+        share = np.sum([survey.share for survey in surveys], axis=0)
+        tolerance = np.array([self._tolerances[resource] for resource in PLACED])[:, None]
+        loose = np.isinf(tolerance) | ~held.load.any(axis=1, keepdims=True)
+        width = np.where(loose, 0, tolerance)
+        low = np.where(gives, np.floor(share * (1 - width)), held.load)
+        high = np.where(gives, np.ceil(share * (1 + width)), held.load)
+        high[0] = np.minimum(high[0], np.maximum(held.load[0] + brokers.room_bytes, low[0]))
+        share = np.where(loose, held.load, np.clip(np.rint(share), low, high))
+        if context.request.action is Action.EXPAND:
+            low = np.where(self._named, low, 0)
+            high = np.where(self._named, high, np.maximum(high, held.load))
+        capacity = capacities(context.empty(), brokers.live, context.request.weights)
+        part = capacity * brokers.live
+        total = np.sum([survey.total_led for survey in surveys], axis=0)
+        return Goal(
+            held=held,
+            share=share,
+            low=np.where(loose, 0, low),
+            high=np.where(loose, np.inf, high),
+            domain=np.min([survey.domain for survey in surveys], axis=0),
+            led_share=total[:, None] * part / max(float(part.sum()), 1e-300),
+            led_tolerance=np.array([self._tolerances[resource] for resource in LED]),
+            room=brokers.room_bytes,
+        )
+
+    def boxes(self) -> Boxes:
+        """What brokers were to end in, as a plan tells it."""
+        goal = self.goal
+        targets = Targets(goal.share, goal.low, goal.high, goal.domain, self._fair, ())
+        tolerance = np.where(np.isinf(goal.led_tolerance), 1.0, goal.led_tolerance)
+        led = LedShares(np.zeros((len(LED), 0)), goal.led_share, tolerance)
+        return Boxes.of(targets, led, self._tolerances)
+
+    def _off(self, held: Held) -> Floats:
+        """(3, B) how far brokers are outside their boxes."""
+        goal = self.goal
+        outside = np.maximum(np.maximum(held.load - goal.high, goal.low - held.load), 0)
+        off: Floats = outside * self._gives
+        return off
+
+    def _off_lead(self, held: Held) -> Floats:
+        """(2, B) by how much brokers miss their shares of leaders beyond the tolerance."""
+        goal = self.goal
+        loose = np.isinf(goal.led_tolerance)[:, None]
+        finite = np.where(loose, 0, goal.led_tolerance[:, None])
+        slack = np.where(loose, np.inf, finite * goal.led_share + 1)
+        off: Floats = np.maximum(np.abs(held.led - goal.led_share) - slack, 0)
+        return off
+
+    def _beyond(self, held: Held, leads: bool) -> float:
+        off, share = (
+            (self._off_lead(held), self.goal.led_share)
+            if leads
+            else (self._off(held), self.goal.share)
+        )
+        return float((off / np.maximum(share, 1)).sum())
+
+    def missed(self) -> tuple[Infeasible, ...]:
+        """Brokers that end outside a box or off their share, and what keeps them there."""
+        goal, load = self.goal, self.goal.held.load
+        budget = np.isfinite(self._budget(1)).any()
+        why = (
+            "the movement budget does not pay for more"
+            if budget
+            else "no move or swap of whole replicas that the racks and disks allow brings it closer"
+        )
+        edge = np.where(load > goal.high, goal.high, goal.low)
+        named = self._named_where(self._off(goal.held) > 0, PLACED, edge, load, why)
+        if self._context.request.action is not Action.EXPAND:
+            named += self._named_where(self._shifted(), PLACED, np.rint(self._fair), load, SHIFTED)
+        why = "no hand-over between the replicas that exist brings it closer"
+        off = self._off_lead(goal.held) > 0
+        return named + self._named_where(off, LED, np.rint(goal.led_share), goal.held.led, why)
+
+    def _shifted(self) -> Mask:
+        """(3, B) brokers in their boxes that are yet off their fair share."""
+        tolerance = np.array([self._tolerances[resource] for resource in PLACED])[:, None]
+        finite = np.where(np.isinf(tolerance), 0, tolerance)
+        slack = np.where(np.isinf(tolerance), np.inf, finite * self._fair + 1)
+        load = self.goal.held.load
+        inside = (self._off(self.goal.held) == 0) & self._gives
+        shifted: Mask = inside & (np.abs(load - self._fair) > slack)
+        return shifted
+
+    def _named_where(
+        self,
+        off: Mask,
+        resources: Sequence[Resource],
+        wanted: Floats,
+        nearest: Floats,
+        why: str,
+    ) -> tuple[Infeasible, ...]:
+        ids = self._context.brokers().ids
+        return tuple(
+            Infeasible(
+                subject=f"broker {ids[b]}",
+                constraint=of_resource(resources[k], why),
+                wanted=float(wanted[k, b]),
+                nearest=float(nearest[k, b]),
+            )
+            for k, b in np.argwhere(off).tolist()
+        )
+
+
+def _brokers_of(context: Context) -> tuple[Mask, Mask]:
+    """(B,) brokers that give and take; (B,) those that are named."""
+    arrays, request = context.empty(), context.request
+    live = arrays.brokers.live
+    named = brokers_named(arrays, request) if request.brokers else live
+    return (live if request.action is Action.EXPAND else named), named

@@ -1,0 +1,306 @@
+"""What a slice of a cluster does in the rounds of a rebalance or an expansion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from include.errors import InvalidRequestError
+from include.planning.arrays import (
+    UNLIMITED,
+    Floats,
+    Ints,
+    Rows,
+    broker_sums,
+)
+from include.planning.balance import rebalance
+from include.planning.budget import keep_within_budget
+from include.planning.handover import LedShares, hand_over
+from include.planning.layout import Layout
+from include.planning.leaders import settle_leaders
+from include.planning.needs import Needs
+from include.planning.outcome import Outcome, free_to_move, tree_of
+from include.planning.plan import Infeasible, MoveReason
+from include.planning.rebalance import balance_reasons, problem_of
+from include.planning.request import Action
+from include.planning.resources import LED, Resource, capacities, known_resources, partition_weight
+from include.planning.scope import (
+    brokers_named,
+    check_movable,
+    partitions_in_scope,
+    raise_if,
+)
+from include.planning.search import Problem, Search
+from include.planning.seats import Seats
+from include.planning.slices import Context, Report
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The rows of a slice that differ from the snapshot's: dense partition indexes, and rows."""
+
+    partitions: Ints
+    rows: Rows
+
+    @classmethod
+    def of(cls, layout: Layout) -> Moved:
+        """What a layout has changed so far."""
+        changed = layout.changed()
+        return cls(changed, layout.rows[changed].copy())
+
+
+@dataclass(frozen=True)
+class Held:
+    """Sums over the partitions of a slice, which add up to those of the cluster.
+
+    :param load: (3, B) per resource of resources.PLACED; ``led``: (2, B) of resources.LED.
+    :param incoming: (B,) bytes that the plan copies to each broker so far.
+    """
+
+    load: Floats
+    led: Floats
+    incoming: Ints
+
+    def __add__(self, other: Held) -> Held:
+        return Held(self.load + other.load, self.led + other.led, self.incoming + other.incoming)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a slice brings along before anything moves.
+
+    :param share, fair: (3, B) of the slice by itself, see targets.Targets; so is ``domain``.
+    :param total_led: (2,) of resources.LED, to be led by somebody.
+    :param known: resources whose load the snapshot tells.
+    :param even: whether all partitions that may move are evenly spread.
+    """
+
+    held: Held
+    share: Floats
+    fair: Floats
+    domain: Ints
+    total_led: Floats
+    known: frozenset[Resource]
+    even: bool
+    infeasible: tuple[Infeasible, ...]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Where the cluster is and where it should come to; (3, B) boxes as in targets.Targets.
+
+    :param led_share: (2, B) to be led; ``led_tolerance``: (2,), infinite = any.
+    :param room: (B,) bytes that the plan may add to each broker in all.
+    """
+
+    held: Held
+    share: Floats
+    low: Floats
+    high: Floats
+    domain: Ints
+    led_share: Floats
+    led_tolerance: Floats
+    room: Ints
+
+
+class Part:
+    """A slice of a cluster that is being balanced."""
+
+    def __init__(self, context: Context, replicas: pa.Table, moved: Moved | None = None) -> None:
+        request, arrays = context.request, context.arrays(replicas)
+        self.request, self.arrays, self.pace = request, arrays, context.pace
+        hosts = arrays.brokers.live
+        named = brokers_named(arrays, request) if request.brokers else hosts
+        raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
+        self.movable, self.notes = free_to_move(arrays, partitions_in_scope(arrays, request))
+        check_movable(arrays, np.flatnonzero(self.movable), leaving=np.zeros(len(hosts), bool))
+        self.layout, self.tree = Layout(arrays), tree_of(arrays, hosts, request)
+        self.capacity = capacities(arrays, hosts, request.weights)
+        fills = request.action is Action.EXPAND
+        self.problem = problem_of(
+            self.layout,
+            self.tree,
+            request,
+            partitions=self.movable,
+            brokers=hosts if fills else named,
+            capacity=self.capacity,
+        )
+        if fills:
+            self.problem = replace(self.problem, takes=self.problem.takes & named)
+        self.led_weights = np.stack([partition_weight(arrays, resource) for resource in LED])
+        if moved is not None:
+            self.layout.rows[moved.partitions] = moved.rows
+            self.layout.refresh()
+
+    def held(self) -> Held:
+        """What brokers hold of the slice under its rows as they are now."""
+        layout, brokers = self.layout, len(self.tree.hosts)
+        leads = layout.rows[:, :1]
+        return Held(
+            np.stack([broker_sums(layout.rows, w, brokers) for w in self.problem.weights]),
+            np.stack([broker_sums(leads, w, brokers) for w in self.led_weights]),
+            layout.incoming.copy(),
+        )
+
+    def survey(self) -> Survey:
+        """What the slice brings along."""
+        targets = self.problem.targets
+        return Survey(
+            held=self.held(),
+            share=targets.share,
+            fair=targets.fair,
+            domain=targets.domain,
+            total_led=self.led_weights.sum(axis=1),
+            known=known_resources(self.arrays),
+            even=Seats(self.tree, self.layout.home[self.movable]).even(),
+            infeasible=self.notes,
+        )
+
+    def shift(self, goal: Goal, part: float, budget: tuple[float, float]) -> None:
+        """Bear a part of every broker's distance to its box, by the search of a whole cluster."""
+        layout = self.layout
+        left = np.maximum(goal.room - goal.held.incoming, 0)
+        room = layout.incoming + (left * part).astype(np.int64)
+        layout.room = np.where(goal.room >= UNLIMITED, UNLIMITED, room)
+        problem = replace(self.problem, targets=self._targets(goal, part))
+        before, rows = _excess(problem), layout.rows.copy()
+        rebalance(problem, self.capacity)
+        if np.isfinite(budget).any():
+            keep_within_budget(problem, *budget)
+        if _excess(problem) >= before:
+            layout.rows[:] = rows
+            layout.refresh()
+        settle_leaders(layout)
+
+    def _targets(self, goal: Goal, part: float) -> Any:
+        """The slice's own boxes: what it holds, and its part of what is still to be done."""
+        problem, load = self.problem, self.held().load
+        off = [(edge - goal.held.load) * part for edge in (goal.low, goal.share, goal.high)]
+        low, share, high = (np.maximum(load + distance, 0) for distance in off)
+        stays = problem.gives & ~problem.leaving
+        for edge in (low, share, high):
+            edge[:, problem.leaving] = 0
+        for number in np.unique(goal.domain[problem.gives]):
+            brokers = problem.gives & (goal.domain == number)
+            takes = brokers & stays
+            if takes.any():
+                weight = goal.share[:, takes] / np.maximum(
+                    goal.share[:, takes].sum(axis=1, keepdims=True), 1e-300
+                )
+                lacks = (load[:, brokers].sum(axis=1) - share[:, brokers].sum(axis=1))[:, None]
+                for edge in (low, share, high):
+                    edge[:, takes] = np.maximum(edge[:, takes] + lacks * weight, 0)
+        share = np.where(problem.gives, np.rint(share), load)
+        loose = np.isinf(goal.high)
+        low = np.where(loose, 0, np.minimum(np.ceil(low), share))
+        high = np.where(loose, np.inf, np.maximum(np.floor(high), share))
+        return replace(problem.targets, share=share, low=low, high=high, domain=goal.domain)
+
+    def lead(self, goal: Goal, part: float) -> None:
+        """Bear a part of every broker's distance to its share of leaders and bytes out."""
+        boxed = np.isfinite(goal.led_tolerance)
+        led = self.held().led
+        share = np.maximum(led + (goal.led_share - goal.held.led) * part, 0)
+        shares = LedShares(
+            self.led_weights * boxed[:, None],
+            share * boxed[:, None],
+            np.where(boxed, goal.led_tolerance, 1.0),
+        )
+        hand_over(self.layout, shares, self.movable, self.tree.hosts)
+
+    def report(self, goal: Goal, before: Floats) -> Report:
+        """The slice's part of the plan.
+
+        :param before: (3, B) what each broker of the cluster held.
+        """
+        # Seen from here, the box of a broker lies where what other slices hold has put it.
+        problem = replace(self.problem, targets=self._targets(goal, 1.0))
+        needs = replace(Needs.of(problem), before=before, share=goal.share)
+        return Report.of(
+            Outcome(
+                layout=self.layout,
+                tree_before=self.tree,
+                tree_after=self.tree,
+                lower_bound_bytes=0,
+                reason=MoveReason.BALANCE,
+                why=balance_reasons(problem, needs),
+            ),
+            self.pace,
+        )
+
+
+def _excess(problem: Problem) -> float:
+    search = Search(problem)
+    total: float = (search.excess(slice(None), search.load) * problem.gives).sum()
+    return total
+
+
+@dataclass(frozen=True)
+class Look:
+    """Surveys a slice."""
+
+    context: Context
+
+    def run(self, number: int, replicas: pa.Table) -> Survey:
+        """What it brings along, or the problems that forbid the plan."""
+        try:
+            return Part(self.context, replicas).survey()
+        except InvalidRequestError as error:
+            nothing = np.zeros(0)
+            held = Held(nothing, nothing, nothing.astype(np.int64))
+            return Survey(
+                held,
+                nothing,
+                nothing,
+                held.incoming,
+                nothing,
+                frozenset(),
+                True,
+                (),
+                error.problems,
+            )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of balancing: some slices take some part of the distance.
+
+    :param moved: per slice, what it has moved so far.
+    :param leads: whether leadership is handed over, instead of replicas moved.
+    :param budget: bytes and moves that each slice may spend.
+    """
+
+    context: Context
+    goal: Goal
+    part: float
+    moved: dict[int, Moved]
+    leads: bool = False
+    budget: tuple[float, float] = (np.inf, np.inf)
+
+    def run(self, number: int, replicas: pa.Table) -> tuple[Moved, Held]:
+        """What the slice has moved after the step, and what brokers hold of it then."""
+        part = Part(self.context, replicas, self.moved.get(number))
+        if self.leads:
+            part.lead(self.goal, self.part)
+        else:
+            part.shift(self.goal, self.part, self.budget)
+        return Moved.of(part.layout), part.held()
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Reports the slices as they are in the end."""
+
+    context: Context
+    goal: Goal
+    moved: dict[int, Moved]
+    before: Floats
+
+    def run(self, number: int, replicas: pa.Table) -> Report:
+        """The slice's part of the plan."""
+        part = Part(self.context, replicas, self.moved.get(number))
+        return part.report(self.goal, self.before)

@@ -1,0 +1,178 @@
+"""One slice of a cluster too large for one process: some partitions, and all brokers.
+
+What brokers hold, and how far they are from their boxes, adds up over slices; the spread rule
+looks at one partition at a time. So slices are planned side by side, each by the same search as
+a whole cluster, when each bears its part of every broker's distance to its box and of the room
+on its disks. Work is done where the slice's replicas are: everything here can be pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from include.cluster.snapshot import Snapshot
+from include.errors import InvalidRequestError, RehomeError
+from include.planning.actions import plan_drain, plan_racks, plan_replication_factor
+from include.planning.arrays import (
+    BrokerArrays,
+    ClusterArrays,
+    Ints,
+)
+from include.planning.bounds import broker_loads, copying_s
+from include.planning.certificate import bytes_across_racks, links, resource_balances
+from include.planning.figures import Link, ResourceBalance
+from include.planning.moves import planned_moves
+from include.planning.outcome import Outcome
+from include.planning.pace import Pace
+from include.planning.plan import BrokerLoad, Infeasible
+from include.planning.request import Action, ReassignmentRequest
+from include.planning.scope import (
+    without_excluded,
+)
+
+PLACING = {
+    Action.DRAIN: plan_drain,
+    Action.SET_REPLICATION_FACTOR: plan_replication_factor,
+    Action.REPAIR_RACKS: plan_racks,
+}
+"""Actions that give each partition the places it lacks."""
+
+BALANCING = (Action.REBALANCE, Action.EXPAND)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is the same for every slice.
+
+    :param snapshot: without its replicas.
+    :param topics: names of all topics that have replicas, sorted.
+    """
+
+    snapshot: Snapshot
+    topics: tuple[str, ...]
+    request: ReassignmentRequest
+    min_free_disk_fraction: float
+    pace: Pace | None
+
+    def arrays(self, replicas: pa.Table) -> ClusterArrays:
+        """The slice, with topics and brokers numbered as in all slices.
+
+        :raises RehomeError: a replica lies on a broker that the snapshot does not know.
+        """
+        own = ClusterArrays.from_snapshot(
+            replace(self.snapshot, replicas=replicas),
+            min_free_disk_fraction=self.min_free_disk_fraction,
+        )
+        known = set(self.snapshot.brokers.column("broker").to_pylist())
+        unknown = [b for b in own.brokers.ids.tolist() if b not in known]
+        if unknown:
+            raise RehomeError(f"The snapshot has replicas on brokers {unknown}, but not these.")
+        names = np.array(self.topics, object)
+        place = np.searchsorted(names, np.array(own.topics, object))
+        table = self.snapshot.topics.filter(self.snapshot.topics.column("internal"))
+        internal = set(table.column("topic").to_pylist())
+        arrays = replace(
+            own,
+            topics=self.topics,
+            internal=np.array([topic in internal for topic in self.topics], bool),
+            topic_of=place[own.topic_of],
+        )
+        return without_excluded(arrays, self.request)
+
+    def empty(self) -> ClusterArrays:
+        """The brokers and topics, without any partition."""
+        return self.arrays(self.snapshot.replicas.slice(0, 0))
+
+    def brokers(self) -> BrokerArrays:
+        """The brokers, dense as in every slice."""
+        return self.empty().brokers
+
+
+@dataclass(frozen=True)
+class Report:
+    """A slice as planned: what its part of the plan says.
+
+    :param moves: of schema plan.MOVES; ``brokers``: what each holds of this slice.
+    :param copying_s: (2, B) see bounds; None where the pace is not known.
+    :param problems: why it cannot be planned; then nothing else counts.
+    """
+
+    moves: pa.Table
+    brokers: tuple[BrokerLoad, ...]
+    violations_before: int
+    violations_after: int
+    lower_bound_bytes: int
+    infeasible: tuple[Infeasible, ...]
+    resources: tuple[ResourceBalance, ...] = ()
+    links: tuple[Link, ...] = ()
+    bytes_across_racks: int = 0
+    copying_s: Floats | None = None
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, outcome: Outcome, pace: Pace | None) -> Report:
+        """What is to be told of an outcome."""
+        layout = outcome.layout
+        return cls(
+            planned_moves(outcome).table,
+            broker_loads(layout),
+            int((outcome.tree_before.violations(layout.home) > 0).sum()),
+            int((outcome.tree_after.violations(layout.rows) > 0).sum()),
+            outcome.lower_bound_bytes,
+            outcome.infeasible,
+            resource_balances(outcome),
+            links(layout, outcome.tree_after),
+            bytes_across_racks(layout, outcome.tree_after),
+            None if pace is None else copying_s(layout, pace),
+        )
+
+    @classmethod
+    def refused(cls, problems: Sequence[str]) -> Report:
+        """That there is no plan."""
+        return cls(pa.table({}), (), 0, 0, 0, (), problems=tuple(problems))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Gives the partitions of a slice the places they lack.
+
+    :param room: (B,) bytes the slice may add to each broker.
+    """
+
+    context: Context
+    room: Ints
+
+    def run(self, number: int, replicas: pa.Table) -> Report:
+        """The slice's part of the plan."""
+        arrays, request = self.context.arrays(replicas), self.context.request
+        arrays = replace(arrays, brokers=replace(arrays.brokers, room_bytes=self.room))
+        try:
+            return Report.of(PLACING[request.action](arrays, request), self.context.pace)
+        except InvalidRequestError as error:
+            return Report.refused(error.problems)
+
+
+class Work(Protocol):
+    """What is done with one slice, wherever it is."""
+
+    def run(self, number: int, replicas: pa.Table) -> Any:
+        """The result for the slice of this number."""
+
+
+class Slices(Protocol):
+    """The replicas of a cluster in slices of whole partitions.
+
+    :ivar topics: names of all topics that have replicas, sorted.
+    :ivar count: number of slices, counted from 0.
+    """
+
+    topics: tuple[str, ...]
+    count: int
+
+    def each(self, work: Work, numbers: Sequence[int]) -> list[Any]:
+        """The work's results for these slices, in their order."""

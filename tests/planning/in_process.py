@@ -1,0 +1,44 @@
+"""Slices of a cluster in this process: what Spark does to plans, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+
+from include.cluster.snapshot import Snapshot
+from include.planning.overlay import plan_in_slices
+from include.planning.plan import Plan
+from include.planning.request import ReassignmentRequest
+from include.planning.slices import Work
+
+
+class InProcess:
+    """Implements overlay.Slices; work and results cross a border, as they do with Spark."""
+
+    def __init__(self, replicas: pa.Table, count: int) -> None:
+        keys = zip(*(replicas.column(n).to_pylist() for n in ("topic", "partition")), strict=True)
+        owner = np.array([crc32(f"{t}-{p}".encode()) % count for t, p in keys], int)
+        self.topics = tuple(sorted(set(replicas.column("topic").to_pylist())))
+        self.count = count
+        self._tables = [replicas.filter(pa.array(owner == number)) for number in range(count)]
+
+    def each(self, work: Work, numbers: Sequence[int]) -> list[Any]:
+        return [
+            pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(work)).run(n, self._tables[n])))
+            for n in numbers
+        ]
+
+
+def plan_sliced(
+    snapshot: Snapshot, request: ReassignmentRequest, count: int, **options: Any
+) -> Plan:
+    """The plan in that many slices; the driver's part never sees a replica."""
+    without = replace(snapshot, replicas=snapshot.replicas.slice(0, 0))
+    slices = InProcess(snapshot.replicas, count)
+    return plan_in_slices(without, request, slices, plan_id="p", **options)
