@@ -48,6 +48,7 @@ class Settings:
     :param window_cron: when rebalance_in_window may run: see MaintenanceWindowTimetable, as for
         window_duration_s and window_timezone. Airflow parses DAGs without the Variable: only
         the environment sets these three.
+    :param max_driver_replicas: beyond that many, Spark plans a cluster in slices of as many.
     :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
     """
 
@@ -64,6 +65,7 @@ class Settings:
     stall_timeout_s: float = 600.0
     max_partitions_in_flight: int = 200
     lease_s: float = 60.0
+    max_driver_replicas: int = 50_000_000
     min_free_disk_fraction: float = 0.05
     history_days: int = 7
     min_history_hours: float = 24.0

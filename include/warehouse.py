@@ -276,6 +276,11 @@ def cluster_of(snapshot_uri: str) -> str:
     return snapshot_uri.rsplit("/cluster=", 1)[1].split("/", 1)[0]
 
 
+def replicas_uri(uri: str) -> str:
+    """Where the snapshot at a URI keeps its replicas, for readers other than this module."""
+    return f"{uri.rstrip('/')}/replicas.parquet"
+
+
 def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:
     """Read the snapshot at a URI.
 

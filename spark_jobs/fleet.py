@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for member in members:
             member.attempt(lambda one: _prove_snapshot(one, spark, limits))
         ready = [member for member in members if member.refused is None]
-        answers = _plan_all(spark, ready, options)
+        answers = plan_all(spark, ready, options)
         for member, answer in zip(ready, answers, strict=True):
             member.attempt(lambda one, answer=answer: _prove_plan(one, answer))  # type: ignore[misc]
     Warehouse(options.out).write_json(f"{options.name}.json", [m.told() for m in members])
@@ -162,7 +162,7 @@ def _prove_plan(member: Member, answer: Answer) -> None:
     member.plan_hash = answer.plan_hash
 
 
-def _plan_all(
+def plan_all(
     spark: SparkSession, members: Sequence[Member], options: argparse.Namespace
 ) -> list[Answer]:
     """Each member's answer, planned by tasks that run side by side."""

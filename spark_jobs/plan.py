@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +26,25 @@ from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory
 from include.planning.certificate import NO_HISTORY
+from include.planning.overlay import OVERLAID, plan_in_slices
 from include.planning.plan import Plan
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest, request_to_params
 from include.planning.rollback import rollback_plan
-from include.warehouse import PlanDirectory, Warehouse, read_snapshot
+from include.settings import Settings
+from include.warehouse import PlanDirectory, Warehouse, read_snapshot, replicas_uri
+from spark_jobs.overlay import slices_of, spark_slices
 from spark_jobs.proof import EXIT_CODES, Limits, Proof, RefusedError, read_request
 from spark_jobs.session import spark_session
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from include.cluster.snapshot import Snapshot
+
+
+RATED = "rated_replicas.parquet"
+"""While a plan is made in slices: the replicas with the rates that the history knows."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,16 +69,22 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
         snapshot = read_snapshot(options.snapshot)
     except RehomeError as error:
         raise RefusedError.invalid(error) from None
+    overlaid = request.action in OVERLAID and len(snapshot.replicas) > options.max_driver_replicas
     # NumPy plans while the JVM starts and looks at the snapshot; a snapshot that its gate refuses
     # has no plan all the same, whatever came of it.
     with ThreadPoolExecutor(1) as beside:
-        planning = beside.submit(_planned, options, request, snapshot)
+        here = partial(_plan, options, request)
+        planning = None if overlaid else beside.submit(_planned, options, snapshot, here)
         with spark_session("rehome-plan") as spark:
             limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
             proof = Proof(spark, out, request, limits)
             proof.of_snapshot(options.snapshot, snapshot)
             try:
-                plan, history = planning.result()
+                if planning is None:
+                    sliced = partial(_plan_in_slices, spark, options, request, out)
+                    plan, history = _planned(options, snapshot, sliced)
+                else:
+                    plan, history = planning.result()
             except RehomeError as error:
                 raise RefusedError.invalid(error) from None
             if history is not None:
@@ -81,27 +97,20 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
 
 
 def _planned(
-    options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot
+    options: argparse.Namespace, snapshot: Snapshot, solve: Callable[[Snapshot], Plan]
 ) -> tuple[Plan, LoadHistory | None]:
     """The plan, by the rates that the history knows, and that history."""
     if not options.history:
-        return _plan(options, request, snapshot), None
+        return solve(snapshot), None
     demands = Demands(window_days=options.history_days, min_hours=options.min_history_hours)
     history = LoadHistory.read(Warehouse(options.history), snapshot, demands)
-    plan = _plan(options, request, history.rated(snapshot))
+    plan = solve(history.rated(snapshot))
     by = plan.summary.planned_by.replace(NO_HISTORY, history.shortcoming())
     return replace(plan, summary=replace(plan.summary, planned_by=by)), history
 
 
 def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot) -> Plan:
-    common: dict[str, Any] = {
-        "plan_id": options.plan_id or Path(options.out.rstrip("/")).name,
-        "rate_bytes_per_s": options.rate_bytes_per_s or request.throttle_bytes_per_s,
-        "throttle_efficiency": options.throttle_efficiency,
-        "min_free_disk_fraction": options.min_free_disk_fraction,
-        "reaction_s": options.reaction_s,
-        "max_partitions_in_flight": options.max_partitions_in_flight,
-    }
+    common = _common(options, request)
     if request.action is Action.ROLLBACK:
         if not options.rollback_of:
             raise InvalidRequestError(["A rollback needs --rollback-of: the plan's directory."])
@@ -110,13 +119,48 @@ def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: S
     return plan_forward(snapshot, request, **common)
 
 
+def _plan_in_slices(
+    spark: SparkSession,
+    options: argparse.Namespace,
+    request: ReassignmentRequest,
+    out: PlanDirectory,
+    snapshot: Snapshot,
+) -> Plan:
+    count = slices_of(len(snapshot.replicas), options.max_driver_replicas)
+    without = replace(snapshot, replicas=snapshot.replicas.slice(0, 0))
+    uri = replicas_uri(options.snapshot)
+    if options.history:  # the rates that it knows are not in the snapshot
+        out.write_table(RATED, snapshot.replicas)
+        uri = f"{out.uri}/{RATED}"
+    try:
+        with spark_slices(spark, uri, count) as slices:
+            plan = plan_in_slices(without, request, slices, **_common(options, request))
+    finally:
+        out.remove(RATED)
+    return _guarded(plan, request)
+
+
+def _common(options: argparse.Namespace, request: ReassignmentRequest) -> dict[str, Any]:
+    return {
+        "plan_id": options.plan_id or Path(options.out.rstrip("/")).name,
+        "rate_bytes_per_s": options.rate_bytes_per_s or request.throttle_bytes_per_s,
+        "throttle_efficiency": options.throttle_efficiency,
+        "min_free_disk_fraction": options.min_free_disk_fraction,
+        "reaction_s": options.reaction_s,
+        "max_partitions_in_flight": options.max_partitions_in_flight,
+    }
+
+
 def plan_forward(snapshot: Snapshot, request: ReassignmentRequest, **common: Any) -> Plan:
     """The plan of any request but a rollback.
 
     :param common: see make_plan.
     :raises InvalidRequestError: lists every problem.
     """
-    plan = make_plan(snapshot, request, **common)
+    return _guarded(make_plan(snapshot, request, **common), request)
+
+
+def _guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
     if request.action is not Action.SET_REPLICATION_FACTOR:
         # Whatever came out: the controller is told to refuse a changed replication factor.
         return replace(plan, allow_replication_factor_change=False)
@@ -141,6 +185,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--history-days", type=int, default=7)
     parser.add_argument("--min-history-hours", type=float, default=24.0)
     parser.add_argument("--forecast-days", type=int, default=30)
+    parser.add_argument(
+        "--max-driver-replicas",
+        type=int,
+        default=Settings().max_driver_replicas,
+        help="beyond that many, Spark plans the cluster in slices",
+    )
     parser.add_argument("--rollback-of", help="URI of the plan to take back (action rollback)")
     return parser.parse_args(arguments)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from include.errors import InvalidRequestError, RehomeError
-from include.planning.kafka_json import reassignment_json, rollback_json
+from include.planning.kafka_json import reassignment_text, rollback_text
 from include.planning.request import Action, parse_request
 from include.quality.gates import check_plan, check_snapshot
 from include.quality.history import check_history
@@ -106,8 +106,8 @@ class Proof:
                 snapshot,
                 plan,
                 self.request,
-                reassignment=reassignment_json(plan.moves),
-                rollback=rollback_json(plan.moves),
+                reassignment=json.loads("".join(reassignment_text(plan.moves))),
+                rollback=json.loads("".join(rollback_text(plan.moves))),
                 min_free_disk_fraction=self.limits.min_free_disk_fraction,
             )
         )

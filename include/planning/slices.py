@@ -21,6 +21,7 @@ from include.planning.actions import plan_drain, plan_racks, plan_replication_fa
 from include.planning.arrays import (
     BrokerArrays,
     ClusterArrays,
+    Floats,
     Ints,
 )
 from include.planning.bounds import broker_loads, copying_s

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +18,10 @@ from include.quality.rules import Rule
 from include.warehouse import PlanDirectory, Warehouse
 from spark_jobs import plan as job
 from tests.quality.snapshots import Rows
-from tests.spark_session import QUICK
+from tests.spark.submit import submit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DRAIN = {"action": "drain", "brokers": [4], "throttle": 1_000_000}
 TO_CARRY_OUT = ("summary.json", "moves.parquet", "reassignment.json", "rollback.json")
@@ -147,6 +147,35 @@ def test_a_plan_that_breaks_a_rule_leaves_nothing_to_carry_out(
     assert [gate["passed"] for gate in plan_job.out.read_json("gates.json")] == [True, False]
 
 
+def test_beyond_a_size_the_plan_is_made_in_slices_and_the_parallelism_does_not_show(
+    plan_job: Job, spark: SparkSession
+) -> None:
+    hashes = set()
+    was = spark.conf.get("spark.sql.shuffle.partitions")
+    for partitions in ("1", "3"):
+        spark.conf.set("spark.sql.shuffle.partitions", partitions)
+        try:
+            assert plan_job.run(Rows(), DRAIN, ["--max-driver-replicas", "10"]) == 0
+        finally:
+            spark.conf.set("spark.sql.shuffle.partitions", was)
+        plan = plan_job.out.load()
+        assert {broker for move in plan.moves for broker in move.removing} == {4}
+        assert plan.summary.brokers[3].replicas_after == 0
+        gates = plan_job.out.read_json("gates.json")
+        assert [gate["passed"] for gate in gates] == [True, True]
+        hashes.add(plan.plan_hash)
+    assert len(hashes) == 1
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_a_slice_refuses_is_refused(plan_job: Job) -> None:
+    rows = Rows()
+    for row in rows.log_dirs:
+        row["usable_bytes"] = 100
+    assert plan_job.run(rows, DRAIN, ["--max-driver-replicas", "10"]) == 2
+    assert "disk space" in plan_job.failure()["message"]
+
+
 @pytest.mark.usefixtures("spark")
 def test_a_request_that_contradicts_the_cluster_is_refused(plan_job: Job) -> None:
     assert plan_job.run(Rows(), {"action": "drain", "brokers": [77]}) == 2
@@ -192,28 +221,8 @@ def test_spark_submit_runs_the_job_from_its_zip_alone(plan_job: Job, tmp_path: P
     """Away from the checkout: whatever is missing in the zip shows here, and so does the session
     that the job starts by itself.
     """
-    alone = tmp_path / "elsewhere"
-    alone.mkdir()
-    script = shutil.copy(job.__file__, alone)
-    archive = build_job_zip(alone / "rehome.zip")
-    conf = [part for item in QUICK.items() for part in ("--conf", "=".join(item))]
-    spark_submit = Path(sys.executable).parent / "spark-submit"
-    run = subprocess.run(
-        [
-            *(str(spark_submit), "--master", "local[2]", *conf, "--py-files", str(archive), script),
-            *plan_job.arguments(Rows(), {"action": "drain", "brokers": [77]}),
-        ],
-        cwd=alone,
-        env={
-            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
-            "HOME": str(tmp_path),
-            "PYSPARK_PYTHON": sys.executable,
-        },
-        capture_output=True,
-        text=True,
-        timeout=550,
-        check=False,
-    )
+    arguments = plan_job.arguments(Rows(), {"action": "drain", "brokers": [77]})
+    run = submit("plan.py", arguments, tmp_path)
     assert run.returncode == 2, run.stderr
     assert plan_job.failure()["kind"] == "invalid_request"
     assert "Gate on the snapshot: passed" in run.stdout

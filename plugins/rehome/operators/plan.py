@@ -89,6 +89,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             *("--max-partitions-in-flight", str(settings.max_partitions_in_flight)),
             *("--min-free-disk-fraction", str(settings.min_free_disk_fraction)),
             *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
+            *("--max-driver-replicas", str(settings.max_driver_replicas)),
         ]
         warehouse = runtime.warehouse()
         if warehouse.rollups(cluster_of(self.snapshot)).days():
