@@ -19,7 +19,7 @@ from include.planning.slices import Work
 
 
 class InProcess:
-    """Implements overlay.Slices; work and results cross a border, as they do with Spark."""
+    """Implements slices.Slices; work and results cross a border, as they do with Spark."""
 
     def __init__(self, replicas: pa.Table, count: int) -> None:
         keys = zip(*(replicas.column(n).to_pylist() for n in ("topic", "partition")), strict=True)
