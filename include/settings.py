@@ -48,7 +48,7 @@ class Settings:
     :param window_cron: when rebalance_in_window may run: see MaintenanceWindowTimetable, as for
         window_duration_s and window_timezone. Airflow parses DAGs without the Variable: only
         the environment sets these three.
-    :param max_driver_replicas: beyond that many, Spark plans a cluster in slices of as many.
+    :param max_driver_replicas: beyond that many, Spark plans a cluster in slices.
     :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
     """
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 ANSWER = "slice int, answer binary"
 
+LARGEST_SLICE = 5_000_000
+"""Replicas that a task holds: under a gigabyte, and within the 2 GB of one Arrow message."""
+
 
 class SparkSlices:
     """Implements overlay.Slices: each slice is a task, wherever Spark puts it.
@@ -58,7 +61,7 @@ def slices_of(replicas: int, most: int) -> int:
 
     :param most: replicas that one process plans.
     """
-    return max(1, math.ceil(replicas / most))
+    return max(1, math.ceil(replicas / min(most, LARGEST_SLICE)))
 
 
 @contextmanager

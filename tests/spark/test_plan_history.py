@@ -21,7 +21,7 @@ AS_OLD_AS_IT_LIKES = ("--max-snapshot-age-s", "1e10")
 class Planned:
     """A rebalance of the cluster whose traffic is uneven and whose disks are level."""
 
-    def __init__(self, directory: Path, hours: str) -> None:
+    def __init__(self, directory: Path, hours: str, *more: str) -> None:
         cluster = Cluster(directory.as_uri())
         for number in range(5):
             cluster.snapshot(20 * number)
@@ -38,6 +38,7 @@ class Planned:
                 *("--out", self.out.uri),
                 *("--history", cluster.warehouse.uri, "--min-history-hours", hours),
                 *AS_OLD_AS_IT_LIKES,
+                *more,
             ]
         )
 
@@ -47,13 +48,17 @@ class Planned:
 
 
 @pytest.mark.usefixtures("spark")
-def test_traffic_is_balanced_once_the_history_tells_it(tmp_path: Path) -> None:
-    planned = Planned(tmp_path, hours="1")
+@pytest.mark.parametrize("more", [(), ("--max-driver-replicas", "10")], ids=["whole", "slices"])
+def test_traffic_is_balanced_once_the_history_tells_it(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    planned = Planned(tmp_path, "1", *more)
     assert planned.exit_code == 0
     assert planned.gate("history")["passed"]
     plan = planned.out.load()
     assert plan.moves
     assert plan.summary.planned_by == "bytes, bytes in per second and bytes out per second"
+    assert not planned.out.exists(job.RATED)
     load = planned.out.read_json("load.json")
     assert {item["resource"]: item["known"] for item in load["resources"]} == {
         "bytes_in": True,

@@ -34,6 +34,7 @@ def test_a_rebalance_in_slices_does_not_depend_on_how_many_run_at_once(
     of = with_rates(large_snapshot(1_000, 15, new=0.2))
     uri = Warehouse(tmp_path.as_uri()).write_snapshot(of)
     assert slices_of(3_000, 900) == 4
+    assert slices_of(60_000_000, 50_000_000) == 12
     was = spark.conf.get("spark.sql.shuffle.partitions")
     try:
         first, second = (planned(spark, of, uri, partitions) for partitions in (1, 4))
