@@ -21,6 +21,7 @@ MEDIAN_BYTES = 1e9
 LARGEST = 0.25
 """Of a broker's mean load: no replica weighs more, in any resource."""
 
+MESSAGE_BYTES = 1000
 WEEK_S = 7 * 86_400
 
 
@@ -186,6 +187,7 @@ def snapshot_of(instance: Instance, disks: bool = False) -> Snapshot:
         "removing": np.zeros(len(owner), bool),
         "log_dir": ["/data"] * len(owner),
         "size_bytes": arrays.size_bytes[owner],
+        "log_end_offset": arrays.size_bytes[owner] // MESSAGE_BYTES,
     }
     table = _table(REPLICAS, len(owner), **columns)
     for name, rate in (("bytes_in_per_s", arrays.bytes_in), ("bytes_out_per_s", arrays.bytes_out)):

@@ -19,123 +19,29 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
-from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from benchmarks.clusters import Case, build, snapshot_of
 from include.planning.kafka_json import reassignment_json, rollback_json
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest
 from include.quality.gates import check_plan, check_snapshot
-from include.quality.results import GateResult
+from include.quality.results import GateResult, refusal
 from include.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RESULTS = Path(__file__).parent / "results" / "gates.json"
-DATA_CENTRES, RACKS, PER_TOPIC = 3, 30, 100
-TERABYTE = 10**12
-
-
-def snapshot_of(replicas: int, brokers: int, now: datetime) -> Snapshot:
-    """A sound cluster: one replica of each partition in each of three data centres."""
-    rng = np.random.default_rng(1)
-    partitions = -(-replicas // DATA_CENTRES)
-    size = np.rint(np.exp(2 * rng.standard_normal(partitions)) * 1e8).astype(np.int64)
-    per_centre = brokers // DATA_CENTRES
-    chosen = rng.integers(0, per_centre, (partitions, DATA_CENTRES)) * DATA_CENTRES
-    rows = chosen + rng.permuted(np.tile(np.arange(DATA_CENTRES), (partitions, 1)), axis=1)
-    return Snapshot(
-        cluster_id="bench",
-        taken_at=now,
-        duration_s=0.0,
-        brokers=_brokers(per_centre * DATA_CENTRES),
-        log_dirs=_log_dirs(per_centre * DATA_CENTRES),
-        topics=_topics(partitions),
-        replicas=_replicas(rows, size),
-    )
-
-
-def _brokers(count: int) -> pa.Table:
-    racks = [(f"dc{b % DATA_CENTRES}", f"r{b % RACKS}") for b in range(count)]
-    rows = [
-        {
-            "broker": broker,
-            "host": f"b{broker}",
-            "port": 9092,
-            "rack": f"/{centre}/{rack}",
-            "rack_path": [centre, rack],
-            "live": True,
-            "answered": True,
-        }
-        for broker, (centre, rack) in enumerate(racks)
-    ]
-    return pa.Table.from_pylist(rows, schema=BROKERS)
-
-
-def _log_dirs(brokers: int) -> pa.Table:
-    rows = [
-        {
-            "broker": broker,
-            "log_dir": "/data/0",
-            "total_bytes": 16 * TERABYTE,
-            "usable_bytes": 12 * TERABYTE,
-            "offline": False,
-            "cordoned": False,
-            "stray_replicas": 0,
-        }
-        for broker in range(brokers)
-    ]
-    return pa.Table.from_pylist(rows, schema=LOG_DIRS)
-
-
-def _topics(partitions: int) -> pa.Table:
-    rows = [
-        {
-            "topic": f"t{first // PER_TOPIC:07d}",
-            "topic_id": str(first),
-            "internal": False,
-            "visible": True,
-            "partitions": min(PER_TOPIC, partitions - first),
-            "replication_factor": DATA_CENTRES,
-            "min_insync_replicas": 2,
-            "leader_throttled_replicas": "",
-            "follower_throttled_replicas": "",
-        }
-        for first in range(0, partitions, PER_TOPIC)
-    ]
-    return pa.Table.from_pylist(rows, schema=TOPICS)
-
-
-def _replicas(rows: np.ndarray, size: np.ndarray) -> pa.Table:
-    partitions, width = rows.shape
-    number = np.repeat(np.arange(partitions), width)
-    position = np.tile(np.arange(width, dtype=np.int32), partitions)
-    topics = pa.array([f"t{n:07d}" for n in range(number[-1] // PER_TOPIC + 1)])
-    yes, no = np.ones(len(number), bool), np.zeros(len(number), bool)
-    columns = {
-        "topic": topics.take(pa.array(number // PER_TOPIC)),
-        "partition": pa.array((number % PER_TOPIC).astype(np.int32)),
-        "broker": pa.array(rows.ravel().astype(np.int32)),
-        "position": pa.array(position),
-        "is_leader": pa.array(position == 0),
-        "in_isr": pa.array(yes),
-        "adding": pa.array(no),
-        "removing": pa.array(no),
-        "log_dir": pa.array(["/data/0"]).take(pa.array(np.zeros(len(number), np.int64))),
-        "size_bytes": pa.array(np.repeat(size, width)),
-        "log_end_offset": pa.array(np.repeat(size // 1000, width)),
-        "future_log_dir": pa.nulls(len(number), pa.string()),
-        "future_size_bytes": pa.nulls(len(number), pa.int64()),
-    }
-    return pa.table(columns, schema=REPLICAS)
 
 
 def measured(spark: SparkSession, replicas: int, brokers: int, runs: int) -> list[dict[str, Any]]:
-    """Both gates on one cluster, and what they took."""
-    now = datetime.now(UTC)
-    snapshot = snapshot_of(replicas, brokers, now)
-    request = ReassignmentRequest(Action.DRAIN, brokers=tuple(range(0, brokers, 20)))
+    """Both gates on one cluster, of which a twentieth of the brokers is drained."""
+    case = Case("drain", drained=0.05)
+    instance = build(case, -(-replicas // case.replicas), brokers)
+    snapshot = snapshot_of(instance, disks=True)
+    request = ReassignmentRequest(
+        Action.DRAIN, brokers=tuple(np.flatnonzero(instance.drained).tolist())
+    )
     plan = make_plan(snapshot, request, plan_id="bench")
     sent, back = reassignment_json(plan.moves), rollback_json(plan.moves)
     sizes = {
@@ -143,7 +49,7 @@ def measured(spark: SparkSession, replicas: int, brokers: int, runs: int) -> lis
         "log_dirs": brokers,
         "topics": len(snapshot.topics),
         "replicas": len(snapshot.replicas),
-        "partitions": len(snapshot.replicas) // DATA_CENTRES,
+        "partitions": len(snapshot.replicas) // case.replicas,
         "moves": len(plan.moves),
         "brokers_after": brokers,
         "log_dirs_after": brokers,
@@ -153,7 +59,7 @@ def measured(spark: SparkSession, replicas: int, brokers: int, runs: int) -> lis
         uri = Warehouse(Path(directory).as_uri()).write_snapshot(snapshot)
 
         def gate_snapshot() -> GateResult:
-            return check_snapshot(spark, uri, snapshot, now, max_age_s=3600)
+            return check_snapshot(spark, uri, snapshot, snapshot.taken_at, max_age_s=3600)
 
         def gate_plan() -> GateResult:
             return check_plan(spark, snapshot, plan, request, reassignment=sent, rollback=back)
@@ -177,7 +83,7 @@ def _timed(gate: Any, sizes: dict[str, int], runs: int, jvm: int) -> dict[str, A
         seconds.append(round(time.perf_counter() - started, 2))
         cpu_seconds.append(round(_cpu_s(jvm) - cpu, 2))
         if not result.passed:
-            raise SystemExit(f"The gate on the {result.gate} refuses what is sound: {result}")
+            raise SystemExit(f"The gate on what is sound did not pass:\n{refusal(result)}")
     expectations = Counter(outcome.table for outcome in result.outcomes)
     return {
         "gate": result.gate,
