@@ -33,6 +33,7 @@ from include.planning.resources import (
 )
 from include.planning.scope import brokers_named, check_movable, partitions_in_scope, raise_if
 from include.planning.search import Problem
+from include.planning.sources import prefer_sources
 from include.planning.targets import Targets, of_resource, placed_targets
 
 SHIFTED = (
@@ -69,6 +70,7 @@ def _planned(
         problem = _only_into(problem, named)
     targets, before = problem.targets, layout.load.copy()
     rebalance(problem, capacity)
+    prefer_sources(problem)
     cut = keep_within_budget(
         problem, request.budget_bytes or np.inf, request.budget_moves or np.inf
     )
