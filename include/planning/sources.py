@@ -26,7 +26,7 @@ from include.planning.search import Problem, Search
 SLACK = 0.05
 """Part by which a leader may send more than the busiest broker receives."""
 
-MOST = 3_000
+MOST = 2_000
 """Copies that are traded in one sweep, the largest ones."""
 
 ALIKE = 48
@@ -35,7 +35,7 @@ ALIKE = 48
 TRIED = 4
 """Of these, the most fitting that racks and disks are asked about."""
 
-UNLIKE = 0.1
+UNLIKE = 0.3
 """Part of a replica's size by which what it trades places with may leave a broker further off."""
 
 MADE_UP = 8
@@ -53,10 +53,10 @@ def prefer_sources(problem: Problem) -> None:
         return
     search = Search(problem)
     trader = _Trader(search)
-    for at_target in (True, False):
+    for at_target in (False, True):
         trader.relieve(at_target)
     if problem.tree.height > 1:
-        for at_target in (True, False):
+        for at_target in (False, True):
             trader.bring_near(at_target)
     undo(search)
     problem.layout.refresh()
