@@ -30,7 +30,8 @@ from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
 from benchmarks.job import whole_job
 from include.planning.arrays import NONE, ClusterArrays, Floats, broker_sums
 from include.planning.balance import rebalance
-from include.planning.bounds import rebalance_bound
+from include.planning.bounds import broker_loads, rebalance_bound
+from include.planning.certificate import bytes_across_racks
 from include.planning.duality import priced_bound
 from include.planning.handover import LedShares, hand_over
 from include.planning.layout import Layout
@@ -43,6 +44,7 @@ from include.planning.rebalance import problem_of, tolerances_of
 from include.planning.request import Action, ReassignmentRequest
 from include.planning.resources import Resource
 from include.planning.search import Problem
+from include.planning.sources import prefer_sources
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 WHERE = Path(__file__).parent / "results"
@@ -105,6 +107,7 @@ def solved(instance: Instance, policy: str) -> Solved:
         capacity=instance.capacity,
     )
     stranded = rebalance(problem, instance.capacity[0])
+    prefer_sources(problem)
     settle_leaders(layout)
     tolerances = tolerances_of(request, arrays)
     lead = LedShares.of(layout, instance.capacity[3:] * hosts, tolerances, request.one_sided)
@@ -169,12 +172,21 @@ def measured(case: Case, policy: str, uri: str, place: str) -> dict[str, Any]:
         "bytes_moved": moved,
         "moved_over_bound": round(moved / bound, 4),
         "moved_over_priced_bound": _over_priced(result, moved),
+        "across_racks": round(bytes_across_racks(layout, result.tree) / max(1, moved), 4),
+        "sent_over_received": _sent_over_received(layout),
         "worst_deviation": _deviations(instance, layout),
         "outside": _outside(result) + result.led,
         "infeasible": len(problem.targets.infeasible),
         "hard_violations": int((result.tree.violations(layout.rows) > 0).sum()) + result.stranded,
         "peak_rss_bytes": peak,
     }
+
+
+def _sent_over_received(layout: Layout) -> float:
+    """Bytes that the busiest leader sends, over those that the busiest broker receives."""
+    loads = broker_loads(layout)
+    received = max(load.bytes_in for load in loads)
+    return round(max(load.bytes_out for load in loads) / max(1, received), 3)
 
 
 class _Lap:
