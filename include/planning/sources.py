@@ -26,7 +26,7 @@ from include.planning.search import Problem, Search
 SLACK = 0.05
 """Part by which a leader may send more than the busiest broker receives."""
 
-MOST = 2_000
+MOST = 1_500
 """Copies that are traded in one sweep, the largest ones."""
 
 ALIKE = 48
