@@ -1,0 +1,75 @@
+"""The table and the sentences that docs/planning.md has of a benchmark of plans."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "planning.md"
+BEGIN, END = "<!-- made by make bench-plan -->", "<!-- end -->"
+
+COLUMNS = {
+    "case": "case",
+    "policy": "policy",
+    "replicas": "replicas",
+    "solve s": "solve_s",
+    "CPU s": "cpu_s",
+    "total s": "total_s",
+    "replica moves": "replica_moves",
+    "bytes / bound": "moved_over_bound",
+    "bytes / priced bound": "moved_over_priced_bound",
+    "outside": "outside",
+    "violations": "hard_violations",
+    "peak MB": "peak_rss_bytes",
+}
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """The results as Markdown."""
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    for result in results:
+        lines.append(f"| {' | '.join(_cell(result.get(name)) for name in COLUMNS.values())} |")
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, int) and value > 10**8:
+        return f"{value / 2**20:,.0f}"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def summary(results: list[dict[str, Any]]) -> list[str]:
+    """Median, mean and growth of the strict cases, as sentences."""
+    lines, growth = [], {}
+    strict = [result for result in results if result.get("policy") == "strict"]
+    for name in sorted({result["size"] for result in strict}):
+        mine = [result for result in strict if result["size"] == name]
+        solve, cpu = (median(r[key] for r in mine) for key in ("solve_s", "cpu_s"))
+        over = mean(r["moved_over_bound"] for r in mine)
+        lines.append(
+            f"Strict, {name:,} replicas, {len(mine)} cases: median {solve:.1f} s "
+            f"({cpu:.1f} s CPU), mean {over:.4f} times the bound."
+        )
+        growth |= {r["replicas"]: r["cpu_s"] for r in mine if r["case"] == "expansion"}
+    if len(growth) > 1:
+        small, large = min(growth), max(growth)
+        exponent = math.log(growth[large] / growth[small]) / math.log(large / small)
+        lines.append(
+            f"Processor time of the strict expansion grows as size to the power of "
+            f"{exponent:.2f} ({small:,} to {large:,} replicas)."
+        )
+    return lines
+
+
+def write_document(results: list[dict[str, Any]]) -> None:
+    """Put the table into the document, between its marks."""
+    text = DOCUMENT.read_text()
+    before, rest = text.split(BEGIN, 1)
+    made = results[0]
+    where = f"Made {made['date'][:10]} on {made['cores']} cores shared with other work."
+    parts = [BEGIN, where, "", table(results), "", *summary(results), END]
+    DOCUMENT.write_text(before + "\n".join(parts) + rest.split(END, 1)[1])
