@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Rows
+from include.planning.arrays import NONE, Floats, Ints
 from include.planning.exchange import exchange
 from include.planning.fill import fill
-from include.planning.layout import Layout
 from include.planning.placement import Placer
 from include.planning.polish import TINY, Polisher
 from include.planning.search import Problem, Search
@@ -59,17 +58,17 @@ def rebalance(problem: Problem, capacity: Floats) -> Ints:
         return np.zeros(0, np.int64)
     stranded, after = _search(search, capacity, INNER)
     if after > before - TINY:
-        _lay_out(layout, layout.home)
+        layout.lay_out(layout.home)
     if after > 0 or layout.rows.size > SMALL:
         return stranded
     best, cost = layout.rows.copy(), Search(problem).cost()
     for inner in OTHER_INNER:
-        _lay_out(layout, layout.home)
+        layout.lay_out(layout.home)
         search = Search(problem)
         _, after = _search(search, capacity, inner)
         if after <= 0 and search.cost() < cost:
             best, cost = layout.rows.copy(), search.cost()
-    _lay_out(layout, best)
+    layout.lay_out(best)
     _reconsider(Search(problem))
     layout.refresh()
     return stranded
@@ -93,11 +92,6 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float
             break
         search = Search(problem)
     return stranded, _excess(search)
-
-
-def _lay_out(layout: Layout, rows: Rows) -> None:
-    layout.rows[:] = rows
-    layout.refresh()
 
 
 def _excess(search: Search) -> float:

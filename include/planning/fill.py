@@ -18,7 +18,7 @@ LARGE = 1e-3
 TIGHT = (0.1, 0.7, 0.9)
 """How far above its wanted load, towards the edge of its box, a broker is filled at first."""
 
-PICKY = 0.35
+PICKY = 0.1
 """How much brokers that lack little, or one resource only, come before those that lack much of
 everything: the latter can do with whatever is left.
 """

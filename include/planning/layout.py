@@ -50,6 +50,11 @@ class Layout:
         if not (self.home[partition] == broker).any():
             self.incoming[broker] += size
 
+    def lay_out(self, rows: Rows) -> None:
+        """Put every replica where ``rows`` has it."""
+        self.rows[:] = rows
+        self.refresh()
+
     def refresh(self) -> None:
         """Count anew what brokers hold and receive, after rows were changed directly."""
         ones = np.ones_like(self.size)

@@ -69,18 +69,10 @@ def _planned(
     if fill_only:
         problem = _only_into(problem, named)
     targets, before = problem.targets, layout.load.copy()
-    rebalance(problem, capacity)
-    prefer_sources(problem)
-    cut = keep_within_budget(
-        problem, request.budget_bytes or np.inf, request.budget_moves or np.inf
-    )
-    needs = Needs.of(problem)
-    settle_leaders(layout)
     tolerances = tolerances_of(request, arrays)
     lead = LedShares.of(layout, np.tile(capacity * hosts, (2, 1)), tolerances, request.one_sided)
-    if lead is not None:
-        hand_over(layout, lead, movable, hosts)
-
+    rebalance(problem, capacity)
+    cut, needs = _with_leaders(problem, request, lead, movable, hosts)
     boxes = Boxes.of(targets, lead, tolerances)
     result = _Result(layout, targets, problem.weights, brokers, movable, cut, request.one_sided)
     return Outcome(
@@ -100,6 +92,47 @@ def _planned(
         boxes=boxes,
         prices=lambda: target_prices(problem, capacity, boxes, cut_by_budget=cut),
     )
+
+
+def _with_leaders(
+    problem: Problem,
+    request: ReassignmentRequest,
+    lead: LedShares | None,
+    movable: Mask,
+    hosts: Mask,
+) -> tuple[bool, Needs]:
+    """What follows the search of a rebalance: better sources, the budget, and leaders.
+
+    Who can lead what comes before where copies are read from: where brokers are left outside of
+    their boxes as leaders, the search's own layout is tried, too.
+
+    :returns: whether the budget cut the plan off, and which copies serve which target.
+    """
+    layout = problem.layout
+
+    def finish() -> tuple[bool, Needs]:
+        cut = keep_within_budget(
+            problem, request.budget_bytes or np.inf, request.budget_moves or np.inf
+        )
+        needs = Needs.of(problem)
+        settle_leaders(layout)
+        if lead is not None:
+            hand_over(layout, lead, movable, hosts)
+        return cut, needs
+
+    searched = layout.rows.copy()
+    prefer_sources(problem)
+    found = finish()
+    beyond = lead.beyond(layout.rows[:, 0]) if lead is not None else 0.0
+    if lead is None or beyond <= 0:
+        return found
+    preferred = layout.rows.copy()
+    layout.lay_out(searched)
+    plain = finish()
+    if lead.beyond(layout.rows[:, 0]) < beyond:
+        return plain
+    layout.lay_out(preferred)
+    return found
 
 
 def balance_reasons(problem: Problem, needs: Needs) -> Callable[[int], str]:
