@@ -1,0 +1,312 @@
+"""Each rule of the gate on plans, broken on purpose: what is spoiled, and which rules name it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from include.planning.request import Action, ReassignmentRequest
+from include.quality.checked import Checked
+from include.quality.request_rules import rack_rule_name
+from tests.quality.cases import (
+    copied,
+    with_move,
+    with_moves,
+    with_summary,
+)
+from tests.quality.checked_plans import (
+    DRAIN,
+    ENTRY,
+    REBALANCE,
+    allowing,
+    another_topic,
+    back,
+    copy_from_broker_4,
+    cordoned,
+    drain,
+    excluding,
+    heavier,
+    in_flight,
+    internal_topic,
+    leaders_that_copy,
+    log_dir,
+    move,
+    named,
+    of_topics,
+    plus,
+    raised,
+    reassign,
+    rebalance,
+    seen,
+    sent,
+    small_disk,
+    tree_with,
+    without_leader,
+)
+from tests.quality.snapshots import SIZE_BYTES, Rows
+
+SPREAD_1, SPREAD_2, SPREAD_3 = (rack_rule_name(level) for level in (1, 2, 3))
+TWICE = "a target names no broker twice"
+ONLY_LIVE = "a target names live brokers only"
+DRAINED = "no target names a drained broker"
+EMPTY = "a drained broker ends empty"
+ON_DRAINED = "a drain moves only what lies on its brokers"
+WAY_BACK = "the way back leads to where the snapshot found the partition"
+WAY_BACK_DIRS = "the way back leads to the log dirs where the snapshot found the replicas"
+SENT = "what is sent is what was planned"
+FILES = "a file lists what is planned, once, and nothing else"
+MID_MOVE = "a broker's disk holds old and new copies at once"
+AT_END = "a broker's disk holds what it has in the end"
+LOG_DIR = "a log dir that is named can be used"
+LOG_DIR_ROOM = "a log dir holds what is sent to it"
+NO_SOURCE = "a copy has a live leader to come from"
+SIZE = "a move is as large as the snapshot says"
+FACTOR = "the replication factor stays"
+FACTOR_FLAG = "the controller is told to accept another replication factor only where one is asked"
+CHECKED = "the plan is for the snapshot that was checked"
+BYTES_TOLD = "the summary tells the bytes that are moved"
+COUNTS_TOLD = "the summary counts partitions, copies and leaders as they are"
+LOADS_TOLD = "the summary tells each broker's load as it is and as it will be"
+SCOPE = "only topics that the request is about are moved"
+LEFT_OUT = "no partition that the request names is left out"
+AS_ASKED = "a partition goes where the request's file says"
+SHARE = "a broker ends within tolerance of its share, or the summary tells why not"
+
+CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
+    # Targets
+    "a broker twice": (
+        lambda: with_move(drain(), named(2), target=(3, 3)),
+        {TWICE, SPREAD_1, SPREAD_2},
+    ),
+    "no broker": (
+        lambda: with_move(drain(), named(2), target=()),
+        {"a target names a broker", FACTOR},
+    ),
+    "an unknown broker": (
+        lambda: with_move(drain(), named(2), target=(3, 9)),
+        {ONLY_LIVE},
+    ),
+    "a dead broker": (
+        lambda: with_move(
+            drain(lambda rows: rows.brokers.append(rows.broker(2) | {"broker": 5, "live": False})),
+            named(2),
+            target=(3, 5),
+        ),
+        {ONLY_LIVE},
+    ),
+    "a drained broker": (
+        lambda: with_move(drain(), named(2), target=(4, 3)),
+        {DRAINED, EMPTY, SPREAD_2},
+    ),
+    "an excluded broker": (
+        lambda: excluding(2),
+        {"an excluded broker receives nothing"},
+    ),
+    "a broker that takes nothing": (
+        lambda: seen(drain(), cordoned),
+        {"a copy goes to a broker that takes replicas", MID_MOVE, AT_END},
+    ),
+    "level 1 of the racks": (lambda: tree_with(0, 2, 4, 6, 8, 10, 12, 1), {SPREAD_1}),
+    "level 2 of the racks": (lambda: tree_with(0, 2, 4, 6, 8, 10, 12, 11), {SPREAD_2}),
+    "level 3 of the racks": (lambda: tree_with(0, 2, 4, 6, 8, 10, 12, 13), {SPREAD_3}),
+    "another replication factor": (
+        lambda: with_move(drain(), named(2), target=(3, 2, 1)),
+        {FACTOR},
+    ),
+    "no leader to copy from": (
+        lambda: seen(drain(), without_leader),
+        {NO_SOURCE},
+    ),
+    "a partition that is being reassigned": (
+        lambda: seen(drain(), in_flight),
+        {"a partition that is being reassigned is left alone"},
+    ),
+    "a partition that does not exist": (
+        lambda: plus(drain(), [move(99, (3, 4), (3, 2))]),
+        {"a move is of a partition that exists", NO_SOURCE, SIZE, WAY_BACK, WAY_BACK_DIRS},
+    ),
+    "a partition twice": (
+        lambda: plus(drain(), [drain().plan.moves[0]]),
+        {"a partition is moved once", FILES, EMPTY},
+    ),
+    "nothing changes": (
+        lambda: plus(drain(), [move(0, (1, 2), (1, 2))]),
+        {"a move changes something", ON_DRAINED},
+    ),
+    "no reason": (lambda: with_move(drain(), named(2), why=" "), {"a move says why"}),
+    "a negative size": (
+        lambda: with_move(drain(), named(2), size_bytes=-1),
+        {"a move has a size", SIZE, BYTES_TOLD},
+    ),
+    "another size": (
+        lambda: with_move(drain(), named(2), size_bytes=SIZE_BYTES // 2),
+        {SIZE, BYTES_TOLD},
+    ),
+    # Log dirs
+    "too few log dirs": (
+        lambda: with_move(drain(), named(2), target_log_dirs=("any",)),
+        {"log dirs are aligned with the target"},
+    ),
+    "an unknown log dir": (lambda: log_dir("/data/9"), {LOG_DIR}),
+    "an offline log dir": (
+        lambda: log_dir("/data/1", lambda rows: rows.log_dir(2, "/data/1").update(offline=True)),
+        {LOG_DIR},
+    ),
+    "a cordoned log dir": (
+        lambda: log_dir("/data/1", lambda rows: rows.log_dir(2, "/data/1").update(cordoned=True)),
+        {LOG_DIR},
+    ),
+    "a full log dir": (
+        lambda: log_dir("/data/1", lambda rows: rows.log_dir(2, "/data/1").update(usable_bytes=9)),
+        {LOG_DIR_ROOM},
+    ),
+    # Disks
+    "a disk too full in the end": (lambda: seen(drain(), small_disk), {MID_MOVE, AT_END}),
+    "a disk too full in mid-move": (lambda: copy_from_broker_4(Rows()), {MID_MOVE}),
+    # The way back, and Kafka's files
+    "a row is missing in the rollback": (
+        lambda: back(drain(), lambda entries: entries.pop()),
+        {WAY_BACK, WAY_BACK_DIRS},
+    ),
+    "the rollback has another order": (
+        lambda: back(drain(), lambda entries: entries[0]["replicas"].reverse()),
+        {WAY_BACK},
+    ),
+    "the rollback has another log dir": (
+        lambda: back(drain(), lambda entries: entries[0].update(log_dirs=["/data/0", "/data/1"])),
+        {WAY_BACK_DIRS},
+    ),
+    "the move starts elsewhere": (
+        lambda: with_move(drain(), named(2), current=(4, 3)),
+        {WAY_BACK},
+    ),
+    "another target is sent": (
+        lambda: sent(drain(), lambda entries: entries[0].update(replicas=[3, 1])),
+        {SENT},
+    ),
+    "another log dir is sent": (
+        lambda: sent(drain(), lambda entries: entries[0].update(log_dirs=["any", "/data/1"])),
+        {SENT},
+    ),
+    "a partition is not sent": (lambda: sent(drain(), lambda entries: entries.pop()), {SENT}),
+    "what was not planned is sent": (
+        lambda: sent(drain(), lambda entries: entries.append(ENTRY)),
+        {FILES},
+    ),
+    "a partition is sent twice": (
+        lambda: sent(drain(), lambda entries: entries.append(entries[0])),
+        {FILES},
+    ),
+    "a file of another version": (
+        lambda: replace(drain(), rollback=copied(drain().rollback) | {"version": 2}),
+        {"the files are of the version that Kafka reads"},
+    ),
+    # The summary
+    "another hash": (
+        lambda: with_summary(drain(), plan_hash="0" * 64),
+        {"the hash is that of the moves"},
+    ),
+    "a bound above the bytes": (
+        lambda: with_summary(drain(), lower_bound_bytes=10**7),
+        {"the lower bound is not above what is moved"},
+    ),
+    "other bytes": (lambda: with_summary(drain(), bytes_to_move=10**7), {BYTES_TOLD}),
+    "other copies": (lambda: with_summary(drain(), replica_moves=1), {COUNTS_TOLD}),
+    "other leaders": (lambda: with_summary(drain(), leader_changes=1), {COUNTS_TOLD}),
+    "other partitions": (lambda: with_summary(drain(), partitions=1), {COUNTS_TOLD}),
+    "another load": (
+        lambda: with_summary(
+            drain(),
+            brokers=tuple(
+                replace(load, bytes_in=load.bytes_in + (load.broker == 2))
+                for load in drain().plan.summary.brokers
+            ),
+        ),
+        {LOADS_TOLD},
+    ),
+    "a broker without a load": (
+        lambda: with_summary(drain(), brokers=drain().plan.summary.brokers[1:]),
+        {LOADS_TOLD},
+    ),
+    "another snapshot": (lambda: with_summary(drain(), snapshot="cluster=other"), {CHECKED}),
+    "another cluster": (
+        lambda: replace(drain(), plan=replace(drain().plan, cluster_id="other")),
+        {CHECKED},
+    ),
+    "another action": (
+        lambda: replace(drain(), plan=replace(drain().plan, action="rebalance")),
+        {CHECKED},
+    ),
+    # What was asked for
+    "another topic": (
+        lambda: of_topics(replace(DRAIN, topics=("payments",)), another_topic),
+        {SCOPE},
+    ),
+    "an internal topic that only a pattern meets": (
+        lambda: of_topics(replace(DRAIN, topics=("*",)), internal_topic),
+        {SCOPE},
+    ),
+    "an excluded topic": (
+        lambda: replace(rebalance(), request=replace(REBALANCE, exclude_topics=("pay*",))),
+        {SCOPE},
+    ),
+    "a replica is left on a drained broker": (
+        lambda: with_moves(drain(), drain().plan.moves[1:]),
+        {EMPTY},
+    ),
+    "a drain moves something else": (
+        lambda: plus(drain(), [move(0, (1, 2), (3, 2))]),
+        {ON_DRAINED},
+    ),
+    "another factor than asked for": (
+        lambda: with_move(raised(), named(0), target=raised().plan.moves[0].target[:2]),
+        {"the replication factor is the one asked for", "a move changes something"},
+    ),
+    "a partition keeps its old factor": (
+        lambda: with_moves(raised(), raised().plan.moves[1:]),
+        {LEFT_OUT},
+    ),
+    "the controller is told to allow it": (lambda: allowing(drain()), {FACTOR_FLAG}),
+    "another target than asked for": (
+        lambda: with_move(reassign(), named(0), target=(3, 4)),
+        {AS_ASKED},
+    ),
+    "another log dir than asked for": (
+        lambda: with_move(reassign(), named(0), target_log_dirs=()),
+        {AS_ASKED},
+    ),
+    "what was asked for is left out": (lambda: with_moves(reassign(), []), {LEFT_OUT}),
+    "a broker that was not named takes": (
+        lambda: replace(rebalance(), request=replace(REBALANCE, brokers=(0, 1, 2))),
+        {"only the brokers of the request give and take", SHARE},
+    ),
+    "an expansion into another broker": (
+        lambda: replace(
+            rebalance(),
+            request=ReassignmentRequest(Action.EXPAND, brokers=(2,)),
+            plan=replace(rebalance().plan, action="expand"),
+        ),
+        {"only the brokers of the request give and take"},
+    ),
+    "a balance of leaders that copies": (
+        leaders_that_copy,
+        {"leaders are balanced by order alone"},
+    ),
+    "a move between log dirs that leaves its broker": (
+        lambda: replace(
+            leaders_that_copy(),
+            request=ReassignmentRequest(Action.MOVE_LOG_DIRS),
+            plan=replace(leaders_that_copy().plan, action="move_log_dirs"),
+        ),
+        {"a move between log dirs stays on its broker"},
+    ),
+    "too many bytes for the budget": (
+        lambda: replace(rebalance(), request=replace(REBALANCE, budget_bytes=SIZE_BYTES)),
+        {"no more bytes are copied than the budget allows"},
+    ),
+    "too many moves for the budget": (
+        lambda: replace(rebalance(), request=replace(REBALANCE, budget_moves=1)),
+        {"no more replicas are copied than the budget allows"},
+    ),
+    "weights that were not heeded": (heavier, {SHARE}),
+}
