@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -70,28 +69,21 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     except RehomeError as error:
         raise RefusedError.invalid(error) from None
     overlaid = request.action in OVERLAID and len(snapshot.replicas) > options.max_driver_replicas
-    # NumPy plans while the JVM starts and looks at the snapshot; a snapshot that its gate refuses
-    # has no plan all the same, whatever came of it.
-    with ThreadPoolExecutor(1) as beside:
+    with spark_session("rehome-plan") as spark:
+        limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
+        proof = Proof(spark, out, request, limits)
+        proof.of_snapshot(options.snapshot, snapshot)
         here = partial(_plan, options, request)
-        planning = None if overlaid else beside.submit(_planned, options, snapshot, here)
-        with spark_session("rehome-plan") as spark:
-            limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
-            proof = Proof(spark, out, request, limits)
-            proof.of_snapshot(options.snapshot, snapshot)
-            try:
-                if planning is None:
-                    sliced = partial(_plan_in_slices, spark, options, request, out)
-                    plan, history = _planned(options, snapshot, sliced)
-                else:
-                    plan, history = planning.result()
-            except RehomeError as error:
-                raise RefusedError.invalid(error) from None
-            if history is not None:
-                proof.of_history(history)
-                report = load_report(snapshot, plan, history, options.forecast_days)
-                out.write_json("load.json", report)
-            proof.of_plan(snapshot, plan)
+        sliced = partial(_plan_in_slices, spark, options, request, out)
+        try:
+            plan, history = _planned(options, snapshot, sliced if overlaid else here)
+        except RehomeError as error:
+            raise RefusedError.invalid(error) from None
+        if history is not None:
+            proof.of_history(history)
+            report = load_report(snapshot, plan, history, options.forecast_days)
+            out.write_json("load.json", report)
+        proof.of_plan(snapshot, plan)
     out.save(plan, request)
     return plan
 

@@ -93,15 +93,18 @@ def test_a_proven_plan_leaves_all_its_files_and_then_its_rollback_does(
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_poor_snapshot_is_refused_and_an_earlier_plan_is_gone(
-    plan_job: Job, capsys: pytest.CaptureFixture[str]
+def test_a_poor_snapshot_is_refused_before_planning_and_an_earlier_plan_is_gone(
+    plan_job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    planned: list[object] = []
+    monkeypatch.setattr("spark_jobs.plan.plan_forward", lambda *a, **_: planned.append(a))
     for name in (*TO_CARRY_OUT, "dry_run.json"):
         plan_job.out.write_text(name, "of an earlier run")
     rows = Rows()
     rows.broker(3).update(answered=False, error="REQUEST_TIMED_OUT (7)")
     rows.replica(1, 1).update(size_bytes=None)
     assert plan_job.run(rows, DRAIN) == 3
+    assert not planned
     failure = plan_job.failure()
     assert failure["kind"] == "gate_refused"
     assert failure["details"] == ["every live broker answered", "every replica has a size"]
