@@ -20,6 +20,7 @@ from include.planning.figures import TargetPrice
 from include.planning.layout import Layout
 from include.planning.resources import LED, PLACED, Resource
 from include.planning.search import Problem, Search
+from include.planning.sources import prefer_sources
 
 SOLVED_ANEW = 200_000
 """Slots up to which a request is planned again without each target."""
@@ -42,6 +43,7 @@ def target_prices(
             free = _without(problem, resource)
             if anew:
                 rebalance(free, capacity)
+                prefer_sources(free)
             else:
                 _take_back(free, problem.layout)
             bytes_without, moves_without = _cost(free.layout)
