@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
+SENTENCE_ENDS = (".", "!", "?", ":")
+
+
 class RehomeError(Exception):
     """Base of every error Rehome raises on purpose.
 
@@ -22,7 +25,8 @@ class RehomeError(Exception):
         super().__init__(what)
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.what, self.state_left, self.next_step) if part)
+        parts = (self.what, self.state_left, self.next_step)
+        return " ".join(part if part.endswith(SENTENCE_ENDS) else f"{part}." for part in parts if part)
 
 
 class InvalidRequestError(RehomeError):

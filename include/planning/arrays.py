@@ -163,6 +163,14 @@ class ClusterArrays:
         return broker_sums(rows, weight, len(self.brokers.ids)).astype(np.int64)
 
 
+def fresh(rows: Rows, home: Rows) -> Mask:
+    """(P, R) slots of ``rows`` whose broker has no replica of the partition in ``home``."""
+    new: Mask = rows != NONE
+    for brokers in home.T:
+        new &= rows != brokers[:, None]
+    return new
+
+
 def broker_sums(rows: Rows, weight: Ints | Floats, brokers: int) -> Floats:
     """(B,) sum of whole partition weights over the replicas of (P, R) rows, exact up to 2^53."""
     total = np.zeros(brokers)

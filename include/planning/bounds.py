@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums
+from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums, fresh
 from include.planning.layout import Layout
 from include.planning.pace import Pace
 from include.planning.plan import BrokerLoad
@@ -110,7 +110,6 @@ def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
 
 def _copied(layout: Layout) -> tuple[Mask, Ints, Ints]:
     """(P, R) slots of ``rows`` that are new; (P,) how many; (P,) the broker they are read from."""
-    known = (layout.rows[:, :, None] == layout.home[:, None, :]).any(axis=2)
-    added: Mask = (layout.rows != NONE) & ~known
+    added = fresh(layout.rows, layout.home)
     leader = layout.arrays.leader
     return added, added.sum(axis=1), np.where(leader != NONE, leader, layout.home[:, 0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.planning.arrays import NONE, Floats, Ints, Rows, fresh
 from include.planning.search import Problem, Search
 
 LOOKS = 64
@@ -22,8 +22,7 @@ def keep_within_budget(problem: Problem, budget_bytes: float, budget_moves: floa
     :param budget_bytes: that may be copied; ``budget_moves``: replicas that may be.
     """
     layout = problem.layout
-    fresh = _fresh(layout.rows, layout.home)
-    copies = fresh.sum(axis=1)
+    copies = fresh(layout.rows, layout.home).sum(axis=1)
     planned = np.flatnonzero(copies)
     size = layout.size.astype(float)
     if (copies * size).sum() <= budget_bytes and copies.sum() <= budget_moves:
@@ -49,11 +48,6 @@ def keep_within_budget(problem: Problem, budget_bytes: float, budget_moves: floa
         planned = np.setdiff1d(planned, chosen)
     layout.refresh()
     return True
-
-
-def _fresh(rows: Rows, home: Rows) -> Mask:
-    fresh: Mask = (rows != NONE) & (rows[:, :, None] != home[:, None, :]).all(axis=2)
-    return fresh
 
 
 def _changes(search: Search, wanted: Rows, partitions: Ints) -> tuple[Ints, Ints]:

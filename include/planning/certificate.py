@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from include.planning.arrays import NONE, Ints, Mask
+from include.planning.arrays import NONE, Ints, fresh
 from include.planning.boxes import Boxes, loads
 from include.planning.explanation import listed
 from include.planning.figures import Link, ResourceBalance
@@ -25,7 +25,6 @@ PLANNED_BY = {
     Action.SET_REPLICATION_FACTOR: "bytes on disk and number of replicas",
     Action.REPAIR_RACKS: "bytes on disk and number of replicas",
     Action.BALANCE_LEADERS: "number of leaders",
-    Action.MOVE_LOG_DIRS: "bytes in each log dir",
     Action.MOVE_LOG_DIRS: "bytes in each log dir",
 }
 """What actions without tolerances go by; those not named do as they are told."""
@@ -101,10 +100,7 @@ def sources(layout: Layout) -> Ints:
 
 def copies(layout: Layout) -> tuple[Ints, Ints]:
     """(n,) partition and (n,) receiving broker of every copy the plan makes."""
-    fresh: Mask = layout.rows != NONE
-    for home in layout.home.T:
-        fresh &= layout.rows != home[:, None]
-    partition, place = np.nonzero(fresh)
+    partition, place = np.nonzero(fresh(layout.rows, layout.home))
     return partition, layout.rows[partition, place].astype(np.int64)
 
 

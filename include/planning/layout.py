@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows
+from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows, fresh
 
 
 class Layout:
@@ -60,10 +60,8 @@ class Layout:
         ones = np.ones_like(self.size)
         self.load = self.arrays.load(self.rows, self.size)
         self.count = self.arrays.load(self.rows, ones)
-        fresh = self.rows != NONE
-        for home in self.home.T:
-            fresh &= self.rows != home[:, None]
-        self.incoming = self.arrays.load(np.where(fresh, self.rows, NONE), self.size)
+        copied = np.where(fresh(self.rows, self.home), self.rows, NONE)
+        self.incoming = self.arrays.load(copied, self.size)
 
     def changed(self) -> Ints:
         """Partitions whose replica set, in its order, is not what it was."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows
+from include.planning.arrays import NONE, ClusterArrays, Ints, Rows, fresh
 from include.planning.columns import ANY_LOG_DIR, lists
 from include.planning.outcome import Outcome
 from include.planning.plan import MOVES, MoveReason, MoveTable
@@ -31,13 +31,6 @@ def planned_moves(outcome: Outcome) -> MoveTable:
         "target_log_dirs": _target_log_dirs(outcome, changed),
     }
     return MoveTable(pa.table([columns[name] for name in MOVES.names], schema=MOVES))
-
-
-def fresh(rows: Rows, home: Rows) -> Mask:
-    """(n, R) slots of ``rows`` whose broker has no replica of the partition in ``home``."""
-    known = (rows[:, :, None] == home[:, None, :]).any(axis=2)
-    new: Mask = (rows != NONE) & ~known
-    return new
 
 
 def _broker_lists(arrays: ClusterArrays, rows: Rows) -> pa.ListArray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, broker_sums
+from include.planning.arrays import NONE, Floats, Ints, broker_sums, fresh
 from include.planning.explanation import amount_text
 from include.planning.resources import PLACED, Resource
 from include.planning.search import Problem
@@ -38,12 +38,9 @@ class Needs:
     def of(cls, problem: Problem) -> Needs:
         """The needs of the layout as it is now."""
         home, rows = problem.layout.home, problem.layout.rows
-        gone, fresh = home != NONE, rows != NONE
-        for place in range(rows.shape[1]):
-            gone &= home != rows[:, place, None]
-            fresh &= rows != home[:, place, None]
-        partition = np.nonzero(fresh)[0]
-        source, target = (side.astype(np.int64) for side in (home[gone], rows[fresh]))
+        gone, new = fresh(home, rows), fresh(rows, home)
+        partition = np.nonzero(new)[0]
+        source, target = (side.astype(np.int64) for side in (home[gone], rows[new]))
         weight = problem.weights[:, partition]
         before, after = (_loads(problem, some) for some in (home, rows))
         return cls(

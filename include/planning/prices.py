@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats
+from include.planning.arrays import Floats, fresh
 from include.planning.balance import rebalance, undo
 from include.planning.boxes import Boxes
 from include.planning.figures import TargetPrice
@@ -76,7 +76,4 @@ def _take_back(free: Problem, finished: Layout) -> None:
 
 def _cost(layout: Layout) -> tuple[int, int]:
     """Bytes and replicas that a layout copies."""
-    fresh = layout.rows != NONE
-    for home in layout.home.T:
-        fresh &= layout.rows != home[:, None]
-    return int(layout.incoming.sum()), int(fresh.sum())
+    return int(layout.incoming.sum()), int(fresh(layout.rows, layout.home).sum())

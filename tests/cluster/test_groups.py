@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
@@ -20,15 +20,33 @@ from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.rights import PLANNER, granted
 
+COORDINATOR_IS_COMING = {
+    KafkaError._WAIT_COORD,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
+}
+
 
 def commit(cluster: LocalCluster, group: str, positions: dict[TopicPartition, int]) -> None:
     """Commit offsets in the name of a group that has no members."""
     consumer = Consumer(
         cluster.client_settings() | {"group.id": group, "enable.auto.commit": "false"}
     )
-    try:
+
+    def committed() -> bool:
+        """The first group of a cluster waits for its coordinator's topic to be made."""
         offsets = [Position(*partition, offset) for partition, offset in positions.items()]
-        consumer.commit(offsets=offsets, asynchronous=False)
+        try:
+            consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as refused:
+            if refused.args[0].code() not in COORDINATOR_IS_COMING:
+                raise
+            return False
+        return True
+
+    try:
+        wait_until(committed, f"offsets of {group}")
     finally:
         consumer.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,7 +90,11 @@ def test_without_one_of_the_rights_the_run_names_it_and_changes_nothing(
             reassignment=to(topic, {0: [3, 2]}),
         )
     assert run.state == run.tasks["snapshot"] == "failed"
-    assert f"Grant {named(lacking, topic)} to the principal of the connection" in run.log
+    grant = re.search(r"Grant (.+) to the principal of the connection", run.log)
+    assert grant, run.log
+    # Another test's groups may have made an internal topic, of which every right is lacking too.
+    missing = [right for right in grant[1].split(", ") if "on __consumer_offsets" not in right]
+    assert missing == [named(lacking, topic)]
     assert "Nothing was changed" in run.log
     assert whole_state(admin) == before
     assert not ledger.plans()

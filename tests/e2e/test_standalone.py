@@ -172,12 +172,12 @@ def test_a_component_that_was_killed_is_missed_and_a_restart_brings_it_back(worl
 
 def test_nothing_of_airflow_outlives_a_caller_that_was_killed(tmp_path: Path) -> None:
     code = f"""
-        import sys, time
+        import signal
         from pathlib import Path
         from local.airflow_standalone import AirflowStandalone
         airflow = AirflowStandalone(Path({str(tmp_path)!r}))
         airflow.start()
-        time.sleep(600)
+        signal.pause()
     """
     caller = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)])
     try:

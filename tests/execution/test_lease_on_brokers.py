@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -38,6 +39,32 @@ def later(ledger_url: str) -> Iterator[Ledger]:
         yield opened
 
 
+@dataclass(frozen=True)
+class Site:
+    """The shared cluster, and a ledger of the test's own as it is seen now, and too late."""
+
+    cluster: LocalCluster
+    gateway: ClusterGateway
+    ledger: Ledger
+    later: Ledger
+    ledger_url: str
+    approved: MakePlan
+    topics: Topics
+
+
+@pytest.fixture
+def site(
+    cluster: LocalCluster,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    later: Ledger,
+    ledger_url: str,
+    approved: MakePlan,
+    topics: Topics,
+) -> Site:
+    return Site(cluster, gateway, ledger, later, ledger_url, approved, topics)
+
+
 def controller(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Controller:
     return Controller(ledger, gateway, lambda uri: plan, "ann", LEASE_S)
 
@@ -51,127 +78,104 @@ def controller(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Controlle
     ],
 )
 def test_a_run_that_wakes_up_too_late_does_nothing(
-    step: str,
-    call: str,
-    when: str,
-    cluster: LocalCluster,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    later: Ledger,
-    ledger_url: str,
-    approved: MakePlan,
-    topics: Topics,
+    step: str, call: str, when: str, site: Site
 ) -> None:
-    topic = topics.create([[1, 2], [2, 1]])
-    before = state_of(gateway, [topic])
-    plan = approved(move(topic, 0, (1, 2), (4, 2)), move(topic, 1, (2, 1), (4, 1)))
+    topic = site.topics.create([[1, 2], [2, 1]])
+    before = state_of(site.gateway, [topic])
+    plan = site.approved(move(topic, 0, (1, 2), (4, 2)), move(topic, 1, (2, 1), (4, 1)))
     if step == "advance":
-        set_up_throttle(plan, ledger, gateway, CRAWL)
-    sleeper = run_until_stopped(step, call, when, plan, ledger_url, cluster, CRAWL)
+        set_up_throttle(plan, site.ledger, site.gateway, CRAWL)
+    sleeper = run_until_stopped(step, call, when, plan, site.ledger_url, site.cluster, CRAWL)
     try:
         with pytest.raises(LeaseHeldError):
-            ledger.acquire_lease(plan.cluster_id, "another", LEASE_S)
-        controller(plan, later, gateway).control(Control.CANCEL, plan.plan_id)
-        assert later.plan(plan.plan_id).state is PlanState.CANCELLED
-        wait_until(lambda: state_of(gateway, [topic]) == before, "the cluster as it was")
-        events = ledger.events()
+            site.ledger.acquire_lease(plan.cluster_id, "another", LEASE_S)
+        controller(plan, site.later, site.gateway).control(Control.CANCEL, plan.plan_id)
+        assert site.later.plan(plan.plan_id).state is PlanState.CANCELLED
+        wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
+        events = site.ledger.events()
     finally:
         ended = go_on(sleeper)
     assert ended == "LeaseLostError"
-    assert state_of(gateway, [topic]) == before
-    assert ledger.events() == events
-    assert not ledger.throttles(open_only=True)
+    assert state_of(site.gateway, [topic]) == before
+    assert site.ledger.events() == events
+    assert not site.ledger.throttles(open_only=True)
 
 
-def test_a_run_that_slept_and_was_not_missed_goes_on(
-    cluster: LocalCluster,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    later: Ledger,
-    ledger_url: str,
-    approved: MakePlan,
-    topics: Topics,
-) -> None:
-    topic = topics.create([[1, 2]])
-    plan = approved(move(topic, 0, (1, 2), (4, 2)))
-    set_up_throttle(plan, ledger, gateway, FAST)
+def test_a_run_that_slept_and_was_not_missed_goes_on(site: Site) -> None:
+    topic = site.topics.create([[1, 2]])
+    plan = site.approved(move(topic, 0, (1, 2), (4, 2)))
+    set_up_throttle(plan, site.ledger, site.gateway, FAST)
     where = ("advance", "describe_configs#2", "after")
-    sleeper = run_until_stopped(*where, plan, ledger_url, cluster, FAST)
-    assert later.holder(plan.cluster_id) is None
+    sleeper = run_until_stopped(*where, plan, site.ledger_url, site.cluster, FAST)
+    assert site.later.holder(plan.cluster_id) is None
     assert go_on(sleeper) == "done"
     policy = Policy(FAST, metadata_grace_s=1)
-    wait_until(lambda: advance(plan, ledger, gateway, policy).finished, "the plan to end")
-    assert ledger.plan(plan.plan_id).state is PlanState.DONE
-    assert not clear_throttle(plan.plan_id, ledger, gateway).owed
+    wait_until(lambda: advance(plan, site.ledger, site.gateway, policy).finished, "the plan to end")
+    assert site.ledger.plan(plan.plan_id).state is PlanState.DONE
+    assert not clear_throttle(plan.plan_id, site.ledger, site.gateway).owed
 
 
 def test_a_plan_whose_run_is_dead_is_cancelled_without_a_poll_once_its_lease_has_expired(
-    cluster: LocalCluster,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    later: Ledger,
-    ledger_url: str,
-    approved: MakePlan,
-    topics: Topics,
+    site: Site,
 ) -> None:
-    topic = topics.create([[1, 2]])
-    topics.fill(topic, 4000)
-    before = state_of(gateway, [topic])
-    plan = approved(move(topic, 0, (1, 2), (4, 2), 4_000_000))
-    set_up_throttle(plan, ledger, gateway, CRAWL)
-    run_until_killed("advance", "alter_reassignments", "after", plan, ledger_url, cluster, CRAWL)
-    flying = gateway.list_reassignments()
+    topic = site.topics.create([[1, 2]])
+    site.topics.fill(topic, 4000)
+    before = state_of(site.gateway, [topic])
+    plan = site.approved(move(topic, 0, (1, 2), (4, 2), 4_000_000))
+    set_up_throttle(plan, site.ledger, site.gateway, CRAWL)
+    run_until_killed(
+        "advance", "alter_reassignments", "after", plan, site.ledger_url, site.cluster, CRAWL
+    )
+    flying = site.gateway.list_reassignments()
     assert list(flying) == [TopicPartition(topic, 0)]
 
-    told = controller(plan, ledger, gateway).control(Control.CANCEL, plan.plan_id).told
+    told = controller(plan, site.ledger, site.gateway).control(Control.CANCEL, plan.plan_id).told
     assert "The next poll cancels" in told
     assert "Should run run-1 be dead, ask again after" in told
-    assert gateway.list_reassignments() == flying, "a run that may be alive is not meddled with"
+    assert site.gateway.list_reassignments() == flying, (
+        "a run that may be alive is not meddled with"
+    )
 
-    told = controller(plan, later, gateway).control(Control.CANCEL, plan.plan_id).told
+    told = controller(plan, site.later, site.gateway).control(Control.CANCEL, plan.plan_id).told
     assert told == "It is cancelled. 1 moves in flight were taken back. No throttle is left."
-    record = ledger.plan(plan.plan_id)
+    record = site.ledger.plan(plan.plan_id)
     assert record.state is PlanState.CANCELLED
     assert "its run run-1 gave no sign of life" in record.cause
-    wait_until(lambda: state_of(gateway, [topic]) == before, "the cluster as it was")
-    assert later.holder(plan.cluster_id) is None, "the lease is given back"
+    wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
+    assert site.later.holder(plan.cluster_id) is None, "the lease is given back"
 
 
 def test_another_run_goes_on_with_the_plan_of_a_dead_one_and_moves_nothing_twice(
-    cluster: LocalCluster,
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    later: Ledger,
-    ledger_url: str,
-    approved: MakePlan,
-    topics: Topics,
+    site: Site,
 ) -> None:
-    topic = topics.create([[1, 2], [2, 1]])
-    topics.fill(topic, 3000)
-    before = state_of(gateway, [topic])["throttles"]
-    plan = approved(
+    topic = site.topics.create([[1, 2], [2, 1]])
+    site.topics.fill(topic, 3000)
+    before = state_of(site.gateway, [topic])["throttles"]
+    plan = site.approved(
         move(topic, 0, (1, 2), (4, 2), 3_000_000), move(topic, 1, (2, 1), (3, 1), 3_000_000)
     )
-    set_up_throttle(plan, ledger, gateway, CRAWL)
-    run_until_killed("advance", "alter_reassignments", "after", plan, ledger_url, cluster, CRAWL)
+    set_up_throttle(plan, site.ledger, site.gateway, CRAWL)
+    run_until_killed(
+        "advance", "alter_reassignments", "after", plan, site.ledger_url, site.cluster, CRAWL
+    )
     with pytest.raises(PlanConflictError, match="run run-1 drives it"):
-        check_continuable(plan, ledger, gateway, "run-2")
-    assert sweep(later, gateway).cleared == (), "what is in flight keeps its throttle"
+        check_continuable(plan, site.ledger, site.gateway, "run-2")
+    assert sweep(site.later, site.gateway).cleared == (), "what is in flight keeps its throttle"
 
-    run = controller(plan, later, gateway).control(Control.RESUME, plan.plan_id).run
+    run = controller(plan, site.later, site.gateway).control(Control.RESUME, plan.plan_id).run
     assert run == {"plan_id": plan.plan_id, "throttle": "auto"}
-    check_continuable(plan, later, gateway, "run-2")
-    later.take_up(plan.plan_id, "dag", "run-2", {}, "ann", lease_s=LEASE_S)
+    check_continuable(plan, site.later, site.gateway, "run-2")
+    site.later.take_up(plan.plan_id, "dag", "run-2", {}, "ann", lease_s=LEASE_S)
     with pytest.raises(PlanConflictError, match="in the hands of run run-2"):
-        ledger.acquire_lease(plan.cluster_id, "run-1", LEASE_S, plan_id=plan.plan_id)
+        site.ledger.acquire_lease(plan.cluster_id, "run-1", LEASE_S, plan_id=plan.plan_id)
     policy, driver = Policy(FAST, metadata_grace_s=1), (plan.cluster_id, "run-2", LEASE_S)
-    with hold(later, gateway, *driver, plan_id=plan.plan_id, release=True) as held:
+    with hold(site.later, site.gateway, *driver, plan_id=plan.plan_id, release=True) as held:
         set_up_throttle(plan, held.ledger, held.cluster, FAST)
         wait_until(
             lambda: advance(plan, held.ledger, held.cluster, policy).finished, "the plan to end"
         )
         assert not clear_throttle(plan.plan_id, held.ledger, held.cluster).owed
-    assert ledger.plan(plan.plan_id).state is PlanState.DONE
-    starts = ledger.reassignments(plan.plan_id)
+    assert site.ledger.plan(plan.plan_id).state is PlanState.DONE
+    starts = site.ledger.reassignments(plan.plan_id)
     assert [start.outcome for start in starts] == [MoveState.DONE] * 2
-    wait_until(lambda: state_of(gateway, [topic])["throttles"] == before, "no throttle")
+    wait_until(lambda: state_of(site.gateway, [topic])["throttles"] == before, "no throttle")
