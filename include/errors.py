@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-
 SENTENCE_ENDS = (".", "!", "?", ":")
 
 
@@ -26,7 +25,11 @@ class RehomeError(Exception):
 
     def __str__(self) -> str:
         parts = (self.what, self.state_left, self.next_step)
-        return " ".join(part if part.endswith(SENTENCE_ENDS) else f"{part}." for part in parts if part)
+        return " ".join(_sentence(part) for part in parts if part)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(SENTENCE_ENDS) else f"{text}."
 
 
 class InvalidRequestError(RehomeError):
