@@ -13,7 +13,7 @@ REPLICAS = 20_000
 LIMIT_S = 10.0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_twenty_thousand_replicas_are_read_within_ten_seconds() -> None:
     with crowded_gateway(REPLICAS, timeout_s=300) as gateway:

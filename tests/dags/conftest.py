@@ -18,6 +18,7 @@ from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics
 from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag
 from tests.dags.site import Site
+from tests.spark_session import quick_spark
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -51,6 +52,7 @@ def rehome(
     monkeypatch.setattr("rehome.sensors.progress.FIRST_POLL_S", 0.0)
     spark = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
+    monkeypatch.setenv("SPARK_CONF_DIR", quick_spark(tmp_path / "spark-conf"))
 
     def run(
         cluster: LocalCluster | Mapping[str, str],

@@ -30,9 +30,13 @@ DAGS = [
 ]
 
 
-@pytest.mark.parametrize("name", DAGS)
-def test_a_dag_parses_without_heavy_imports(name: str) -> None:
-    code = f"import sys, dags.{name} as m; print(m.dag.dag_id, *set(sys.modules) & set({HEAVY!r}))"
+def test_dags_parse_without_heavy_imports() -> None:
+    code = f"""
+import sys
+from importlib import import_module
+print([import_module("dags." + name).dag.dag_id for name in {DAGS!r}])
+print(sorted(set(sys.modules) & set({HEAVY!r})))
+"""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -41,7 +45,7 @@ def test_a_dag_parses_without_heavy_imports(name: str) -> None:
         text=True,
         check=False,
     )
-    assert done.stdout.split("\n")[-2] == name, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-2:] == [str(DAGS), "[]"], done.stdout + done.stderr
 
 
 def test_the_runs_state_follows_from_the_verdict() -> None:

@@ -14,6 +14,7 @@ from local.airflow_settings import AirflowSettings
 from local.airflow_standalone import AirflowStandalone
 from local.kafka_cluster import LocalCluster
 from tests.e2e.webhook import Webhook
+from tests.spark_session import quick_spark
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ def world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> It
             "REHOME_LEDGER_URL": ledger_url,
             "REHOME_WAREHOUSE": (home / "warehouse").as_uri(),
             "REHOME_POLL_INTERVAL_S": "1",
+            "SPARK_CONF_DIR": quick_spark(home / "spark-conf"),
         }
         with AirflowStandalone(Path(home), settings=settings, env=env) as airflow:
             yield World(airflow, ledger, webhook)

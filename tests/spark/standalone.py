@@ -10,6 +10,7 @@ import pyspark
 
 from local.guard import Guard
 from local.waiting import wait_until
+from tests.spark_session import QUICK_JVM
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 DEPLOY = "org.apache.spark.deploy"
@@ -53,7 +54,11 @@ class StandaloneSpark:
     def _launch(self, name: str, ready: str, *options: str) -> str:
         """Start one of Spark's own classes; what its log says once it is ready."""
         log = self._directory / f"{name}-{len(list(self._directory.glob('*.log')))}.log"
-        env = {"PATH": os.environ["PATH"], "HOME": str(self._directory)}
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self._directory),
+            "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
+        }
         # PWD as the home keeps the checkout out of the executors' own working directory.
         command = ["env", "-C", str(self._directory), str(SPARK_CLASS), f"{DEPLOY}.{name}"]
         process = self._guard.spawn([*command, *ON_THIS_HOST, *options], log, env)

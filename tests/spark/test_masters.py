@@ -24,15 +24,10 @@ def standalone(directory: Path) -> Iterator[str]:
         assert shipped, f"no executor ran below {spark.work_dir}"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "master",
-    [
-        pytest.param("local[1]", marks=pytest.mark.long),
-        pytest.param("local[*]", marks=pytest.mark.long),
-        pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.long),
-        pytest.param("standalone", marks=pytest.mark.slow),
-    ],
+    "master", ["local[1]", "local[*]", "local-cluster[2,1,1024]", "standalone"]
 )
 def test_a_fleet_is_planned_the_same_on_every_master(master: str, tmp_path: Path) -> None:
     fleet = good_fleet(tmp_path)
