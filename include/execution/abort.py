@@ -10,13 +10,19 @@ from include.cluster.model import (
     BrokerError,
     BrokerId,
     PartitionState,
-    ReplicaId,
     TopicPartition,
 )
 from include.cluster.port import ClusterPort
+from include.execution.log_dir_copies import (
+    Place,
+    all_there,
+    places,
+    stop_copies,
+    wanted_log_dirs,
+)
 from include.execution.model import MoveState, Observation, PlanState
 from include.execution.observe import observe
-from include.execution.outcome import wanted_log_dirs
+from include.execution.outcome import recreated
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
@@ -33,12 +39,21 @@ class Cancelled:
 
     :param cancelled: stopped; their old replicas are back in the old order.
     :param ended: found to have ended otherwise: done, superseded, or gone with their topic.
-    :param errors: still in flight, because the controller refused.
+    :param errors: still in flight, because the controller, or a broker, refused.
+    :param owed: copies between log dirs of a broker that is not alive: it goes on when it
+        returns. Their moves stay admitted until ``stop_owed_copies`` takes them back.
     """
 
     cancelled: tuple[TopicPartition, ...] = ()
     ended: Mapping[TopicPartition, MoveState] = field(default_factory=dict)
     errors: Mapping[TopicPartition, BrokerError] = field(default_factory=dict)
+    owed: Mapping[TopicPartition, BrokerError] = field(default_factory=dict)
+
+    @property
+    def left(self) -> str:
+        """What could not be cancelled, as a part of a sentence; "" = nothing."""
+        left = sorted({**self.errors, **self.owed}.items())
+        return ", ".join(f"{partition}: {error}" for partition, error in left)
 
 
 def abort(
@@ -64,9 +79,8 @@ def abort(
     view = ledger.view(plan.plan_id)
     ours = [move for move in plan.moves if view.moves[move.partition] is MoveState.ADMITTED]
     result = cancel_moves(plan.plan_id, ours, ledger, cluster, cause, MoveState.CANCELLED)
-    if result.errors:
-        left = ", ".join(f"{tp}: {error}" for tp, error in sorted(result.errors.items()))
-        cause = f"{cause}; could not be cancelled and goes on: {left}"
+    if result.left:
+        cause = f"{cause}; could not be cancelled and goes on: {result.left}"
     ledger.transition(plan.plan_id, state, cause, actor)
     return result
 
@@ -96,32 +110,56 @@ def cancel_moves(
     }
     errors = {partition: error for partition, error in errors.items() if partition not in ended}
     cancelled = [m for m in left if m.partition not in errors and m.partition not in ended]
-    _move_back_between_log_dirs(cluster, cancelled, seen)
+    ours = [move for move in moves if ended.get(move.partition) is not MoveState.FAILED]
+    copies = stop_copies(cluster, ours, seen)
     meanwhile, unclear = _ended_meanwhile(cluster, [m for m in cancelled if m.partition in idle])
-    errors |= unclear
+    errors |= {**unclear, **copies.errors}
     back = [m for m in cancelled if m.partition not in meanwhile and m.partition not in unclear]
     errors |= _restore_order(cluster, back)
-    dirs_moving = {move.partition for move in cancelled if _dirs_moving(move, seen)}
-    ended |= {p: state for p, state in meanwhile.items() if p not in dirs_moving}
-    stopped = tuple(m.partition for m in cancelled if m.partition not in {*errors, *ended})
-    for partition in stopped:
+    ended |= _arrived_by_now(cancelled, meanwhile, copies.arrived)
+    left_over = {*errors, *copies.owed}
+    result = Cancelled(
+        tuple(m.partition for m in cancelled if m.partition not in {*left_over, *ended}),
+        {partition: state for partition, state in ended.items() if partition not in left_over},
+        errors,
+        copies.owed,
+    )
+    _record(plan_id, ledger, result, cause, then)
+    return result
+
+
+def _arrived_by_now(
+    cancelled: Collection[Move],
+    meanwhile: Mapping[TopicPartition, MoveState],
+    in_log_dirs: Collection[TopicPartition],
+) -> dict[TopicPartition, MoveState]:
+    """Moves that ended before they could be cancelled; none is done without its log dirs."""
+    short = {m.partition for m in cancelled if wanted_log_dirs(m)} - set(in_log_dirs)
+    ended = {p: s for p, s in meanwhile.items() if s is not MoveState.DONE or p not in short}
+    stayed = {move.partition for move in cancelled if move.target == move.current}
+    return ended | dict.fromkeys(stayed & set(in_log_dirs), MoveState.DONE)
+
+
+def _record(plan_id: str, ledger: Ledger, result: Cancelled, cause: str, then: MoveState) -> None:
+    for partition in result.cancelled:
         ledger.settle(plan_id, partition, then, cause)
-    for partition, state in ended.items():
+    for partition, state in result.ended.items():
         ledger.settle(plan_id, partition, state, f"found when cancelling: {cause}")
-    for partition, error in errors.items():
+    for partition, error in {**result.errors, **result.owed}.items():
         ledger.add_event("not cancelled", f"{partition}: {error}", plan_id=plan_id)
-    return Cancelled(stopped, ended, errors)
 
 
 def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:
     state = seen.partitions.get(move.partition)
-    if state is None:
+    if state is None or recreated(move, seen):
         return MoveState.FAILED
     entry = seen.ongoing.get(move.partition)
     if entry is not None:
         return None if entry.target == move.target else MoveState.SUPERSEDED
-    if _arrived(move, state) and not _dirs_moving(move, seen):
-        return MoveState.DONE
+    if state.replicas == move.target and all_there(move, seen):
+        return MoveState.DONE if _arrived(move, state) or wanted_log_dirs(move) else None
+    if Place.TAKEN in places(move, seen).values():
+        return MoveState.SUPERSEDED
     if set(state.replicas) - set(move.current) - set(move.target):
         return MoveState.SUPERSEDED
     return None
@@ -129,10 +167,6 @@ def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:
 
 def _arrived(move: Move, state: PartitionState) -> bool:
     return state.replicas == move.target != move.current
-
-
-def _dirs_moving(move: Move, seen: Observation) -> bool:
-    return any(replica in seen.future_log_dirs for replica in wanted_log_dirs(move))
 
 
 def _cancel(
@@ -204,16 +238,3 @@ def _restore_order(
             back[move.partition] = move.current
     verdicts = cluster.alter_reassignments(back) if back else {}
     return {partition: error for partition, error in verdicts.items() if error is not None}
-
-
-def _move_back_between_log_dirs(
-    cluster: ClusterPort, moves: Iterable[Move], seen: Observation
-) -> None:
-    """A log-dir move is cancelled by asking for the dir that the replica is in now."""
-    back = {}
-    for move in moves:
-        for replica, wanted in wanted_log_dirs(move).items():
-            if seen.future_log_dirs.get(replica) == wanted and replica in seen.log_dirs:
-                back[ReplicaId(*replica)] = seen.log_dirs[replica]
-    if back:
-        cluster.alter_replica_log_dirs(back)

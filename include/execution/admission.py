@@ -12,8 +12,8 @@ from math import inf
 from include.cluster.model import BrokerId, TopicPartition
 from include.execution.backlog import Backlog, Filed
 from include.execution.disks import broker_room_bytes
+from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import Observation, Policy
-from include.execution.outcome import wanted_log_dirs
 from include.execution.slots import WHOLE_SLOT, Direction, Slot, part_of_slot, slots_of
 from include.planning.plan import Move
 from include.planning.request import OnWindowEnd

@@ -16,6 +16,7 @@ from include.execution import throttle
 from include.execution.abort import cancel_moves
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
+from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import (
     Action,
     Admit,
@@ -31,7 +32,6 @@ from include.execution.model import (
     Settle,
 )
 from include.execution.observe import observe
-from include.execution.outcome import wanted_log_dirs
 from include.execution.progress import Progress, admitted, moves_to_watch, record_progress
 from include.ledger.database import Clock, utc_now
 from include.ledger.store import Ledger
@@ -132,7 +132,7 @@ class _Step:
                 case Cancel():
                     self._cancel(action)
                 case PlaceReplicas():
-                    again |= self._refused(self._place(dict(action.log_dirs)))
+                    again |= self._refused(self._place(dict(action.log_dirs)).refused)
                 case SetRate():
                     rate = action.rate_bytes_per_s
                     throttle.change_rate(
@@ -166,7 +166,7 @@ class _Step:
         )
         self._done.cancelled += result.cancelled
         self._done.settled.update(result.ended)
-        self._done.errors.update(result.errors)
+        self._done.errors.update({**result.errors, **result.owed})
         self._uncancelled |= bool(result.errors)
 
     def _finish(self, action: Finish) -> bool:
@@ -190,8 +190,9 @@ class _Step:
             return True
         try:
             throttle.cover(self._plan, self._ledger, self._cluster, moves)
-            refused = self._place(_wanted_log_dirs(moves))
-            targets = {m.partition: m.target for m in moves if m.partition not in refused}
+            placed = self._place(_wanted_log_dirs(moves))
+            not_sent = placed.refused.keys() | placed.later.keys()
+            targets = {m.partition: m.target for m in moves if m.partition not in not_sent}
             verdicts = self._cluster.alter_reassignments(
                 targets,
                 allow_replication_factor_change=self._plan.allow_replication_factor_change,
@@ -200,38 +201,63 @@ class _Step:
             raise
         except ClusterError as error:
             # They stay admitted and not sent: the next step sends them again.
-            self._done.holds.append(f"{len(moves)} moves are sent again at the next step: {error}")
+            self._done.holds.append(_sent_again(len(moves), error))
             return False
+        if placed.later:
+            why = next(iter(placed.later.values()))
+            self._done.holds.append(_sent_again(len(placed.later), why))
         accepted = [partition for partition, error in verdicts.items() if error is None]
         self._ledger.mark_sent(self._plan.plan_id, accepted)
         self._done.admitted += accepted
-        refused |= {partition: error for partition, error in verdicts.items() if error is not None}
-        return self._refused(refused)
+        refused = {partition: error for partition, error in verdicts.items() if error is not None}
+        return self._refused({**placed.refused, **refused})
 
     def _refused(self, errors: dict[TopicPartition, BrokerError]) -> bool:
         self._done.errors.update(errors)
         for_good = {p: error for p, error in errors.items() if error.code not in TRANSIENT}
         for partition, error in for_good.items():
-            self._settle(partition, MoveState.FAILED, str(error))
+            if self._plan.by_partition[partition].target_log_dirs:
+                # Another log dir that it names may have been accepted: that copy is taken back.
+                self._cancel(Cancel((partition,), str(error), MoveState.FAILED))
+            else:
+                self._settle(partition, MoveState.FAILED, str(error))
         return bool(for_good)
 
-    def _place(self, log_dirs: dict[ReplicaId, str]) -> dict[TopicPartition, BrokerError]:
+    def _place(self, log_dirs: dict[ReplicaId, str]) -> _Placed:
         """Name the log dirs of replicas: one that exists begins to move, others begin there.
 
         A broker answers REPLICA_NOT_AVAILABLE for a replica that it does not have yet, and
         remembers the log dir for when it gets it (KIP-113): nothing to complain about. What
-        fails in passing is tried again when the replica is there.
-
-        :returns: what was refused for good.
+        fails for such a replica in passing is tried again when it is there.
         """
+        placed = _Placed()
         verdicts = self._cluster.alter_replica_log_dirs(log_dirs) if log_dirs else {}
-        return {
-            replica.topic_partition: BrokerError(
-                error.code, error.name, f"log dir {log_dirs[replica]} on broker {replica.broker}"
-            )
-            for replica, error in verdicts.items()
-            if error is not None and error.code in LOG_DIR_REFUSALS
-        }
+        for replica, error in verdicts.items():
+            if error is None:
+                continue
+            partition, broker = replica.topic_partition, replica.broker
+            what = f"log dir {log_dirs[replica]} on broker {broker}"
+            told = BrokerError(error.code, error.name, what)
+            if error.code in LOG_DIR_REFUSALS:
+                placed.refused[partition] = told
+            elif broker not in self._plan.by_partition[partition].adding:
+                placed.later[partition] = told
+        return placed
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Partitions that brokers did not take log dirs for.
+
+    :param refused: for good; ``later``: only now, though they have the replica.
+    """
+
+    refused: dict[TopicPartition, BrokerError] = field(default_factory=dict)
+    later: dict[TopicPartition, BrokerError] = field(default_factory=dict)
+
+
+def _sent_again(moves: int, error: object) -> str:
+    return f"{moves} moves are sent again at the next step: {error}"
 
 
 def _wanted_log_dirs(moves: Iterable[Move]) -> dict[ReplicaId, str]:

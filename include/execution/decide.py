@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from include.cluster.model import TopicPartition
 from include.execution.admission import SLOTS, Admission, admit
 from include.execution.backlog import Backlog
+from include.execution.log_dir_copies import misplaced, where_copied_from
 from include.execution.model import (
     Action,
     Admit,
@@ -30,7 +31,7 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
-from include.execution.outcome import Fate, fate, misplaced
+from include.execution.outcome import Fate, fate
 from include.planning.plan import Move, Plan
 
 
@@ -132,12 +133,24 @@ class _Assessed:
             self._undone(move, detail)
         elif what is Fate.UNTOUCHED:
             self.unsent.append(move)
+        elif what is Fate.SUPERSEDED and where_copied_from(move, self.seen):
+            self._take_back(move, detail)
         else:
             self._settle(move, _ENDS[what], detail)
 
+    def _take_back(self, move: Move, detail: str) -> None:
+        """Have another, fresh look taken, and what is left of it cancelled; it is settled then."""
+        self.settling.append(Cancel((move.partition,), detail))
+        self.in_flight.append(move)
+
     def _undone(self, move: Move, detail: str) -> None:
-        """A cancel loses the order of replicas, whoever did it: ours to put back."""
-        if self.seen.partitions[move.partition].replicas != move.current:
+        """A cancel loses the order of replicas, whoever did it: ours to put back.
+
+        In the moment that a copy between log dirs ends, it may look as if it had been taken back.
+        """
+        if move.target_log_dirs:
+            self._take_back(move, detail)
+        elif self.seen.partitions[move.partition].replicas != move.current:
             self.settling.append(Cancel((move.partition,), detail))
             self.settled[move.partition] = MoveState.CANCELLED
         else:
@@ -152,7 +165,7 @@ class _Assessed:
             self._settle(move, MoveState.DONE, "was in place already")
         elif what in (Fate.SUPERSEDED, Fate.GONE):
             self._settle(move, _ENDS[what], detail)
-        elif move.partition in self.seen.ongoing:
+        elif move.partition in self.seen.ongoing or where_copied_from(move, self.seen):
             self._settle(move, MoveState.SUPERSEDED, "somebody else is making the same move")
         else:
             return True

@@ -44,6 +44,8 @@ def _drifted(move: Move, topics: Mapping[str, TopicDescription]) -> str:
     topic = topics.get(move.partition.topic)
     if topic is None or topic.error is not None:
         return "cannot be read: its topic is gone or hidden"
+    if not move.is_of(topic.topic_id):
+        return "is another one: its topic was deleted and created again"
     state = topic.partitions.get(move.partition.partition)
     if state is None:
         return "is gone"

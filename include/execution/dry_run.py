@@ -69,6 +69,7 @@ def dry_run(
         tuple(findings),
         partitions=len(plan.moves),
         bytes_to_move=sum(now.size_bytes(move) * len(move.adding) for move in plan.moves),
+        log_dir_bytes=sum(now.replica_bytes(m, b) for m in plan.moves for b in m.relocating),
         rate_bytes_per_s=rate,
         predicted_s=predicted_s(plan, now, pace) if rate > 0 else None,
     )

@@ -44,6 +44,7 @@ class DryRunResult:
     """Everything a dry run found. Bytes and seconds, by sizes and leaders as they are now.
 
     :param checks: the checks that were made, in order; those without findings passed.
+    :param bytes_to_move: between brokers; ``log_dir_bytes``: between log dirs of a broker.
     :param rate_bytes_per_s: the throttle that was tried, per broker and direction.
     :param predicted_s: time the plan takes at what that throttle delivers; None = for ever.
     """
@@ -54,6 +55,7 @@ class DryRunResult:
     findings: tuple[Finding, ...]
     partitions: int = 0
     bytes_to_move: int = 0
+    log_dir_bytes: int = 0
     rate_bytes_per_s: int = 0
     predicted_s: float | None = None
 
@@ -81,7 +83,7 @@ def describe(result: DryRunResult) -> str:
     verdict = "may run" if result.ok else "is refused"
     lines = [
         f"Dry run: plan {result.plan_id} {verdict}; nothing was changed.",
-        f"  {result.partitions} partitions, {bytes_text(result.bytes_to_move)} at "
+        f"  {result.partitions} partitions, {_sizes(result)} at "
         f"{bytes_text(result.rate_bytes_per_s)}/s per broker: {_time(result.predicted_s)}",
     ]
     width = max(map(len, result.checks), default=0)
@@ -90,6 +92,13 @@ def describe(result: DryRunResult) -> str:
         lines.append(f"  {check.ljust(width)}  {_outcome(found)}".rstrip())
         lines += [f"    {item}" for item in found]
     return "\n".join(lines)
+
+
+def _sizes(result: DryRunResult) -> str:
+    if not result.log_dir_bytes:
+        return bytes_text(result.bytes_to_move)
+    within = f"{bytes_text(result.log_dir_bytes)} between log dirs"
+    return f"{bytes_text(result.bytes_to_move)} and {within}" if result.bytes_to_move else within
 
 
 def _time(seconds: float | None) -> str:

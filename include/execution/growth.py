@@ -39,6 +39,9 @@ def inflow_findings(plan: Plan, snapshot: Snapshot, now: Reading, pace: Pace) ->
         if leader is not None and copies:
             flow = _Flow.of(size * copies, rate * copies, pace)
             flows.setdefault(("send", leader), []).append(flow)
+        for broker in move.relocating:
+            flow = _Flow.of(now.replica_bytes(move, broker), rate, pace)
+            flows.setdefault(("copy between its log dirs", broker), []).append(flow)
     for (direction, broker), found in sorted(flows.items()):
         together = _busiest_together(found, pace.max_moves_per_broker)
         if together <= pace.bytes_per_s / 2:
@@ -124,4 +127,7 @@ def predicted_s(plan: Plan, now: Reading, pace: Pace) -> float:
         if adding:
             leader = now.leader(move)
             busy["out", leader] = busy.get(("out", leader), 0.0) + pace.copy_s(size * len(adding))
+        for broker in move.relocating:
+            within_s = pace.copy_s(now.replica_bytes(move, broker))
+            busy["across", broker] = busy.get(("across", broker), 0.0) + within_s
     return pace.plan_s(max(busy.values(), default=0.0), len(plan.moves))

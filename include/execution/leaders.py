@@ -46,14 +46,16 @@ class RestoredLeaders:
 def restore_preferred_leaders(plan: Plan, cluster: ClusterPort) -> RestoredLeaders:
     """Elect the preferred leader of every partition of the plan that has another one.
 
+    Partitions that are gone are passed over, also where another topic has their name by now.
+
     :raises MissingRightError: without Cluster Alter.
     """
     topics = cluster.describe_topics({move.partition.topic for move in plan.moves})
     already, electable, waiting = 0, [], []
-    for partition in (move.partition for move in plan.moves):
-        topic = topics.get(partition.topic)
+    for move in plan.moves:
+        partition, topic = move.partition, topics.get(move.partition.topic)
         state = topic.partitions.get(partition.partition) if topic and not topic.error else None
-        if state is None or not state.replicas:
+        if topic is None or state is None or not state.replicas or not move.is_of(topic.topic_id):
             continue
         if state.leader == state.replicas[0]:
             already += 1

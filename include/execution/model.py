@@ -125,6 +125,7 @@ class Observation:
     """One fresh look at the partitions of a plan (and the cluster they live on).
 
     :param topics_missing: topics of the plan that no longer exist.
+    :param topic_ids: Kafka's ids of those that do; "" where the brokers know none.
     :param partitions: metadata of the plan's partitions that exist.
     :param ongoing: every reassignment in flight on the cluster, ours or not.
     :param live_brokers: brokers in a fresh metadata answer.
@@ -144,6 +145,7 @@ class Observation:
     ongoing: Mapping[TopicPartition, OngoingReassignment]
     live_brokers: frozenset[BrokerId]
     topics_missing: frozenset[str] = frozenset()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[ReplicaId, int] = field(default_factory=dict)
     future_sizes: Mapping[ReplicaId, int] = field(default_factory=dict)
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)

@@ -41,13 +41,14 @@ def observe(
 
     :param now: what the observation is dated.
     :param in_flight: partitions whose replicas are measured (size, log end offset, log dir);
-        None = of all moves.
+        None = of all moves. Those of moves between log dirs are looked up in any case.
     :raises ClusterError: the cluster as a whole did not answer, or refuses a topic.
     """
     ongoing = cluster.list_reassignments()
     described = cluster.describe_topics({move.partition.topic for move in moves}) if moves else {}
     live = frozenset(cluster.describe_cluster().brokers)
     topics_missing = _missing_topics(described)
+    topic_ids = {name: topic.topic_id for name, topic in described.items() if topic.error is None}
     partitions = {
         move.partition: state
         for move in moves
@@ -59,12 +60,14 @@ def observe(
         if move.partition in partitions and (in_flight is None or move.partition in in_flight)
     ]
     replicas = _replicas(measured, partitions, ongoing, live)
+    within = [move.partition for move in moves if move.target_log_dirs and relocating(move)]
     filling = {broker for move in moves for broker in (*move.adding, *relocating(move))}
     brokers = sorted({replica.broker for replica in replicas} | filling & live)
     if not brokers:
-        return Observation(now, partitions, ongoing, live, topics_missing)
+        return Observation(now, partitions, ongoing, live, topics_missing, topic_ids)
     offsets = cluster.log_end_offsets(replicas)
-    log_dirs = cluster.describe_log_dirs(brokers, {move.partition for move in measured})
+    on_disk = {*within, *(move.partition for move in measured)}
+    log_dirs = cluster.describe_log_dirs(brokers, on_disk)
     sizes, dirs = _on_disk(log_dirs.value, future=False)
     future_sizes, future_dirs = _on_disk(log_dirs.value, future=True)
     return Observation(
@@ -73,6 +76,7 @@ def observe(
         ongoing=ongoing,
         live_brokers=live,
         topics_missing=topics_missing,
+        topic_ids=topic_ids,
         sizes=sizes,
         future_sizes=future_sizes,
         log_dirs=dirs,

@@ -6,8 +6,9 @@ import enum
 from datetime import datetime, timedelta
 
 from include.cluster.model import BrokerId, PartitionState, ReplicaId
+from include.execution.log_dir_copies import Place, places, wanted_log_dirs
 from include.execution.model import Observation
-from include.planning.plan import ANY_LOG_DIR, Move
+from include.planning.plan import Move
 
 
 class Fate(enum.Enum):
@@ -15,11 +16,11 @@ class Fate(enum.Enum):
 
     UNTOUCHED = enum.auto()  # the partition is as it was planned from
     IN_FLIGHT = enum.auto()
-    MISPLACED = enum.auto()  # replicas are right, one sits in another log dir than wanted
+    MISPLACED = enum.auto()  # replicas are right, a new one sits in another log dir than wanted
     DONE = enum.auto()
     UNDONE = enum.auto()  # it was in flight, and the old replicas are back
     SUPERSEDED = enum.auto()  # somebody else reassigned the partition
-    GONE = enum.auto()  # topic or partition do not exist any more
+    GONE = enum.auto()  # topic or partition do not exist any more, whatever bears their name
 
 
 def fate(
@@ -32,6 +33,8 @@ def fate(
 
     :param sent_at: when the controller accepted the move; None = not known to have.
     """
+    if recreated(move, seen):
+        return Fate.GONE, RECREATED
     entry = seen.ongoing.get(move.partition)
     if entry is not None:
         if entry.target == move.target:
@@ -42,24 +45,58 @@ def fate(
         missing = move.partition.topic in seen.topics_missing
         return Fate.GONE, f"{'topic' if missing else 'partition'} does not exist any more"
     if state.replicas == move.target:
-        return _arrived(move, state, seen)
+        return _arrived(move, state, seen, sent_at)
     if sent_at is not None and now - sent_at < timedelta(seconds=grace_s):
         return Fate.IN_FLIGHT, ""
     return _elsewhere(move, state, sent_at)
 
 
-def _arrived(move: Move, state: PartitionState, seen: Observation) -> tuple[Fate, str]:
+RECREATED = "its topic was deleted, and another one created under its name"
+
+
+def recreated(move: Move, seen: Observation) -> bool:
+    """Whether the name now belongs to another topic: nothing that is found there is ours."""
+    return not move.is_of(seen.topic_ids.get(move.partition.topic, ""))
+
+
+def _arrived(
+    move: Move, state: PartitionState, seen: Observation, sent_at: datetime | None
+) -> tuple[Fate, str]:
+    """What the log dirs say of a partition whose replicas are the target."""
     outside = sorted(set(move.target) - state.isr)
     if outside:
         return Fate.IN_FLIGHT, f"replicas on {outside} are not in the ISR"
-    if any(replica in seen.future_log_dirs for replica in wanted_log_dirs(move)):
-        return Fate.IN_FLIGHT, "a replica is moving between log dirs"
-    if misplaced(move, seen):
+    found: dict[Place, ReplicaId] = {}
+    for replica, place in places(move, seen).items():
+        found.setdefault(place, replica)
+    if Place.TAKEN in found:
+        return Fate.SUPERSEDED, _taken(found[Place.TAKEN], seen)
+    if Place.STAYED in found and sent_at is None:
+        return Fate.UNTOUCHED, ""
+    if Place.STAYED in found:
+        return Fate.UNDONE, _stopped(move, found[Place.STAYED])
+    if Place.STARTED_ELSEWHERE in found:
         return Fate.MISPLACED, ""
-    unknown = [replica for replica in wanted_log_dirs(move) if replica not in seen.log_dirs]
-    if unknown:
-        return Fate.IN_FLIGHT, f"log dir on broker {unknown[0].broker} is not known"
+    if Place.COPYING in found:
+        return Fate.IN_FLIGHT, "a replica is moving between log dirs"
+    if Place.UNKNOWN in found:
+        return Fate.IN_FLIGHT, f"log dir on broker {found[Place.UNKNOWN].broker} is not known"
     return Fate.DONE, ""
+
+
+def _stopped(move: Move, replica: ReplicaId) -> str:
+    log_dir = wanted_log_dirs(move)[replica]
+    return (
+        f"nothing copies it to {log_dir} on broker {replica.broker} any more: somebody else has "
+        "taken that back, or the log dir has failed"
+    )
+
+
+def _taken(replica: ReplicaId, seen: Observation) -> str:
+    to = seen.future_log_dirs.get(replica)
+    if to is not None:
+        return f"somebody else is moving it to {to} on broker {replica.broker}"
+    return f"somebody else has moved it to {seen.log_dirs[replica]} on broker {replica.broker}"
 
 
 def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> tuple[Fate, str]:
@@ -71,25 +108,6 @@ def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> t
     if replicas == set(move.current) | set(move.target):
         return Fate.IN_FLIGHT, "metadata is behind the controller"
     return Fate.SUPERSEDED, f"its replicas are {list(state.replicas)}, not {list(move.current)}"
-
-
-def wanted_log_dirs(move: Move) -> dict[ReplicaId, str]:
-    """The log dir of each target replica that the plan names one for."""
-    return {
-        ReplicaId(*move.partition, broker): log_dir
-        for broker, log_dir in zip(move.target, move.target_log_dirs, strict=False)
-        if log_dir != ANY_LOG_DIR
-    }
-
-
-def misplaced(move: Move, seen: Observation) -> dict[ReplicaId, str]:
-    """Replicas that exist in another log dir than wanted, with the dir that is wanted."""
-    return {
-        replica: log_dir
-        for replica, log_dir in wanted_log_dirs(move).items()
-        if seen.log_dirs.get(replica, log_dir) != log_dir
-        and seen.future_log_dirs.get(replica) != log_dir
-    }
 
 
 def relocating(move: Move) -> tuple[BrokerId, ...]:

@@ -68,6 +68,10 @@ class Reading:
             return move.size_bytes
         return self.sizes.get(ReplicaId(*move.partition, leader), move.size_bytes)
 
+    def replica_bytes(self, move: Move, broker: BrokerId) -> int:
+        """Size of the replica on a broker; as planned where it does not say."""
+        return self.sizes.get(ReplicaId(*move.partition, broker), move.size_bytes)
+
 
 def read_cluster(plan: Plan, cluster: ClusterPort) -> Reading:
     """Read it.

@@ -48,7 +48,7 @@ def slots_of(move: Move, seen: Observation, into: Inbound | None = None) -> dict
     """The slots that a move takes, with the bytes it still sends through each.
 
     What is left of a copy is the leader's size, as far as it was measured (else the planned
-    one), less what the destination has.
+    one), less what the destination has; between log dirs, that of the replica itself.
 
     :param into: what :func:`inbound` says of the move, where the caller knows it already.
     """
@@ -69,8 +69,9 @@ def slots_of(move: Move, seen: Observation, into: Inbound | None = None) -> dict
             slots[Slot(Direction.OUT, leader)] = out
     if move.target_log_dirs:
         for broker in relocating(move):
-            copied = seen.future_sizes.get(ReplicaId(*move.partition, broker), 0)
-            slots[Slot(Direction.ACROSS, broker)] = max(0, move.size_bytes - copied)
+            replica = ReplicaId(*move.partition, broker)
+            left = sizes.get(replica, move.size_bytes) - seen.future_sizes.get(replica, 0)
+            slots[Slot(Direction.ACROSS, broker)] = max(0, left)
     return slots
 
 

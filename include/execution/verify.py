@@ -15,7 +15,7 @@ from include.cluster.model import (
     TopicPartition,
 )
 from include.cluster.port import ClusterPort, ConfigResource
-from include.execution.outcome import wanted_log_dirs
+from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.throttle_configs import named
 from include.execution.throttle_items import (
     FOLLOWER_RATE,
@@ -99,6 +99,8 @@ def _placement_problem(
     topic = topics.get(move.partition.topic)
     if topic is None or topic.error is not None:
         return f"the topic cannot be read: {topic.error if topic else 'no answer'}"
+    if not move.is_of(topic.topic_id):
+        return "the topic was deleted and created again"
     state = topic.partitions.get(move.partition.partition)
     if state is None:
         return "the partition does not exist"

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, insert, select, tuple_, update
 
 from include.cluster.model import TopicPartition
 from include.execution.model import LedgerView, MoveState, Observation, PlanState
@@ -164,6 +164,22 @@ class MoveStore(Database):
             for row in rows
         )
         return {record.partition: record for record in records}
+
+    def stopped_with_admitted(self, cluster_id: str) -> list[str]:
+        """Plans of a cluster that do not run, and of which moves could not be cancelled."""
+        query = (
+            select(PLANS.c.plan_id)
+            .where(
+                PLANS.c.cluster_id == cluster_id,
+                PLANS.c.state != PlanState.RUNNING,
+                exists().where(
+                    MOVES.c.plan_id == PLANS.c.plan_id, MOVES.c.state == MoveState.ADMITTED
+                ),
+            )
+            .order_by(PLANS.c.created_at)
+        )
+        with self._reading() as connection:
+            return list(connection.execute(query).scalars())
 
     def reassignments(self, plan_id: str) -> list[Reassignment]:
         """Every reassignment that the plan has started, in the order of their starts."""

@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from include.errors import PlanConflictError
 from include.execution.model import MoveState, PlanState
+from include.execution.outcome import bytes_to_copy
 from include.ledger.database import Database
 from include.ledger.events import REHOME, write_event
 from include.ledger.models import MOVES, PLANS
@@ -98,7 +99,7 @@ class PlanStore(Database):
                 plan_dir=plan_dir,
                 run_id=run_id,
                 actor=actor,
-                bytes_total=sum(move.bytes_to_move for move in plan.moves),
+                bytes_total=sum(map(bytes_to_copy, plan.moves)),
                 cancel_requested=False,
                 pause_requested=False,
                 created_at=now,
@@ -111,7 +112,7 @@ class PlanStore(Database):
                 "partition": move.partition.partition,
                 "state": MoveState.PENDING,
                 "detail": "",
-                "bytes_to_move": move.bytes_to_move,
+                "bytes_to_move": bytes_to_copy(move),
                 "changed_at": now,
             }
             for move in plan.moves

@@ -18,6 +18,7 @@ class PlanRecord:
     """A plan as the ledger knows it. Bytes and aware UTC times.
 
     :param cause: why the plan is in its state.
+    :param bytes_total: to be copied, between brokers and between log dirs.
     :param plan_dir: URI of the plan's files.
     :param run_id: the DAG run that made it.
     :param last_progress_at: when bytes or messages last moved, or the plan was last started.
@@ -48,7 +49,7 @@ class PlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class MoveRecord:
-    """What became of one move of a plan, and why."""
+    """What became of one move of a plan, and why; the bytes are those that it copies."""
 
     partition: TopicPartition
     state: MoveState

@@ -65,6 +65,7 @@ class ClusterArrays:
     :param size_bytes: (P,) size of one replica: the leader's, or the largest known.
     :param leader: (P,) dense index of the current leader, :data:`NONE` where there is none.
     :param in_flight: (P,) being reassigned when the snapshot was taken.
+    :param topic_ids: Kafka's id of each of ``topics``, "" = not known; empty = none is known.
     :param bytes_in: (P,) bytes per second written to the partition; None = not known.
     :param bytes_out: (P,) bytes per second its leader sends, to followers too; None = not known.
     """
@@ -80,6 +81,7 @@ class ClusterArrays:
     size_bytes: Ints
     leader: Rows
     in_flight: Mask
+    topic_ids: tuple[str, ...] = ()
     bytes_in: Floats | None = None
     bytes_out: Floats | None = None
 
@@ -131,6 +133,7 @@ class ClusterArrays:
             size_bytes=_sizes(size, leads, owner, starts),
             leader=leader,
             in_flight=np.bincount(owner[moving], minlength=partitions).astype(bool),
+            topic_ids=topic_ids(snapshot, topics),
             bytes_in=_rates(replicas, "bytes_in_per_s", order, starts),
             bytes_out=_rates(replicas, "bytes_out_per_s", order, starts),
         )
@@ -227,6 +230,14 @@ def _internal(snapshot: Snapshot, topics: tuple[str, ...]) -> Mask:
         zip(table.column("topic").to_pylist(), table.column("internal").to_pylist(), strict=True)
     )
     return np.array([bool(internal.get(topic, False)) for topic in topics], bool)
+
+
+def topic_ids(snapshot: Snapshot, topics: tuple[str, ...]) -> tuple[str, ...]:
+    """Kafka's id of each topic, "" where the snapshot does not know it."""
+    table = snapshot.topics
+    names, ids = (table.column(name).to_pylist() for name in ("topic", "topic_id"))
+    known = dict(zip(names, ids, strict=True))
+    return tuple(known.get(topic) or "" for topic in topics)
 
 
 def _sorted_codes(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Ints]:

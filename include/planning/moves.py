@@ -29,8 +29,14 @@ def planned_moves(outcome: Outcome) -> MoveTable:
         "why": pa.array([outcome.why(p) for p in changed.tolist()], pa.string()),
         "current_log_dirs": _current_log_dirs(arrays, changed),
         "target_log_dirs": _target_log_dirs(outcome, changed),
+        "topic_id": _topic_ids(arrays, changed),
     }
     return MoveTable(pa.table([columns[name] for name in MOVES.names], schema=MOVES))
+
+
+def _topic_ids(arrays: ClusterArrays, changed: Ints) -> pa.Array:
+    ids = arrays.topic_ids or ("",) * len(arrays.topics)
+    return pa.array(ids, pa.string()).take(pa.array(arrays.topic_of[changed]))
 
 
 def _broker_lists(arrays: ClusterArrays, rows: Rows) -> pa.ListArray:

@@ -28,6 +28,7 @@ MOVES = pa.schema(
         pa.field("why", pa.string(), nullable=False),
         pa.field("current_log_dirs", pa.list_(pa.string()), nullable=False),  # as `current`, or []
         pa.field("target_log_dirs", pa.list_(pa.string()), nullable=False),  # as `target`, or []
+        pa.field("topic_id", pa.string(), nullable=False),  # "" = not known
     ]
 )
 """``moves.parquet``: one row per move, sorted by topic and partition."""
@@ -57,6 +58,7 @@ class Move:
     :param target_log_dirs: log dir wanted for each target replica, aligned with ``target``;
         ``any`` lets the broker choose. Empty means ``any`` for all.
     :param why: one sentence for a person.
+    :param topic_id: Kafka's id of the topic that was planned on (KIP-516); "" = not known.
     """
 
     partition: TopicPartition
@@ -67,6 +69,15 @@ class Move:
     why: str = ""
     current_log_dirs: tuple[str, ...] = ()
     target_log_dirs: tuple[str, ...] = ()
+    topic_id: str = ""
+
+    def is_of(self, topic_id: str) -> bool:
+        """Whether a topic of this name and id is the one that was planned on.
+
+        A name alone does not tell: a topic may have been deleted and created again. Brokers
+        before 2.8, and plans stored without ids, know none: then the name has to do.
+        """
+        return not self.topic_id or not topic_id or self.topic_id == topic_id
 
     @property
     def adding(self) -> tuple[BrokerId, ...]:
@@ -172,6 +183,11 @@ class PlanSummary:
     log_dir_moves: int = 0
     log_dir_bytes: int = 0
     log_dir_bound_bytes: int = 0
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """Bytes that are written anew: over the network or between log dirs."""
+        return self.bytes_to_move + self.log_dir_bytes
 
 
 @dataclass(frozen=True)
@@ -325,6 +341,7 @@ def moves_from_table(table: pa.Table | pa.RecordBatch) -> tuple[Move, ...]:
             why=row["why"],
             current_log_dirs=tuple(row["current_log_dirs"]),
             target_log_dirs=tuple(row["target_log_dirs"]),
+            topic_id=row.get("topic_id", ""),
         )
         for row in table.to_pylist()
     )

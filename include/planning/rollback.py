@@ -33,7 +33,8 @@ def rollback_plan(
 
     Partitions that are where they started need nothing. Those that are neither where the plan
     found them nor where it put them were moved by somebody else since: they are left alone and
-    named in the summary's ``infeasible``, and so are partitions that no longer exist.
+    named in the summary's ``infeasible``, and so are partitions that no longer exist, or whose
+    topic is another one of the same name.
 
     :param done: the plan to be taken back, as it was planned.
     :param snapshot: the cluster as it is now.
@@ -90,6 +91,10 @@ def _way_back(
         p = index.get(move.partition)
         if p is None:
             left_alone.append(Infeasible(str(move.partition), "it no longer exists", 1, 0))
+            continue
+        if not move.is_of(arrays.topic_ids[arrays.topic_of[p]]):
+            why = "its topic was deleted and created again since the plan"
+            left_alone.append(Infeasible(str(move.partition), why, 1, 0))
             continue
         now = arrays.broker_ids(arrays.rows[p])
         if set(now) in (set(move.current), set(move.target)):

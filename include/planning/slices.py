@@ -23,6 +23,7 @@ from include.planning.arrays import (
     ClusterArrays,
     Floats,
     Ints,
+    topic_ids,
 )
 from include.planning.bounds import broker_loads, copying_s
 from include.planning.certificate import bytes_across_racks, links, resource_balances
@@ -80,6 +81,7 @@ class Context:
         arrays = replace(
             own,
             topics=self.topics,
+            topic_ids=topic_ids(self.snapshot, self.topics),
             internal=np.array([topic in internal for topic in self.topics], bool),
             topic_of=place[own.topic_of],
         )

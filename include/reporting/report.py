@@ -134,12 +134,12 @@ def _comparison(data: ReportData) -> list[Compared]:
     summary = data.plan.summary
     moved = _bytes_moved(data)
     rows: list[tuple[str, float, float, Callable[[float], str]]] = [
-        ("Bytes copied", summary.bytes_to_move, moved, words.bytes_text)
+        ("Bytes copied", summary.bytes_to_copy, moved, words.bytes_text)
     ]
     if summary.predicted_s is not None:
         rows.insert(0, ("Time", summary.predicted_s, elapsed_s, words.duration_text))
         if summary.predicted_s and elapsed_s:
-            speed = summary.bytes_to_move / summary.predicted_s
+            speed = summary.bytes_to_copy / summary.predicted_s
             rows.append(("Copied per second", speed, moved / elapsed_s, words.rate_text))
     compared = []
     for what, predicted, actual, text in rows:

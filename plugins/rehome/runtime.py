@@ -151,12 +151,16 @@ def controller(
     """Passes requests to plans on, in the name of whoever triggered the run."""
     from include.execution.control import Controller
     from include.execution.lease import ttl_s
+
+    lease_s = ttl_s(settings())
+    return Controller(ledger, cluster, load_plan_at, actor_of(context), lease_s)
+
+
+def load_plan_at(uri: str) -> Plan:
+    """The plan whose files lie there."""
     from include.warehouse import PlanDirectory
 
-    def load(uri: str) -> Plan:
-        return PlanDirectory(uri).load()
-
-    return Controller(ledger, cluster, load, actor_of(context), ttl_s(settings()))
+    return PlanDirectory(uri).load()
 
 
 def recorded_plan(ledger: Ledger, plan_id: str) -> PlanRecord | None:

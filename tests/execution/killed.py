@@ -88,7 +88,10 @@ def _start(
         "ledger_url": ledger_url,
         "plan_id": plan.plan_id,
         "cluster_id": plan.cluster_id,
-        "moves": [[*m.partition, m.current, m.target, m.size_bytes] for m in plan.moves],
+        "moves": [
+            [*m.partition, m.current, m.target, m.size_bytes, m.current_log_dirs, m.target_log_dirs]
+            for m in plan.moves
+        ],
         "rate": rate,
     }
     process = subprocess.Popen(
@@ -111,8 +114,8 @@ def main() -> None:
     DeadlyGateway.signal = signal.Signals[name]
     told = json.loads(sys.stdin.readline())
     moves = [
-        move(topic, number, tuple(current), tuple(target), size)
-        for topic, number, current, target, size in told["moves"]
+        move(topic, number, tuple(current), tuple(target), size, *map(tuple, log_dirs))
+        for topic, number, current, target, size, *log_dirs in told["moves"]
     ]
     plan = make_plan(told["plan_id"], *moves, cluster_id=told["cluster_id"])
     gateway = DeadlyGateway(Connection.from_settings(told["settings"]))

@@ -3,18 +3,157 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import ReplicaId, TopicPartition
-from include.execution.model import PlanState
+from include.execution.abort import abort
+from include.execution.advance import advance
+from include.execution.model import MoveState, PlanState, ReplicaStanding
+from include.execution.throttle import clear_throttle
+from include.execution.throttle_items import LOG_DIR_RATE
+from include.execution.verify import verify
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
-from tests.execution.driven import replicas_of, run
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.dags.clusters import throttles_of
+from tests.execution.driven import SLOW, SLOW_RATE, replicas_of, run
+from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
 
 MakePlan = Callable[..., Plan]
+MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Within:
+    """A plan that moves the replica on broker 1 of a partition to the broker's other log dir."""
+
+    gateway: ClusterGateway
+    plan: Plan
+    replica: ReplicaId
+    here: str
+    there: str
+
+    def copies(self) -> dict[str, str]:
+        """Log dirs in which the replica is, and is being copied to."""
+        return {
+            "future" if replica.is_future else "current": log_dir.path
+            for log_dir in self.gateway.describe_log_dirs([1], [self.replica.topic_partition]).value
+            for replica in log_dir.replicas.values()
+        }
+
+
+@pytest.fixture
+def within(
+    cluster: LocalCluster, gateway: ClusterGateway, approved: MakePlan, topics: Topics
+) -> Callable[[int], Within]:
+    def make(size_mb: int) -> Within:
+        topic = topics.create([[1, 2]])
+        topics.fill(topic, size_mb * 100, size_bytes=10_000)
+        replica = ReplicaId(topic, 0, 1)
+        paths = {str(path) for path in cluster.log_dirs(1)}
+        found = Within(gateway, approved(move(topic, 0, (1, 2), (1, 2))), replica, "", "")
+        here = found.copies()["current"]
+        (there,) = paths - {here}
+        log_dirs = (here, "any"), (there, "any")
+        plan = approved(move(topic, 0, (1, 2), (1, 2), size_mb * MB, *log_dirs))
+        return Within(gateway, plan, replica, here, there)
+
+    return make
+
+
+def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_told(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    throttled: Callable[..., None],
+    within: Callable[[int], Within],
+) -> None:
+    moving = within(6)
+    plan_id, topic = moving.plan.plan_id, moving.replica.topic
+    before = throttles_of(gateway, [topic])
+    throttled(moving.plan, SLOW_RATE)
+    assert throttles_of(gateway, [topic])["broker "] == {LOG_DIR_RATE: str(SLOW_RATE)}
+    assert advance(moving.plan, ledger, gateway, SLOW).admitted == [moving.replica.topic_partition]
+    behind: list[int] = []
+
+    def ended() -> bool:
+        step = advance(moving.plan, ledger, gateway, SLOW)
+        status = ledger.latest(plan_id).get(moving.replica)
+        if status and status.standing is ReplicaStanding.BEHIND and status.bytes_behind is not None:
+            behind.append(status.bytes_behind)
+        return step.finished is PlanState.DONE
+
+    wait_until(ended, "the copy", 60)
+    samples = ledger.samples(plan_id)
+    assert (samples[-1].sampled_at - samples[0].sampled_at).total_seconds() > 3, "6 MB at 1 MB/s"
+    assert len(set(behind)) > 3
+    assert behind == sorted(behind, reverse=True)
+    assert 0 < samples[len(samples) // 2].bytes_done < samples[-1].bytes_done
+    assert samples[-1].bytes_done == samples[-1].bytes_total > 5 * MB
+    assert ledger.plan(plan_id).bytes_total == 6 * MB
+    assert moving.copies() == {"current": moving.there}
+    assert verify(moving.plan, gateway).ok
+    assert clear_throttle(plan_id, ledger, gateway).owed == ()
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+
+
+@pytest.mark.parametrize(
+    ("call", "when"), [("alter_replica_log_dirs", "after"), ("alter_reassignments", "after")]
+)
+def test_a_worker_killed_around_its_request_is_followed_by_one_that_copies_once(
+    call: str,
+    when: str,
+    cluster: LocalCluster,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    ledger_url: str,
+    within: Callable[[int], Within],
+) -> None:
+    moving = within(1)
+    run_until_killed("advance", call, when, moving.plan, ledger_url, cluster, SLOW_RATE)
+    assert run(moving.plan, ledger, gateway).finished is PlanState.DONE
+    assert moving.copies() == {"current": moving.there}
+    (start,) = ledger.reassignments(moving.plan.plan_id)
+    assert start.outcome is MoveState.DONE
+
+
+def test_a_cancelled_copy_leaves_its_replica_where_it_is(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    throttled: Callable[..., None],
+    within: Callable[[int], Within],
+) -> None:
+    moving = within(4)
+    throttled(moving.plan, SLOW_RATE // 5)
+    advance(moving.plan, ledger, gateway, SLOW)
+    assert moving.copies() == {"current": moving.here, "future": moving.there}
+    abort(moving.plan, ledger, gateway, "enough")
+    assert moving.copies() == {"current": moving.here}
+    (record,) = ledger.moves(moving.plan.plan_id).values()
+    assert record.state is MoveState.CANCELLED
+
+
+def test_a_copy_that_somebody_else_takes_back_is_not_begun_again(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    throttled: Callable[..., None],
+    within: Callable[[int], Within],
+) -> None:
+    moving = within(4)
+    throttled(moving.plan, SLOW_RATE // 5)
+    advance(moving.plan, ledger, gateway, SLOW)
+    assert gateway.alter_replica_log_dirs({moving.replica: moving.here}) == {moving.replica: None}
+    assert run(moving.plan, ledger, gateway, SLOW).finished is PlanState.FAILED
+    (record,) = ledger.moves(moving.plan.plan_id).values()
+    assert record.state is MoveState.CANCELLED
+    assert "somebody else has taken that back" in record.detail
+    assert moving.copies() == {"current": moving.here}
 
 
 def test_replicas_move_between_log_dirs_and_land_in_the_dirs_that_are_wanted(

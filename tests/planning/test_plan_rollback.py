@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
+from include.cluster.snapshot import Snapshot
 from include.errors import InvalidRequestError
 from include.planning.plan import MoveReason
+from include.planning.planner import make_plan
+from include.planning.request import parse_request
 from include.planning.rollback import rollback_plan
 from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, infeasible, plan
@@ -47,6 +51,29 @@ def test_a_rollback_leaves_alone_and_names_what_somebody_else_has_changed_since(
     back = rollback_plan(made, since.snapshot(), plan_id="back")
     assert [move.partition for move in back.moves] == [T[2]]
     assert {item.subject for item in infeasible(back)} == {"t-0", "t-1"}
+
+
+def test_a_rollback_leaves_a_topic_alone_that_was_created_again_under_its_name():
+    of = cluster([""] * 4, [(0, 1), (0, 1)])
+    made = make_plan(
+        with_topic_id(of.snapshot(), "old"),
+        parse_request({"action": "drain", "brokers": [0]}),
+        plan_id="p",
+    )
+    assert {move.topic_id for move in made.moves} == {"old"}
+    since = of.after(made).snapshot()
+    for topic_id, moved_back in (("old", 2), ("new", 0)):
+        back = rollback_plan(made, with_topic_id(since, topic_id), plan_id="back")
+        assert len(back.moves) == moved_back
+    assert {item.constraint for item in infeasible(back)} == {
+        "its topic was deleted and created again since the plan"
+    }
+
+
+def with_topic_id(snapshot: Snapshot, topic_id: str) -> Snapshot:
+    table, place = snapshot.topics, snapshot.topics.column_names.index("topic_id")
+    ids = pa.array([topic_id] * len(table), pa.string())
+    return replace(snapshot, topics=table.set_column(place, "topic_id", ids))
 
 
 def test_a_rollback_to_a_dead_broker_is_refused():

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
     from include.cluster.gateway import ClusterGateway
     from include.execution.foreign_throttles import ForeignThrottles
+    from include.execution.owed_copies import OwedCopies
     from include.execution.throttle import Cleared
     from include.ledger.store import Ledger
 
 
 class SweepThrottlesOperator(ClusterOperator):
-    """Takes back throttles that plans which run no more still owe on the cluster.
+    """Takes back throttles, and copies between log dirs, that plans which run no more still owe.
 
     Those that no plan has set are listed, for they may be what somebody has forgotten; they are
     never touched.
@@ -59,6 +60,7 @@ class SweepThrottlesOperator(ClusterOperator):
     def _sweep(self, ledger: Ledger, cluster: ClusterGateway, run_id: str) -> None:
         """Under the cluster's lease, so that no plan begins or resumes meanwhile."""
         from include.execution.lease import hold, ttl_s
+        from include.execution.owed_copies import stop_owed_copies
         from include.execution.throttle import sweep
         from include.ledger.fencing import LeaseHeldError
 
@@ -69,8 +71,16 @@ class SweepThrottlesOperator(ClusterOperator):
                 ledger, cluster, cluster_id, owner, lasting_s, wait_s=0, release=True
             ) as held:
                 self._tell_cleared(sweep(held.ledger, held.cluster, cluster_id))
+                load = runtime.load_plan_at
+                self._tell_copies(stop_owed_copies(held.ledger, held.cluster, cluster_id, load))
         except LeaseHeldError as error:
             self.log.info("%s A run that drives a plan pays all debts that it can.", error.what)
+
+    def _tell_copies(self, done: OwedCopies) -> None:
+        for partition in done.taken_back:
+            self.log.info("%s: its copy between log dirs is over", partition)
+        for partition, error in done.owed.items():
+            self.log.warning("%s: its copy between log dirs is owed still: %s", partition, error)
 
     def _tell_cleared(self, done: Cleared) -> None:
         self.log.info("%d throttle settings taken back", len(done.cleared))

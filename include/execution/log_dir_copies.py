@@ -1,0 +1,163 @@
+"""Copies between the log dirs of a broker (KIP-113): how each stands, and taking them back.
+
+The broker itself tells both, at once: no metadata can be behind. What it has accepted shows as
+a future replica, also after a restart, until it takes the old one's place.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from include.cluster.model import BrokerError, BrokerId, ReplicaId, TopicPartition
+from include.cluster.port import ClusterPort
+from include.execution.model import Observation
+from include.planning.plan import ANY_LOG_DIR, Move
+
+NOT_AVAILABLE = BrokerError(8, "BROKER_NOT_AVAILABLE")
+
+
+class Place(enum.Enum):
+    """Where a replica is that the plan names a log dir for."""
+
+    UNKNOWN = enum.auto()  # its broker did not tell
+    THERE = enum.auto()
+    COPYING = enum.auto()
+    STARTED_ELSEWHERE = enum.auto()  # a new replica that the broker has put into another log dir
+    STAYED = enum.auto()  # where it was when planned, and nothing copies it
+    TAKEN = enum.auto()  # somebody else moves it, or has moved it, to a third log dir
+
+
+def wanted_log_dirs(move: Move) -> dict[ReplicaId, str]:
+    """The log dir of each target replica that the plan names one for."""
+    return {
+        ReplicaId(*move.partition, broker): log_dir
+        for broker, log_dir in zip(move.target, move.target_log_dirs, strict=False)
+        if log_dir != ANY_LOG_DIR
+    }
+
+
+def places(move: Move, seen: Observation) -> dict[ReplicaId, Place]:
+    """Where each of the replicas is that the plan names a log dir for."""
+    planned = dict(zip(move.current, move.current_log_dirs, strict=False))
+    return {
+        replica: _place(replica, wanted, planned.get(replica.broker), seen, move)
+        for replica, wanted in wanted_log_dirs(move).items()
+    }
+
+
+def _place(
+    replica: ReplicaId, wanted: str, planned: str | None, seen: Observation, move: Move
+) -> Place:
+    here, to = seen.log_dirs.get(replica), seen.future_log_dirs.get(replica)
+    if to is not None:
+        return Place.COPYING if to == wanted else Place.TAKEN
+    if here is None or here == wanted:
+        return Place.UNKNOWN if here is None else Place.THERE
+    if replica.broker in move.adding:
+        return Place.STARTED_ELSEWHERE
+    return Place.STAYED if planned in (None, "", ANY_LOG_DIR, here) else Place.TAKEN
+
+
+def misplaced(move: Move, seen: Observation) -> dict[ReplicaId, str]:
+    """New replicas that their brokers have put into another log dir, with the one wanted."""
+    wanted = wanted_log_dirs(move)
+    return {
+        replica: wanted[replica]
+        for replica, place in places(move, seen).items()
+        if place is Place.STARTED_ELSEWHERE
+    }
+
+
+def all_there(move: Move, seen: Observation) -> bool:
+    """Whether each replica lies in the log dir that the plan names for it, if it names one."""
+    return all(place is Place.THERE for place in places(move, seen).values())
+
+
+def where_copied_from(move: Move, seen: Observation) -> dict[ReplicaId, str]:
+    """Replicas that are being copied to where the plan wants them, with the log dirs they are in.
+
+    To ask for the log dir that a replica is in takes its copy back.
+    """
+    return {
+        replica: seen.log_dirs[replica]
+        for replica, place in places(move, seen).items()
+        if place is Place.COPYING and replica in seen.log_dirs
+    }
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What became of copies that were to be taken back, by partition.
+
+    :param arrived: every replica was in its log dir before that: nothing was taken back.
+    :param owed: their broker is not alive; it goes on with them when it returns.
+    :param errors: what a broker that is alive refused, or did not answer.
+    """
+
+    arrived: frozenset[TopicPartition]
+    owed: Mapping[TopicPartition, BrokerError]
+    errors: Mapping[TopicPartition, BrokerError]
+
+
+def stop_copies(cluster: ClusterPort, moves: Collection[Move], seen: Observation) -> Stopped:
+    """Take back what these moves copy between log dirs.
+
+    A copy may end before the broker hears of it: then it would begin to copy back. So what came
+    of it is read, and such a replica is told to stay.
+    """
+    back = {r: log_dir for move in moves for r, log_dir in where_copied_from(move, seen).items()}
+    owed, errors = _silent(moves, seen)
+    now = seen
+    if back:
+        errors |= _refused(cluster.alter_replica_log_dirs(back))
+        found = _log_dirs(cluster, back.keys())
+        late = {r: found[r] for r in back if r in found and found[r] != back[r]}
+        if late:
+            errors |= _refused(cluster.alter_replica_log_dirs(late))
+        now = replace(seen, log_dirs={**seen.log_dirs, **found}, future_log_dirs={})
+    arrived = {move.partition for move in moves if wanted_log_dirs(move) and all_there(move, now)}
+    return Stopped(frozenset(arrived), owed, errors)
+
+
+Errors = dict[TopicPartition, BrokerError]
+
+
+def _silent(moves: Iterable[Move], seen: Observation) -> tuple[Errors, Errors]:
+    """Of replicas that nobody tells of: those of brokers that are not alive, and other ones."""
+    owed, errors = Errors(), Errors()
+    for move in moves:
+        for replica, place in places(move, seen).items():
+            broker = replica.broker
+            if place is not Place.UNKNOWN or not _may_copy(move, broker, seen):
+                continue
+            if broker not in seen.live_brokers:
+                what = f"broker {broker} is not alive, and goes on copying when it returns"
+                owed[move.partition] = replace(NOT_AVAILABLE, message=what)
+            elif broker in seen.missing:
+                errors[move.partition] = seen.missing[broker]
+    return owed, errors
+
+
+def _may_copy(move: Move, broker: BrokerId, seen: Observation) -> bool:
+    """Whether there is a replica to copy: a new one only once the reassignment has ended."""
+    state = seen.partitions.get(move.partition)
+    return broker in move.current or (state is not None and state.replicas == move.target)
+
+
+def _refused(verdicts: Mapping[ReplicaId, BrokerError | None]) -> Errors:
+    return {replica.topic_partition: error for replica, error in verdicts.items() if error}
+
+
+def _log_dirs(cluster: ClusterPort, replicas: Collection[ReplicaId]) -> dict[ReplicaId, str]:
+    """The log dirs that these replicas lie in, of brokers that answer."""
+    brokers = {replica.broker for replica in replicas}
+    answer = cluster.describe_log_dirs(brokers, {r.topic_partition for r in replicas})
+    found = {
+        ReplicaId(*partition, log_dir.broker): log_dir.path
+        for log_dir in answer.value
+        for partition, on_disk in log_dir.replicas.items()
+        if not on_disk.is_future
+    }
+    return {replica: found[replica] for replica in replicas if replica in found}

@@ -1,0 +1,292 @@
+"""Moves between log dirs in memory: what others do to them, crashes, cancels that come too late.
+
+test_log_dir_moves_on_brokers shows them on real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from include.cluster.model import BrokerError, ReplicaId
+from include.cluster.port import ClusterPort
+from include.execution.abort import abort
+from include.execution.advance import Advance, advance
+from include.execution.model import MoveState, PlanState, Policy
+from include.execution.owed_copies import stop_owed_copies
+from include.ledger.store import Ledger
+from include.planning.plan import Move, Plan
+from tests.execution.log_dir_cluster import A, B, C, LogDirCluster
+from tests.execution.simulated_cluster import Crash
+from tests.ledger.small_plans import move
+
+POLICY = Policy(1000, metadata_grace_s=0)
+WITHIN = move("t", 0, (1, 2), (1, 2), 1000, (A, A), (B, "any"))
+BOTH = move("t", 0, (1, 2), (1, 2), 1000, (A, A), (B, C))
+ACROSS = move("t", 0, (1, 2), (3, 2), 1000, (A, A), (B, C))
+ONE, TWO, THREE = (ReplicaId("t", 0, broker) for broker in (1, 2, 3))
+
+Approved = Callable[..., Plan]
+
+
+class Site:
+    """A plan of one move that was admitted, on a cluster in memory."""
+
+    def __init__(
+        self, of: Move, ledger: Ledger, approved: Approved, memory: LogDirCluster | None = None
+    ) -> None:
+        self.plan = approved(of, cluster_id="sim")
+        self.memory = memory or LogDirCluster([1, 2, 3, 4], [of])
+        self.cluster = cast(ClusterPort, self.memory)
+        self.ledger = ledger
+        self.partition = of.partition
+
+    def step(self) -> Advance:
+        return advance(self.plan, self.ledger, self.cluster, POLICY)
+
+    def end(self) -> Advance:
+        """Step until the plan ends; whatever copies, arrives in between."""
+        for _ in range(10):
+            done = self.step()
+            if done.finished is not None:
+                return done
+            self.memory.step(10_000)
+            self.memory.finish_copies()
+        raise AssertionError(f"the plan does not end: {done}")
+
+    @property
+    def state(self) -> MoveState:
+        return self.ledger.view(self.plan.plan_id).moves[self.partition]
+
+    @property
+    def detail(self) -> str:
+        return self.ledger.moves(self.plan.plan_id)[self.partition].detail
+
+
+@pytest.fixture
+def started(ledger: Ledger, approved: Approved) -> Callable[..., Site]:
+    def make(of: Move = WITHIN, memory: LogDirCluster | None = None) -> Site:
+        site = Site(of, ledger, approved, memory)
+        assert site.step().admitted == [site.partition]
+        return site
+
+    return make
+
+
+def test_bytes_between_log_dirs_count_in_the_ledger_and_in_progress(
+    started: Callable[..., Site],
+) -> None:
+    site = started(BOTH)
+    assert site.ledger.plan(site.plan.plan_id).bytes_total == 2000
+    assert site.ledger.moves(site.plan.plan_id)[site.partition].bytes_to_move == 2000
+    half_way = site.step().progress
+    assert half_way is not None
+    assert (half_way.sample.bytes_done, half_way.sample.bytes_total) == (1000, 2000)
+    assert half_way.sample.messages_behind == 14
+    end = site.end()
+    assert end.finished is PlanState.DONE
+    assert end.progress is not None
+    assert end.progress.sample.bytes_done == end.progress.sample.bytes_total == 2000
+
+
+@pytest.mark.parametrize("of", [WITHIN, BOTH, ACROSS], ids=["one", "both", "and brokers"])
+def test_a_crash_at_any_request_neither_repeats_nor_loses_a_copy(
+    of: Move, ledger: Ledger, approved: Approved
+) -> None:
+    for call in range(1, 50):
+        site = Site(of, ledger, approved)
+        site.memory.crash_at = call
+        crashed = False
+        while not ledger.plan(site.plan.plan_id).state.ended:
+            try:
+                site.end()
+            except Crash:
+                crashed = True
+        assert ledger.plan(site.plan.plan_id).state is PlanState.DONE
+        told = site.memory.told
+        assert len(told) == len(set(told)), f"a log dir was named twice after call {call}"
+        wanted = dict(zip(of.target, of.target_log_dirs, strict=True))
+        for broker, path in wanted.items():
+            if path != "any":
+                assert site.memory.log_dir(ReplicaId("t", 0, broker)) == path
+        assert len(ledger.reassignments(site.plan.plan_id)) == 1
+        if not crashed:
+            return
+    raise AssertionError("there were more requests than expected")
+
+
+def test_a_new_replica_that_lands_in_another_log_dir_is_moved_on(
+    started: Callable[..., Site],
+) -> None:
+    site = started(ACROSS)
+    site.memory.step(1000)
+    site.step()
+    assert site.memory.future == {THREE: B, TWO: C}
+    assert site.end().finished is PlanState.DONE
+
+
+@pytest.mark.parametrize(
+    ("future", "detail"),
+    [
+        ({ONE: C}, "somebody else is moving it to /c on broker 1"),
+        ({}, "nothing copies it to /b on broker 1 any more: somebody else has taken that back"),
+    ],
+)
+def test_what_somebody_else_does_to_a_copy_is_recognised_and_not_fought(
+    future: dict[ReplicaId, str], detail: str, started: Callable[..., Site]
+) -> None:
+    site = started()
+    site.memory.future = dict(future)
+    site.memory.told.clear()
+    assert site.end().finished is PlanState.FAILED
+    assert site.state is (MoveState.SUPERSEDED if future else MoveState.CANCELLED)
+    assert detail in site.detail
+    assert site.memory.told == []
+
+
+def test_a_replica_that_somebody_has_moved_to_a_third_log_dir_stays_there(
+    started: Callable[..., Site],
+) -> None:
+    site = started()
+    site.memory.future, site.memory.log_dirs = {}, {ONE: C}
+    assert site.end().finished is PlanState.FAILED
+    assert (site.state, site.memory.told[1:]) == (MoveState.SUPERSEDED, [])
+    assert "somebody else has moved it to /c on broker 1" in site.detail
+
+
+@pytest.mark.parametrize("to", [B, C])
+def test_a_copy_that_somebody_else_has_begun_is_left_alone(
+    to: str, ledger: Ledger, approved: Approved
+) -> None:
+    site = Site(WITHIN, ledger, approved)
+    site.memory.future = {ONE: to}
+    assert site.step().admitted == []
+    assert (site.state, site.memory.told) == (MoveState.SUPERSEDED, [])
+    assert "somebody else" in site.detail
+
+
+def test_a_copy_of_ours_is_taken_back_where_somebody_else_reassigns_the_partition(
+    started: Callable[..., Site],
+) -> None:
+    site = started(BOTH)
+    site.cluster.alter_reassignments({site.partition: [4, 2]})
+    assert site.step().settled == {site.partition: MoveState.SUPERSEDED}
+    assert (site.memory.future, site.memory.targets) == ({}, {site.partition: (4, 2)})
+
+
+def test_a_cancel_takes_copies_back_and_a_copy_that_arrived_before_it_stays(
+    started: Callable[..., Site],
+) -> None:
+    site = started(BOTH)
+    abort(site.plan, site.ledger, site.cluster, "enough")
+    assert (site.state, site.memory.future) == (MoveState.CANCELLED, {})
+    arrived = started(BOTH)
+    arrived.memory.finish_copies()
+    abort(arrived.plan, arrived.ledger, arrived.cluster, "enough")
+    assert (arrived.state, arrived.memory.future) == (MoveState.DONE, {})
+
+
+class TooLate(LogDirCluster):
+    """Its copies end between the look and the request that takes them back."""
+
+    late = False
+
+    def alter_replica_log_dirs(
+        self, targets: Mapping[ReplicaId, str]
+    ) -> dict[ReplicaId, BrokerError | None]:
+        if self.late:
+            self.late = False
+            self.finish_copies()
+        return super().alter_replica_log_dirs(targets)
+
+
+def test_a_copy_that_ends_just_before_its_cancel_is_not_copied_back(
+    started: Callable[..., Site],
+) -> None:
+    memory = TooLate([1, 2], [BOTH])
+    site = started(BOTH, memory)
+    memory.late = True
+    abort(site.plan, site.ledger, site.cluster, "enough")
+    assert (memory.future, memory.log_dirs) == ({}, {ONE: B, TWO: C})
+    assert site.state is MoveState.DONE
+
+
+class Refusing(LogDirCluster):
+    """Some of its brokers answer a request with an error that passes."""
+
+    silent: frozenset[int] = frozenset()
+
+    def alter_replica_log_dirs(
+        self, targets: Mapping[ReplicaId, str]
+    ) -> dict[ReplicaId, BrokerError | None]:
+        heard = {r: path for r, path in targets.items() if r.broker not in self.silent}
+        timed_out: Any = {
+            replica: BrokerError(7, "REQUEST_TIMED_OUT") for replica in targets.keys() - heard
+        }
+        return timed_out | super().alter_replica_log_dirs(heard)
+
+
+def test_a_move_that_a_broker_did_not_take_is_sent_again(
+    ledger: Ledger, approved: Approved
+) -> None:
+    memory = Refusing([1, 2], [BOTH])
+    memory.silent = frozenset({2})
+    site = Site(BOTH, ledger, approved, memory)
+    first = site.step()
+    assert first.admitted == []
+    assert "1 moves are sent again at the next step: REQUEST_TIMED_OUT" in first.holds[0]
+    memory.silent = frozenset()
+    assert site.end().finished is PlanState.DONE
+    assert len(ledger.reassignments(site.plan.plan_id)) == 1
+
+
+def test_a_cancel_that_a_broker_did_not_take_leaves_the_move_in_flight_and_says_so(
+    started: Callable[..., Site],
+) -> None:
+    memory = Refusing([1, 2], [BOTH])
+    site = started(BOTH, memory)
+    memory.silent = frozenset({2})
+    site.ledger.request_cancel(site.plan.plan_id, "ann")
+    assert site.step().finished is None
+    assert (site.state, memory.future) == (MoveState.ADMITTED, {TWO: C})
+    memory.silent = frozenset()
+    assert site.step().finished is PlanState.CANCELLED
+    assert memory.future == {}
+
+
+def test_a_log_dir_that_is_refused_takes_the_others_of_its_move_back(
+    ledger: Ledger, approved: Approved
+) -> None:
+    nowhere = move("t", 0, (1, 2), (1, 2), 1000, (A, A), (B, "/nowhere"))
+    site = Site(nowhere, ledger, approved)
+    assert site.step().finished is PlanState.FAILED
+    assert (site.state, site.memory.future) == (MoveState.FAILED, {})
+    assert site.detail == "LOG_DIR_NOT_FOUND (57): log dir /nowhere on broker 2"
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_a_copy_of_a_dead_broker_is_owed_and_taken_back_when_it_returns(
+    paused: bool, started: Callable[..., Site]
+) -> None:
+    site = started()
+    plan_id, ledger = site.plan.plan_id, site.ledger
+    site.memory.kill(1)
+    if paused:
+        policy = Policy(1000, metadata_grace_s=0, window_end=ledger.plan(plan_id).created_at)
+        assert advance(site.plan, ledger, site.cluster, policy).finished is PlanState.PAUSED
+    else:
+        abort(site.plan, ledger, site.cluster, "enough")
+        assert "broker 1 is not alive, and goes on copying when it" in ledger.plan(plan_id).cause
+    assert site.state is MoveState.ADMITTED
+
+    def pay() -> Any:
+        return stop_owed_copies(ledger, site.cluster, "sim", lambda uri: site.plan)
+
+    assert list(pay().owed) == [site.partition]
+    site.memory.live.add(1)
+    assert pay().taken_back == (site.partition,)
+    assert site.memory.future == {}
+    assert site.state is (MoveState.PENDING if paused else MoveState.CANCELLED)
+    assert pay().taken_back == ()
