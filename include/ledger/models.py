@@ -103,6 +103,7 @@ REASSIGNMENTS = Table(
     Column("plan_id", String(200), nullable=False),
     Column("topic", String(249), nullable=False),
     Column("partition", Integer, nullable=False),
+    Column("topic_id", String(40)),  # the topic's own: another one may get its name
     Column("started_at", UtcDateTime, nullable=False),
     Column("sent_at", UtcDateTime),  # the controller accepted it
     Column("first_leader", Integer),

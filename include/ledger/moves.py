@@ -212,6 +212,7 @@ def _start(
         "plan_id": plan_id,
         "topic": move.partition.topic,
         "partition": move.partition.partition,
+        "topic_id": move.topic_id or None,
         "started_at": now,
         "first_leader": seen.leader if seen else None,
         "replicas_before": list(seen.replicas if seen else move.current),
@@ -230,6 +231,7 @@ def _reassignment(row: RowMapping) -> Reassignment:
     return Reassignment(
         reassignment_id=row["reassignment_id"],
         partition=TopicPartition(row["topic"], row["partition"]),
+        topic_id=row["topic_id"],
         started_at=row["started_at"],
         sent_at=row["sent_at"],
         first_leader=row["first_leader"],

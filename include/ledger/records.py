@@ -64,6 +64,7 @@ class Reassignment:
 
     Two successive reassignments of one partition are two of these.
 
+    :param topic_id: of its topic; None = not known.
     :param sent_at: when the controller had accepted it; None = not known to have been.
     :param first_leader: the partition's leader when it started.
     :param outcome: None while it is in flight.
@@ -71,6 +72,7 @@ class Reassignment:
 
     reassignment_id: str
     partition: TopicPartition
+    topic_id: str | None
     started_at: datetime
     sent_at: datetime | None
     first_leader: BrokerId | None

@@ -76,6 +76,8 @@ def _view(data: ReportData) -> dict[str, Any]:
         "comparison": _comparison(data),
         "moves": _move_rows(data),
         "moves_left_out": max(0, len(plan.moves) - MOVES_SHOWN),
+        "starts": data.reassignments[-LINES_SHOWN:],
+        "starts_left_out": max(0, len(data.reassignments) - LINES_SHOWN),
         "checks": _checks(data),
         "throttles": [_throttle_row(entry) for entry in data.throttles[:LINES_SHOWN]],
         "throttles_left_out": max(0, len(data.throttles) - LINES_SHOWN),

@@ -52,6 +52,7 @@ def test_an_admission_is_journalled_with_an_identity_before_it_is_sent(
     assert (start.partition, start.first_leader, start.rate_bytes_per_s) == (TP0, 1, 1000)
     assert (start.replicas_before, start.replicas_target) == ((1, 2), (3, 2))
     assert (start.sent_at, start.ended_at, start.outcome) == (None, None, None)
+    assert start.topic_id is None, "the plan knows none"
     view = ledger.view("p1")
     assert view.moves == {TP0: MoveState.ADMITTED, TP1: MoveState.PENDING}
     assert view.sent == {}
@@ -101,7 +102,10 @@ def test_a_move_taken_back_and_admitted_again_has_a_second_identity(
     ledger.settle("p1", TP0, MoveState.PENDING, "window")
     assert ledger.view("p1").sent == {}
     ledger.admit("p1", plan.moves[:1], seen(plan), 1000)
-    first, second = ledger.reassignments("p1")
+    again = replace(plan.moves[1], topic_id="its-own-id")
+    ledger.admit("p1", [again], seen(plan), 1000)
+    first, second, third = ledger.reassignments("p1")
+    assert third.topic_id == "its-own-id"
     assert first.reassignment_id != second.reassignment_id
     assert (first.outcome, second.outcome) == (MoveState.CANCELLED, None)
 

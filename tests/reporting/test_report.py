@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from include.cluster.model import TopicPartition
 from include.execution.model import MoveState, PlanState
-from include.ledger.records import ThrottleState
+from include.ledger.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
 from include.planning.request import parse_request
 from include.reporting.collect import report_data, write_plan_report
@@ -32,6 +33,21 @@ from tests.reporting.plans_told import (
     moves,
     plan_of,
     throttle,
+)
+
+START_OF_ONE = Reassignment(
+    "9f0c6d",
+    TopicPartition("orders", 0),
+    "topic-id",
+    START,
+    START,
+    None,
+    (4, 1),
+    (2, 1),
+    2 * MB,
+    START + timedelta(seconds=30),
+    MoveState.CANCELLED,
+    "",
 )
 
 SECTIONS = ("brokers", "prediction", "moves", "dry-run", "gates", "throttles", "verification")
@@ -303,3 +319,13 @@ def test_a_report_is_collected_from_the_plans_files_and_the_ledger(tmp_path: Pat
     told = Page(Path(uri.removeprefix("file://")).read_text()).text
     assert "The plan is approved" in told
     assert "every live broker answered" in told
+
+
+def test_each_start_is_told_with_what_kip_240_wants_known_of_it() -> None:
+    flying = replace(START_OF_ONE, reassignment_id="77aa01", first_leader=4, ended_at=None)
+    starts = (START_OF_ONE, replace(flying, outcome=None))
+    text = Page(render(replace(good_end(), reassignments=starts))).text
+    first = "9f0c6d orders-0 2026-03-01 22:00:00 none 4, 1 → 2, 1 2 MB/s 2026-03-01 22:00:30"
+    assert f"{first} cancelled" in text
+    assert "77aa01 orders-0 2026-03-01 22:00:00 4 4, 1 → 2, 1 2 MB/s in flight" in text
+    assert "Reassignments" not in Page(render(good_end())).text
