@@ -141,9 +141,10 @@ def _silent(moves: Iterable[Move], seen: Observation) -> tuple[Errors, Errors]:
 
 
 def _may_copy(move: Move, broker: BrokerId, seen: Observation) -> bool:
-    """Whether there is a replica to copy: a new one only once the reassignment has ended."""
+    """Whether there is something to copy: a new replica only once the reassignment has ended."""
     state = seen.partitions.get(move.partition)
-    return broker in move.current or (state is not None and state.replicas == move.target)
+    arrived = state is not None and state.replicas == move.target
+    return broker in move.relocating or (arrived and broker in move.adding)
 
 
 def _refused(verdicts: Mapping[ReplicaId, BrokerError | None]) -> Errors:

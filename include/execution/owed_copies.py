@@ -10,6 +10,7 @@ from include.cluster.port import ClusterPort
 from include.execution.log_dir_copies import stop_copies
 from include.execution.model import MoveState, Observation, PlanState
 from include.execution.observe import observe
+from include.execution.outcome import recreated
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
@@ -46,7 +47,7 @@ def stop_owed_copies(
         if not moves:
             continue
         seen = observe(cluster, moves, utc_now())
-        done = stop_copies(cluster, moves, seen)
+        done = stop_copies(cluster, [m for m in moves if not recreated(m, seen)], seen)
         open_still = {**done.owed, **done.errors}
         then = MoveState.PENDING if record.state is PlanState.PAUSED else MoveState.CANCELLED
         for move in moves:
