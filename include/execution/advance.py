@@ -134,10 +134,7 @@ class _Step:
                 case PlaceReplicas():
                     again |= self._refused(self._place(dict(action.log_dirs)).refused)
                 case SetRate():
-                    rate = action.rate_bytes_per_s
-                    throttle.change_rate(
-                        self._plan, self._ledger, self._cluster, rate, action.cause
-                    )
+                    throttle.change_rate(self._plan, self._ledger, self._cluster, action)
                 case Admit():
                     again |= self._admit(action.partitions, seen, rate_bytes_per_s)
                 case Hold():

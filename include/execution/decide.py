@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from include.cluster.model import TopicPartition
 from include.execution.admission import SLOTS, Admission, admit
 from include.execution.backlog import Backlog
+from include.execution.governor import govern
 from include.execution.log_dir_copies import misplaced, where_copied_from
 from include.execution.model import (
     Action,
@@ -28,7 +29,6 @@ from include.execution.model import (
     PlaceReplicas,
     PlanState,
     Policy,
-    SetRate,
     Settle,
 )
 from include.execution.outcome import Fate, fate
@@ -58,7 +58,7 @@ def decide(
     now_true = _Assessed(plan, view, seen, now, policy, known)
     next_steps = _ending(view, now_true, now, policy)
     if next_steps is None:
-        next_steps = [*_rate(view), *_admission(view, now_true, seen, now, policy)]
+        next_steps = [*_rate(view, now, policy), *_admission(view, now_true, seen, now, policy)]
     return [*now_true.settling, *next_steps]
 
 
@@ -224,11 +224,9 @@ def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:
     return not policy.additional and any(found not in ours for found in now_true.seen.ongoing)
 
 
-def _rate(view: LedgerView) -> list[Action]:
-    asked = view.requested_rate_bytes_per_s
-    if asked is None or asked == view.rate_bytes_per_s:
-        return []
-    return [SetRate(asked, "requested")]
+def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
+    change = govern(view, now, policy)
+    return [] if change is None else [change]
 
 
 def _admission(

@@ -16,6 +16,7 @@ from include.cluster.model import (
     TopicPartition,
 )
 from include.execution.disks import Disk
+from include.execution.rates import FlowSample, RateChange, RateReason
 from include.planning.pace import Pace
 from include.planning.request import OnWindowEnd
 
@@ -92,6 +93,8 @@ class Policy:
     :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail.
     :param throttle_efficiency: part of a nominal throttle that brokers deliver.
     :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
+    :param min_rate_bytes_per_s: others' strain does not bring the throttle below this; 0 = a
+        tenth of what was asked for.
     :param metadata_grace_s: for this long after a move was sent, a broker's metadata may still
         show the partition as it was before; until then nothing is concluded from that.
     """
@@ -108,6 +111,7 @@ class Policy:
     additional: bool = False
     throttle_efficiency: float = 0.85
     min_free_disk_fraction: float = 0.0
+    min_rate_bytes_per_s: int = 0
     metadata_grace_s: float = METADATA_GRACE_S
 
     def pace(self, rate_bytes_per_s: int) -> Pace:
@@ -164,6 +168,8 @@ class LedgerView:
     :param sent: admitted moves that the controller has accepted, and when.
     :param rate_bytes_per_s: throttle set now; None before the set-up.
     :param requested_rate_bytes_per_s: throttle an operator asked for in mid-run.
+    :param rates: the newest changes of the rate, oldest first.
+    :param flows: the newest samples of what brokers copy, oldest first.
     """
 
     state: PlanState
@@ -174,6 +180,8 @@ class LedgerView:
     sent: Mapping[TopicPartition, datetime] = field(default_factory=dict)
     rate_bytes_per_s: int | None = None
     requested_rate_bytes_per_s: int | None = None
+    rates: tuple[RateChange, ...] = ()
+    flows: tuple[FlowSample, ...] = ()
 
 
 class ReplicaStanding(enum.StrEnum):
@@ -266,10 +274,14 @@ class PlaceReplicas:
 
 @dataclass(frozen=True, slots=True)
 class SetRate:
-    """Change the throttle's nominal rate."""
+    """Change the throttle's nominal rate: see ``RateChange``. None: the same as the rate."""
 
     rate_bytes_per_s: int
     cause: str
+    reason: RateReason = RateReason.REQUESTED
+    target_bytes_per_s: int | None = None
+    limit_bytes_per_s: int | None = None
+    delivered_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from include.execution.model import (
 )
 from include.execution.observe import NOT_HOSTED_CODES, messages_behind
 from include.execution.outcome import bytes_to_copy, relocating
+from include.execution.throughput import Copied, flow_sample
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
 
@@ -53,11 +54,24 @@ def admitted(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
 def record_progress(plan: Plan, view: LedgerView, ledger: Ledger, seen: Observation) -> Progress:
     """Work out the plan's progress from an observation and write it to the ledger."""
     flying = admitted(plan, view)
-    statuses = replica_statuses(flying, seen, ledger.latest(plan.plan_id))
+    before = ledger.latest(plan.plan_id)
+    statuses = replica_statuses(flying, seen, before)
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
     sample = measure(plan, view, seen, statuses, history)
-    ledger.add_samples(plan.plan_id, statuses, sample)
+    since = history[-1].sampled_at if history else None
+    flows = flow_sample(flying, seen, _copies(before), since)
+    ledger.add_samples(plan.plan_id, statuses, sample, flows)
     return Progress(tuple(statuses), sample)
+
+
+def _copies(statuses: Mapping[ReplicaId, ReplicaStatus]) -> dict[ReplicaId, Copied]:
+    """Copies as they stood at earlier looks."""
+    copies = {}
+    for replica, status in statuses.items():
+        size, behind = status.size_bytes, status.bytes_behind
+        if size is not None:
+            copies[replica] = Copied(size, None if behind is None else size + behind)
+    return copies
 
 
 def replica_statuses(

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
 from include.errors import RehomeError
-from include.execution.model import MoveState
+from include.execution.model import MoveState, SetRate
+from include.execution.rates import RateReason
 from include.execution.throttle_clearing import Cleared, clear_throttle, sweep
 from include.execution.throttle_configs import named, put, read, read_settled
 from include.execution.throttle_items import (
@@ -63,13 +64,18 @@ class ThrottleSetUp:
 
 
 def set_up_throttle(
-    plan: Plan, ledger: Ledger, cluster: ClusterPort, rate_bytes_per_s: int
+    plan: Plan,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    rate_bytes_per_s: int,
+    target_bytes_per_s: int | None = None,
 ) -> ThrottleSetUp:
     """Claim the cluster for the plan and throttle its moves. A retry changes nothing.
 
     Debts of earlier plans are paid first: what they left must not pass for somebody else's.
 
-    :param rate_bytes_per_s: per broker and direction.
+    :param rate_bytes_per_s: nominal rate, per broker and direction.
+    :param target_bytes_per_s: what brokers are to deliver of it; None = all of it.
     :raises PlanConflictError: another plan holds the cluster; nothing was changed.
     :raises RehomeError: a throttle was refused, or does not read back as set. What was set is
         in the ledger: clear_throttle takes it back.
@@ -80,7 +86,13 @@ def set_up_throttle(
     rate = rate_bytes_per_s
     foreign = _set_rates(plan, ledger, cluster, plan.moves, rate, by_broker=by_broker)
     _tell(plan, ledger, foreign)
-    ledger.set_rate(plan.plan_id, rate_bytes_per_s, "set up")
+    ledger.set_rate(
+        plan.plan_id,
+        rate_bytes_per_s,
+        "set up",
+        reason=RateReason.SET_UP,
+        target_bytes_per_s=target_bytes_per_s,
+    )
     states = ledger.view(plan.plan_id).moves
     unfinished = [move for move in plan.moves if not states[move.partition].ended]
     in_waves = _set_lists(plan, ledger, cluster, unfinished, trim=False)
@@ -114,19 +126,25 @@ def cover(plan: Plan, ledger: Ledger, cluster: ClusterPort, moves: Collection[Mo
         )
 
 
-def change_rate(
-    plan: Plan, ledger: Ledger, cluster: ClusterPort, rate_bytes_per_s: int, cause: str
-) -> None:
+def change_rate(plan: Plan, ledger: Ledger, cluster: ClusterPort, change: SetRate) -> None:
     """Change the rate in mid-run (KIP-179).
 
     :raises RehomeError: the change was refused; the next call tries again.
     """
-    by_broker, rate = _by_broker(plan, ledger, cluster), rate_bytes_per_s
+    by_broker, rate = _by_broker(plan, ledger, cluster), change.rate_bytes_per_s
     if by_broker:
         sweep(ledger, cluster)
     foreign = _set_rates(plan, ledger, cluster, plan.moves, rate, by_broker=by_broker)
     _tell(plan, ledger, foreign)
-    ledger.set_rate(plan.plan_id, rate_bytes_per_s, cause)
+    ledger.set_rate(
+        plan.plan_id,
+        rate,
+        change.cause,
+        reason=change.reason,
+        target_bytes_per_s=change.target_bytes_per_s,
+        limit_bytes_per_s=change.limit_bytes_per_s,
+        delivered_bytes_per_s=change.delivered_bytes_per_s,
+    )
 
 
 def _by_broker(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> bool:

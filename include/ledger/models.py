@@ -154,6 +154,35 @@ PROGRESS_SAMPLES = Table(
     Index("ix_progress_samples_plan", "plan_id", "sampled_at"),
 )
 
+FLOW_SAMPLES = Table(
+    "flow_samples",
+    METADATA,
+    Column("sample_id", _Serial, primary_key=True, autoincrement=True),
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("busiest_bytes_per_s", Float, nullable=False),
+    # By broker and direction; dropped when the governor looks back no further.
+    Column("flows", JSON(none_as_null=True)),
+    Column("outside_isr", BigInteger),
+    Column("messages_behind", BigInteger),
+    Index("ix_flow_samples_plan", "plan_id", "at"),
+)
+
+RATE_CHANGES = Table(
+    "rate_changes",
+    METADATA,
+    Column("change_id", _Serial, primary_key=True, autoincrement=True),
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False, index=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("rate_bytes_per_s", BigInteger, nullable=False),  # nominal: what brokers are told
+    Column("target_bytes_per_s", BigInteger, nullable=False),  # what they are to deliver
+    Column("limit_bytes_per_s", BigInteger, nullable=False),  # what was asked for
+    Column("delivered_bytes_per_s", Float),
+    Column("reason", String(20), nullable=False),
+    Column("cause", Text, nullable=False),
+)
+
 REPLICA_STATUSES = Table(
     "replica_statuses",
     METADATA,

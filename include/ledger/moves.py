@@ -10,9 +10,11 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, exists, insert, se
 
 from include.cluster.model import TopicPartition
 from include.execution.model import LedgerView, MoveState, Observation, PlanState
+from include.execution.rates import CHANGES_VIEWED, FLOWS_VIEWED
 from include.ledger.database import Database
 from include.ledger.events import write_event
 from include.ledger.models import MOVES, PLANS, REASSIGNMENTS
+from include.ledger.rates import select_changes, select_flows
 from include.ledger.records import MoveRecord, Reassignment
 from include.planning.plan import Move
 
@@ -41,6 +43,8 @@ class MoveStore(Database):
                     REASSIGNMENTS.c.sent_at.is_not(None),
                 )
             ).all()
+            changes = select_changes(connection, plan_id, newest=CHANGES_VIEWED)
+            flows = select_flows(connection, plan_id, newest=FLOWS_VIEWED)
         return LedgerView(
             state=PlanState(row["state"]),
             moves={TopicPartition(t, p): MoveState(state) for t, p, state in moves},
@@ -50,6 +54,8 @@ class MoveStore(Database):
             sent={TopicPartition(t, p): sent_at for t, p, sent_at in sent},
             rate_bytes_per_s=row["rate_bytes_per_s"],
             requested_rate_bytes_per_s=row["requested_rate_bytes_per_s"],
+            rates=tuple(changes),
+            flows=tuple(flows),
         )
 
     def admit(

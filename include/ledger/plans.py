@@ -275,22 +275,6 @@ class PlanStore(Database):
             where = {"plan_id": taken_back, "cluster_id": row["cluster_id"]}
             write_event(connection, self._clock(), ROLLED_BACK_IN_PART, cause, **where)
 
-    def set_rate(self, plan_id: str, rate_bytes_per_s: int, cause: str) -> None:
-        """Record the throttle that is being set, and why."""
-        with self._writing() as connection:
-            connection.execute(
-                update(PLANS)
-                .where(PLANS.c.plan_id == plan_id)
-                .values(rate_bytes_per_s=rate_bytes_per_s)
-            )
-            write_event(
-                connection,
-                self._clock(),
-                "throttle",
-                f"{rate_bytes_per_s} B/s: {cause}",
-                plan_id=plan_id,
-            )
-
 
 _TAKES_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
 _WHAT_NEXT = {

@@ -9,8 +9,10 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from include.cluster.model import ReplicaId
 from include.execution.model import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.execution.rates import FlowSample
 from include.ledger.database import Database
 from include.ledger.models import PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
+from include.ledger.rates import put_flows
 
 _SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))
 
@@ -19,12 +21,18 @@ class SampleStore(Database):
     """The plan's samples over time, and the newest KIP-179 status of each replica."""
 
     def add_samples(
-        self, plan_id: str, statuses: Collection[ReplicaStatus], sample: ProgressSample
+        self,
+        plan_id: str,
+        statuses: Collection[ReplicaStatus],
+        sample: ProgressSample,
+        flows: FlowSample | None = None,
     ) -> None:
         """Record one poll. A sample that is not newer than the last one is dropped.
 
         Where bytes or moves differ from the last sample, or fewer messages are missing, the
         plan has progressed. More messages missing is no progress: producers see to that alone.
+
+        :param flows: what brokers have copied since the last sample, where that can be told.
         """
         with self._writing() as connection:
             last = _last(connection, plan_id)
@@ -33,6 +41,8 @@ class SampleStore(Database):
             connection.execute(insert(PROGRESS_SAMPLES).values(plan_id=plan_id, **asdict(sample)))
             for status in statuses:
                 _put(connection, plan_id, status)
+            if flows is not None:
+                put_flows(connection, plan_id, flows)
             if last is not None and _progressed(last, sample):
                 connection.execute(
                     update(PLANS)

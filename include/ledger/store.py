@@ -15,13 +15,21 @@ from include.ledger.fencing import Lease
 from include.ledger.leases import LeaseStore
 from include.ledger.moves import MoveStore
 from include.ledger.plans import PlanStore
+from include.ledger.rates import RateStore
 from include.ledger.requests import RequestStore
 from include.ledger.samples import SampleStore
 from include.ledger.throttles import ThrottleStore
 
 
 class Ledger(
-    PlanStore, RequestStore, MoveStore, ThrottleStore, SampleStore, EventStore, LeaseStore
+    PlanStore,
+    RequestStore,
+    MoveStore,
+    ThrottleStore,
+    RateStore,
+    SampleStore,
+    EventStore,
+    LeaseStore,
 ):
     """Every read and write of the journal. Processes may share a ledger; threads may too."""
 

@@ -19,6 +19,7 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
+from include.execution.rates import RateReason
 from include.planning.request import OnWindowEnd
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
 from tests.ledger.small_plans import make_plan, move
@@ -151,7 +152,9 @@ def test_a_stall_that_outlasts_its_timeout_cancels_and_fails() -> None:
 def test_a_throttle_asked_for_in_mid_run_is_set() -> None:
     view, flight = in_flight(ONE)
     asked = replace(view, rate_bytes_per_s=1000, requested_rate_bytes_per_s=2000)
-    assert decide(ONE, asked, flight, T0, POLICY) == [SetRate(2000, "requested")]
+    assert decide(ONE, asked, flight, T0, POLICY) == [
+        SetRate(2000, "requested", RateReason.REQUESTED, 2000, 2000)
+    ]
     assert decide(ONE, replace(asked, rate_bytes_per_s=2000), flight, T0, POLICY) == []
 
 

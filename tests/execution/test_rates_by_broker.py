@@ -16,7 +16,7 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.model import BrokerError
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
 from include.execution.advance import advance
-from include.execution.model import PlanState, Policy
+from include.execution.model import PlanState, Policy, SetRate
 from include.execution.throttle import (
     change_rate,
     clear_throttle,
@@ -137,9 +137,9 @@ def test_rates_that_were_there_before_hold_if_lower_and_are_put_back_byte_for_by
     }
     assert any(event.kind == "foreign rate" for event in ledger.events(plan.plan_id))
     assert set_up_throttle(plan, ledger, older, RATE).foreign_rates == done.foreign_rates  # a retry
-    change_rate(plan, ledger, older, 60_000_000, "requested")
+    change_rate(plan, ledger, older, SetRate(60_000_000, "requested"))
     assert follower_rates() == ("2000000", "030000000")
-    change_rate(plan, ledger, older, 1_500_000, "requested")
+    change_rate(plan, ledger, older, SetRate(1_500_000, "requested"))
     assert follower_rates() == ("1500000", "1500000")
     assert clear_throttle(plan.plan_id, ledger, older).owed == ()
     assert everything(older, plan) == before

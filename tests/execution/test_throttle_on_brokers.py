@@ -10,7 +10,7 @@ import pytest
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
-from include.execution.model import PlanState
+from include.execution.model import PlanState, SetRate
 from include.execution.throttle import (
     change_rate,
     clear_throttle,
@@ -271,12 +271,12 @@ def test_the_rate_can_be_changed_in_mid_run_and_is_still_taken_down(
     before = standing(gateway, topic)
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
     set_up_throttle(plan, ledger, gateway, 5_000_000)
-    change_rate(plan, ledger, gateway, 60_000_000, "requested")
+    change_rate(plan, ledger, gateway, SetRate(60_000_000, "requested"))
     now = standing(gateway, topic)
     assert now[DEFAULT, LEADER_RATE] == "60000000"
     assert now[ConfigResource.broker(3), FOLLOWER_RATE] == "30000000"  # theirs is the lower again
     assert ledger.plan(plan.plan_id).rate_bytes_per_s == 60_000_000
-    change_rate(plan, ledger, gateway, 2_000_000, "requested")
+    change_rate(plan, ledger, gateway, SetRate(2_000_000, "requested"))
     assert standing(gateway, topic)[ConfigResource.broker(3), FOLLOWER_RATE] == "2000000"
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
     assert standing(gateway, topic) == before

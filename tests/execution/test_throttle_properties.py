@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from include.cluster.port import ClusterPort, ConfigResource
@@ -20,6 +20,7 @@ from include.execution import throttle_clearing, throttle_configs
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import PlanState, Policy
+from include.execution.rates import RateReason
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE, LISTS
 from include.execution.throttle_rates import DEFAULT_HONOURED_SINCE, METADATA_VERSION
@@ -56,8 +57,16 @@ def foreign_configs() -> st.SearchStrategy[Configs]:
 class Run:
     """A plan's processes, one after the other, on one cluster and one ledger."""
 
-    def __init__(self, plan: Plan, cluster: SimulatedCluster, url: str) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        cluster: SimulatedCluster,
+        url: str,
+        rate: int = 1000,
+        copied_per_poll: int = 1,
+    ) -> None:
         self._plan, self._cluster, self._url = plan, cluster, url
+        self._rate, self._copied = rate, copied_per_poll
         self._now = T0
 
     @property
@@ -84,7 +93,7 @@ class Run:
                 return end
 
     def _set_up(self, ledger: Ledger) -> None:
-        set_up_throttle(self._plan, ledger, self._port, 1000)
+        set_up_throttle(self._plan, ledger, self._port, self._rate)
 
     def _drive(self, ledger: Ledger) -> PlanState:
         for _ in range(400):
@@ -92,7 +101,7 @@ class Run:
             done = advance(self._plan, ledger, self._port, POLICY, lambda: self._now)
             if done.finished:
                 return done.finished
-            self._cluster.step(1)
+            self._cluster.step(self._copied)
         raise AssertionError("the plan does not end")
 
     def _clear(self, ledger: Ledger) -> None:
@@ -159,6 +168,32 @@ def test_a_plan_that_is_given_up_leaves_no_throttle_either(examples: int) -> Non
             cluster = cluster_of(plan, by_default, foreign)
             Run(plan, cluster, url).given_up(polls)
             assert cluster.targets == {}
+            assert cluster.configs == foreign
+
+    holds()
+
+
+@pytest.mark.parametrize(
+    "examples", [2, pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+)
+def test_no_rate_of_the_governors_outlives_the_plan_whatever_crashes(examples: int) -> None:
+    rate = 50_000_000
+    delivered = 4 * rate  # four fifths of it in the five seconds between two polls
+    plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 12 * delivered), cluster_id="sim")
+
+    @property_of(examples)
+    @given(st.booleans(), foreign_configs(), st.lists(st.integers(1, 12), max_size=6))
+    @example(True, {}, [3, 5, 7, 2])
+    def holds(by_default: bool, foreign: Configs, crashes: list[int]) -> None:
+        with TemporaryDirectory(dir=MEMORY) as directory:
+            url = f"sqlite:///{Path(directory)}/ledger.db"
+            record(plan, url)
+            cluster = cluster_of(plan, by_default, foreign)
+            run = Run(plan, cluster, url, rate, delivered)
+            assert run.to_its_end(crashes) is PlanState.DONE
+            with Ledger.open(url) as ledger:
+                changes = ledger.rate_changes(plan.plan_id)
+            assert RateReason.RAISED in {change.reason for change in changes}
             assert cluster.configs == foreign
 
     holds()

@@ -16,6 +16,7 @@ from include.cluster.model import (
 from include.execution.disks import Disk
 from include.execution.model import Observation
 from include.execution.simulation.copies import Copies
+from include.execution.simulation.quota import ThrottledCopies
 from include.execution.slots import Direction, Slot
 from include.planning.plan import Move
 
@@ -58,6 +59,7 @@ class ModelledCluster:
     :param moves: the partitions that exist, with the replicas they start from.
     :param usable_bytes: free disk per broker; brokers left out have no limit.
     :param refused: partitions whose reassignment the controller refuses.
+    :param copies: how bytes are copied; None = evenly, at the rate that is set.
     """
 
     def __init__(
@@ -66,9 +68,10 @@ class ModelledCluster:
         moves: Iterable[Move],
         usable_bytes: Mapping[BrokerId, int] | None = None,
         refused: Collection[TopicPartition] = (),
+        copies: Copies | ThrottledCopies | None = None,
     ) -> None:
         self.live = set(brokers)
-        self.copies = Copies(brokers)
+        self.copies = Copies(brokers) if copies is None else copies
         self.replicas: dict[TopicPartition, tuple[BrokerId, ...]] = {}
         self.partitions: dict[TopicPartition, PartitionState] = {}
         self.ongoing: dict[TopicPartition, OngoingReassignment] = {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from include.cluster.model import TopicPartition
+from include.cluster.model import ReplicaId, TopicPartition
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.model import (
@@ -27,8 +27,17 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
+from include.execution.rates import (
+    CHANGES_VIEWED,
+    FLOWS_VIEWED,
+    FlowSample,
+    RateChange,
+    RateReason,
+    Strain,
+)
 from include.execution.simulation.cluster import ClusterEvent, ModelledCluster
 from include.execution.simulation.journal import Crash, Entry, Journal
+from include.execution.throughput import Copied, flow_sample
 from include.planning.plan import Move, Plan
 
 
@@ -46,7 +55,7 @@ class At:
     """An event and its time, in seconds after the start."""
 
     after_s: float
-    event: ClusterEvent | Asked
+    event: ClusterEvent | Asked | Strain
 
 
 Decide = Callable[[Plan, LedgerView, Observation, datetime, Policy, Backlog], list[Action]]
@@ -61,6 +70,8 @@ class Simulation:
         leave unused of their rate is lost; 0 = exact.
     :param decide_by: `decide`, or a wrapper that measures it.
     :param watch: called after the actions of each poll.
+    :param governed: the governor gets to know what is copied, and the cluster the nominal rate;
+        else brokers deliver what the policy says of it.
     """
 
     def __init__(
@@ -75,6 +86,7 @@ class Simulation:
         resolution_s: float = 0.0,
         decide_by: Decide = decide,
         watch: Watch | None = None,
+        governed: bool = False,
     ) -> None:
         self.plan = plan
         self.cluster = cluster
@@ -92,7 +104,15 @@ class Simulation:
         self._rate = policy.rate_bytes_per_s
         self._asked = Asked()
         self._last_progress_at = start
-        cluster.set_rate(self._rate * policy.throttle_efficiency)
+        self._governed = governed
+        self._delivered_part = 1.0 if governed else policy.throttle_efficiency
+        self._flows: deque[FlowSample] = deque(maxlen=FLOWS_VIEWED)
+        self._seen_before: dict[ReplicaId, Copied] = {}
+        self._looked_at: datetime | None = None
+        self._strain: Strain | None = None
+        rate = self._rate
+        self.rates = [RateChange(start, rate, rate, rate, RateReason.SET_UP, "set up")]
+        cluster.set_rate(rate * self._delivered_part)
         self._backlog = self._indexed()
 
     @property
@@ -123,6 +143,8 @@ class Simulation:
         """One step as in production: observe, decide, act. Dies where the journal says."""
         self.polls += 1
         seen = self.cluster.observe(self.now)
+        if self._governed:
+            self._measure(seen)
         view = self._view()
         actions = self._decide(self.plan, view, seen, self.now, self.policy, self._backlog)
         try:
@@ -144,11 +166,35 @@ class Simulation:
             case Cancel(partitions, _, then):
                 self.cluster.cancel(self._moves(partitions))
                 self._record(partitions, then, seen)
-            case SetRate(rate):
-                self._rate = rate
-                self.cluster.set_rate(rate * self.policy.throttle_efficiency)
+            case SetRate():
+                self._set_rate(action)
             case Finish(state, cause):
                 self.state, self.cause = state, cause
+
+    def _set_rate(self, change: SetRate) -> None:
+        rate = self._rate = change.rate_bytes_per_s
+        target = change.target_bytes_per_s or rate
+        self.rates.append(
+            RateChange(
+                self.now,
+                rate,
+                target,
+                change.limit_bytes_per_s or target,
+                change.reason,
+                change.cause,
+                change.delivered_bytes_per_s,
+            )
+        )
+        self.cluster.set_rate(rate * self._delivered_part)
+
+    def _measure(self, seen: Observation) -> None:
+        """As every poll in production does."""
+        moves = [item.move for item in self._backlog.admitted.values()]
+        flows = flow_sample(moves, seen, self._seen_before, self._looked_at, self._strain)
+        if flows is not None:
+            self._flows.append(flows)
+        self._looked_at = seen.taken_at
+        self._seen_before |= {replica: Copied(size) for replica, size in seen.sizes.items()}
 
     def _admit(self, partitions: Collection[TopicPartition], seen: Observation) -> None:
         self._record(partitions, MoveState.ADMITTED, seen)
@@ -181,6 +227,8 @@ class Simulation:
             sent=self.journal.sent,
             rate_bytes_per_s=self._rate,
             requested_rate_bytes_per_s=self._asked.rate_bytes_per_s,
+            rates=tuple(self.rates[-CHANGES_VIEWED:]),
+            flows=tuple(self._flows),
         )
 
     def _indexed(self) -> Backlog:
@@ -199,9 +247,12 @@ class Simulation:
             while self._events and self._events[0].after_s <= self.elapsed_s:
                 self._happen(self._events.popleft().event)
 
-    def _happen(self, event: ClusterEvent | Asked) -> None:
+    def _happen(self, event: ClusterEvent | Asked | Strain) -> None:
         if isinstance(event, Asked):
             self._asked = event
+            return
+        if isinstance(event, Strain):
+            self._strain = event
             return
         changed = self.cluster.happen(event)
         moves = [self.plan.by_partition[p] for p in changed if p in self.plan.by_partition]

@@ -30,6 +30,7 @@ class SetThrottleOperator(ClusterOperator):
         """Lease, drift, claim, journal, set, read back."""
         from include.execution.continuing import not_started
         from include.execution.drift import refuse_drift
+        from include.execution.governor import first_rate
         from include.execution.model import PlanState
         from include.execution.policy import rate_for
         from include.execution.throttle import set_up_throttle
@@ -47,7 +48,7 @@ class SetThrottleOperator(ClusterOperator):
                 refuse_drift(not_started(plan, view), cluster)
             if view.state.active:
                 self.log.info("Plan %s goes on where it was left.", plan.plan_id)
-            done = set_up_throttle(plan, held.ledger, held.cluster, rate)
+            done = set_up_throttle(plan, held.ledger, held.cluster, first_rate(rate), rate)
         for entry in done.entries:
             self.log.info("%s %s: %s", entry.resource, entry.key, ",".join(entry.ours))
         for where, value in done.foreign_rates.items():

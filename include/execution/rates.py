@@ -1,0 +1,110 @@
+"""What brokers copy, and the rates they are told: what the governor's state consists of."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime
+
+from include.cluster.model import BrokerId
+
+QUOTA_WINDOW_S = 11.0
+"""Over so many seconds a broker averages what it compares with a throttle
+(``replica.quota.window.num`` samples of ``replica.quota.window.size.seconds``)."""
+FETCH_BYTES = 1_048_576
+"""What a fetch brings of one partition at most, throttled or not (``replica.fetch.max.bytes``)."""
+
+CHANGES_VIEWED, FLOWS_VIEWED = 10, 60
+"""How far back the governor looks: the newest so many of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFlow:
+    """What a broker has copied in one direction between two looks.
+
+    :param direction: a ``slots.Direction``'s value.
+    :param copied_bytes: since the look before.
+    :param left_bytes: what is in flight and not copied yet.
+    :param copies: how many copies are in flight.
+    :param grown_bytes: what the sources of these copies have grown by meanwhile.
+    """
+
+    direction: str
+    broker: BrokerId
+    copied_bytes: int
+    left_bytes: int
+    copies: int
+    grown_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Strain:
+    """How well partitions outside the plan are, of those that are watched.
+
+    :param outside_isr: replicas on live brokers that are not in the ISR.
+    :param messages_behind: what in-sync followers lack of their leaders, together.
+    """
+
+    outside_isr: int
+    messages_behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSample:
+    """What all brokers have copied between two looks; without those that moved nothing."""
+
+    since: datetime
+    at: datetime
+    flows: tuple[BrokerFlow, ...]
+    strain: Strain | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Time between the two looks."""
+        return (self.at - self.since).total_seconds()
+
+    @property
+    def busiest_bytes_per_s(self) -> float:
+        """What the broker and direction that copied most delivered."""
+        most = max((flow.copied_bytes for flow in self.flows), default=0)
+        return most / self.seconds if self.seconds > 0 else 0.0
+
+
+class RateReason(enum.StrEnum):
+    """Why a rate was set."""
+
+    SET_UP = "set up"
+    REQUESTED = "requested"
+    RAISED = "raised"  # brokers deliver less than the target
+    LOWERED = "lowered"  # brokers deliver more than the target
+    UNBOUND = "not what limits"  # a raise brought nothing: taken back
+    STRAIN = "strain"  # others suffer: the target is cut
+    RECOVERY = "recovery"  # others are well again: the target grows
+
+
+@dataclass(frozen=True, slots=True)
+class RateChange:
+    """A rate that was set, and why. Bytes per second, per broker and direction.
+
+    :param rate_bytes_per_s: nominal: what the brokers are told.
+    :param target_bytes_per_s: what they are to deliver.
+    :param limit_bytes_per_s: the most that was asked for; the target is lower under strain.
+    :param delivered_bytes_per_s: what was measured when the rate was set; None = nothing was.
+    """
+
+    at: datetime
+    rate_bytes_per_s: int
+    target_bytes_per_s: int
+    limit_bytes_per_s: int
+    reason: RateReason
+    cause: str
+    delivered_bytes_per_s: float | None = None
+
+
+def silence_s(rate_bytes_per_s: float) -> float:
+    """How long a throttled copy may show no byte although all is well.
+
+    A fetch is not cut to the quota: what it brought too much is waited for, and after a cut of
+    the rate so is what the whole window holds.
+    """
+    return QUOTA_WINDOW_S + FETCH_BYTES / rate_bytes_per_s if rate_bytes_per_s > 0 else 0.0

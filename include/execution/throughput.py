@@ -1,0 +1,92 @@
+"""What each broker has copied between two looks, from the sizes of the replicas in flight. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from include.cluster.model import ReplicaId
+from include.execution.model import Observation
+from include.execution.outcome import relocating
+from include.execution.rates import BrokerFlow, FlowSample, Strain
+from include.execution.slots import Direction, Slot, slots_of
+from include.planning.plan import Move
+
+
+class Copied(NamedTuple):
+    """A copy at a look, and the replica that it is made from (None = unknown), in bytes."""
+
+    size_bytes: int
+    source_bytes: int | None = None
+
+
+NOTHING = Copied(0)
+
+
+def flow_sample(
+    moves: Collection[Move],
+    seen: Observation,
+    before: Mapping[ReplicaId, Copied],
+    since: datetime | None,
+    strain: Strain | None = None,
+) -> FlowSample | None:
+    """What these moves, in flight at either look, have copied since the one before.
+
+    :param before: each copy at the look before; what is not in it had not begun.
+    :param since: when that was; None = never.
+    :returns: None where it cannot be told: at the first look, or when a broker did not answer.
+    """
+    if since is None or seen.missing or seen.taken_at <= since:
+        return None
+    copied: Counter[Slot] = Counter()
+    grown: Counter[Slot] = Counter()
+    left: Counter[Slot] = Counter()
+    copies: Counter[Slot] = Counter()
+    for move in moves:
+        for slot, size, source_grown in _copied(move, seen, before):
+            copied[slot] += size
+            grown[slot] += source_grown
+        for slot, size in slots_of(move, seen).items():
+            left[slot] += size
+            copies[slot] += size > 0
+    flows = (
+        BrokerFlow(
+            slot.direction.value,
+            slot.broker,
+            copied[slot],
+            left[slot],
+            copies[slot],
+            grown[slot],
+        )
+        for slot in sorted(copied.keys() | left.keys(), key=lambda s: (s.direction.value, s.broker))
+        if copied[slot] or left[slot]
+    )
+    return FlowSample(since, seen.taken_at, tuple(flows), strain)
+
+
+def _copied(
+    move: Move, seen: Observation, before: Mapping[ReplicaId, Copied]
+) -> Iterator[tuple[Slot, int, int]]:
+    state = seen.partitions.get(move.partition)
+    leader = None if state is None else state.leader
+    source = None if leader is None else seen.sizes.get(ReplicaId(*move.partition, leader))
+    for broker in move.adding:
+        replica = ReplicaId(*move.partition, broker)
+        size = seen.sizes.get(replica)
+        if size is None:  # not hosted yet, or whole and not measured any more
+            size = move.size_bytes if state is not None and broker in state.isr else 0
+        was = before.get(replica, NOTHING)
+        more = max(0, size - was.size_bytes)
+        grown = 0
+        if source is not None and was.source_bytes is not None:
+            grown = max(0, source - was.source_bytes)
+        yield Slot(Direction.IN, broker), more, grown
+        if leader is not None:
+            yield Slot(Direction.OUT, leader), more, grown
+    for broker in relocating(move):
+        replica = ReplicaId(*move.partition, broker)
+        if replica in seen.future_sizes:
+            more = seen.future_sizes[replica] - before.get(replica, NOTHING).size_bytes
+            yield Slot(Direction.ACROSS, broker), max(0, more), 0

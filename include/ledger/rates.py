@@ -1,0 +1,139 @@
+"""Rates in the ledger: what brokers copied at each look, and every rate that they were told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from include.execution.rates import BrokerFlow, FlowSample, RateChange, RateReason, Strain
+from include.ledger.database import Database
+from include.ledger.events import write_event
+from include.ledger.models import FLOW_SAMPLES, PLANS, RATE_CHANGES
+
+FLOWS_KEPT = timedelta(minutes=30)
+"""Beyond that a sample keeps only its busiest broker's rate: a day of all of them is 100 MB."""
+_CHANGE_FIELDS = tuple(item.name for item in fields(RateChange))
+
+
+class RateStore(Database):
+    """Changes of a plan's throttle, and what was delivered under it."""
+
+    def set_rate(
+        self,
+        plan_id: str,
+        rate_bytes_per_s: int,
+        cause: str,
+        *,
+        reason: RateReason = RateReason.REQUESTED,
+        target_bytes_per_s: int | None = None,
+        limit_bytes_per_s: int | None = None,
+        delivered_bytes_per_s: float | None = None,
+    ) -> None:
+        """Record the throttle that has been set, and why: see ``RateChange``.
+
+        :param target_bytes_per_s, limit_bytes_per_s: None = the same as the rate.
+        """
+        with self._writing() as connection:
+            connection.execute(
+                update(PLANS)
+                .where(PLANS.c.plan_id == plan_id)
+                .values(rate_bytes_per_s=rate_bytes_per_s)
+            )
+            now = self._clock()
+            target = target_bytes_per_s or rate_bytes_per_s
+            connection.execute(
+                insert(RATE_CHANGES).values(
+                    plan_id=plan_id,
+                    at=now,
+                    rate_bytes_per_s=rate_bytes_per_s,
+                    target_bytes_per_s=target,
+                    limit_bytes_per_s=limit_bytes_per_s or target,
+                    delivered_bytes_per_s=delivered_bytes_per_s,
+                    reason=reason,
+                    cause=cause,
+                )
+            )
+            aim = "" if target == rate_bytes_per_s else f", for {target} B/s delivered"
+            told = f"{rate_bytes_per_s} B/s{aim}: {cause}"
+            write_event(connection, now, "throttle", told, plan_id=plan_id)
+
+    def rate_changes(self, plan_id: str) -> list[RateChange]:
+        """Every rate that was set for the plan, oldest first."""
+        with self._reading() as connection:
+            return select_changes(connection, plan_id)
+
+    def flows(self, plan_id: str) -> list[tuple[FlowSample, float]]:
+        """Every sample of what brokers copied, oldest first, with its busiest broker's rate.
+
+        Old samples have lost the single brokers.
+        """
+        query = select(FLOW_SAMPLES).where(FLOW_SAMPLES.c.plan_id == plan_id)
+        query = query.order_by(FLOW_SAMPLES.c.sample_id)
+        with self._reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [(_flow_sample(row), row["busiest_bytes_per_s"]) for row in rows]
+
+
+def select_changes(
+    connection: Connection, plan_id: str, newest: int | None = None
+) -> list[RateChange]:
+    """The plan's changes of rate, oldest first; or only the newest so many of them."""
+    query = select(RATE_CHANGES).where(RATE_CHANGES.c.plan_id == plan_id)
+    query = query.order_by(RATE_CHANGES.c.change_id.desc())
+    if newest is not None:
+        query = query.limit(newest)
+    rows = connection.execute(query).mappings().all()
+    return [_change(row) for row in reversed(rows)]
+
+
+def select_flows(connection: Connection, plan_id: str, newest: int) -> list[FlowSample]:
+    """The newest samples that still tell single brokers, oldest first."""
+    query = (
+        select(FLOW_SAMPLES)
+        .where(FLOW_SAMPLES.c.plan_id == plan_id, FLOW_SAMPLES.c.flows.is_not(None))
+        .order_by(FLOW_SAMPLES.c.sample_id.desc())
+        .limit(newest)
+    )
+    rows = connection.execute(query).mappings().all()
+    return [_flow_sample(row) for row in reversed(rows)]
+
+
+def put_flows(connection: Connection, plan_id: str, sample: FlowSample) -> None:
+    """Record a sample, within the transaction of its look."""
+    strain = sample.strain
+    connection.execute(
+        insert(FLOW_SAMPLES).values(
+            plan_id=plan_id,
+            since=sample.since,
+            at=sample.at,
+            busiest_bytes_per_s=sample.busiest_bytes_per_s,
+            flows=[asdict(flow) for flow in sample.flows],
+            outside_isr=strain.outside_isr if strain else None,
+            messages_behind=strain.messages_behind if strain else None,
+        )
+    )
+    connection.execute(
+        update(FLOW_SAMPLES)
+        .where(
+            FLOW_SAMPLES.c.plan_id == plan_id,
+            FLOW_SAMPLES.c.at < sample.at - FLOWS_KEPT,
+            FLOW_SAMPLES.c.flows.is_not(None),
+        )
+        .values(flows=None)
+    )
+
+
+def _change(row: RowMapping) -> RateChange:
+    values: dict[str, Any] = {name: row[name] for name in _CHANGE_FIELDS}
+    return RateChange(**(values | {"reason": RateReason(row["reason"])}))
+
+
+def _flow_sample(row: RowMapping) -> FlowSample:
+    strain = None
+    if row["outside_isr"] is not None:
+        strain = Strain(row["outside_isr"], row["messages_behind"])
+    flows = tuple(BrokerFlow(**flow) for flow in row["flows"] or ())
+    return FlowSample(row["since"], row["at"], flows, strain)

@@ -1,0 +1,312 @@
+"""The governor: what is delivered is what was asked for, others come first, every step says why."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from include.execution.governor import (
+    LEAST_EFFICIENCY,
+    first_rate,
+    govern,
+    inflow_bytes_per_s,
+    strain,
+)
+from include.execution.model import LedgerView, PlanState, Policy, SetRate
+from include.execution.rates import BrokerFlow, FlowSample, RateChange, RateReason, Strain
+from include.execution.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster
+from include.execution.simulation.quota import QuotaWindow, ThrottledCopies
+from include.execution.simulation.simulator import Asked, At, Simulation
+from tests.ledger.small_plans import make_plan, move
+
+T0 = datetime(2030, 1, 1, tzinfo=UTC)
+RATE = 50_000_000
+POLICY = Policy(RATE, reaction_s=15)
+PLENTY = 10**12
+POLL_S = 5
+few_and_many = pytest.mark.parametrize(
+    "examples", [5, pytest.param(150, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+)
+
+
+def after(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def samples(
+    rates: Iterable[float], left: int = PLENTY, begin_s: int = 0, grown: int = 0
+) -> tuple[FlowSample, ...]:
+    """One sample for each rate that broker 3 has received at, five seconds apart."""
+    return tuple(
+        FlowSample(
+            after(begin_s + POLL_S * at),
+            after(begin_s + POLL_S * (at + 1)),
+            (BrokerFlow("in", 3, round(rate * POLL_S), left, 4, grown),),
+        )
+        for at, rate in enumerate(rates)
+    )
+
+
+def strained(flows: tuple[FlowSample, ...], *told: tuple[int, int]) -> tuple[FlowSample, ...]:
+    """The same, where others are as told: replicas outside the ISR, messages behind."""
+    return tuple(replace(flow, strain=Strain(*one)) for flow, one in zip(flows, told, strict=True))
+
+
+def set_up(nominal: int = RATE, target: int = RATE) -> RateChange:
+    return RateChange(T0, nominal, target, target, RateReason.SET_UP, "set up")
+
+
+def view(flows: tuple[FlowSample, ...], *rates: RateChange, asked: int | None = None) -> LedgerView:
+    rates = rates or (set_up(),)
+    return LedgerView(
+        PlanState.RUNNING,
+        {},
+        rate_bytes_per_s=rates[-1].rate_bytes_per_s,
+        requested_rate_bytes_per_s=asked,
+        rates=rates,
+        flows=flows,
+    )
+
+
+def governed(known: LedgerView, policy: Policy = POLICY) -> SetRate | None:
+    return govern(known, known.flows[-1].at if known.flows else T0, policy)
+
+
+def test_too_little_is_corrected_upwards_by_what_is_certain_and_the_cause_tells_the_figures() -> (
+    None
+):
+    change = governed(view(samples([0.8 * RATE] * 8)))
+    assert change is not None
+    assert change.reason is RateReason.RAISED
+    assert 1.1 * RATE < change.rate_bytes_per_s <= round(1.15 * RATE)
+    assert change.target_bytes_per_s == RATE
+    assert change.delivered_bytes_per_s == 0.8 * RATE
+    assert "broker 3 receives 40000000 B/s, 80 % of the rate" in change.cause
+
+
+def test_too_much_is_corrected_downwards() -> None:
+    change = governed(view(samples([1.2 * RATE] * 8)))
+    assert change is not None
+    assert change.reason is RateReason.LOWERED
+    assert RATE / 1.2 <= change.rate_bytes_per_s < RATE
+
+
+@pytest.mark.parametrize(
+    "flows",
+    [
+        samples([0.99 * RATE] * 24),
+        samples([0.8 * RATE] * 4),  # no longer than the quota window
+        samples([0.8 * RATE] * 8, left=RATE // 2),  # it had nothing left to copy
+        samples([0.3 * RATE] * 8),  # no throttle delivers so little
+        (),
+    ],
+)
+def test_what_is_right_or_not_known_or_not_the_throttles_doing_changes_nothing(
+    flows: tuple[FlowSample, ...],
+) -> None:
+    assert governed(view(flows)) is None
+
+
+def test_only_what_comes_after_a_missing_look_counts() -> None:
+    flows = samples([0.8 * RATE] * 12)
+    assert governed(view(flows)) is not None
+    assert governed(view((*flows[:8], *flows[9:]))) is None
+
+
+def test_a_raise_that_brings_nothing_is_taken_back_and_not_tried_again() -> None:
+    raised = RateChange(
+        after(60), round(1.15 * RATE), RATE, RATE, RateReason.RAISED, "", 0.8 * RATE
+    )
+    flows = samples([0.8 * RATE] * 30)
+    change = governed(view(flows, set_up(), raised))
+    assert change is not None
+    assert (change.reason, change.rate_bytes_per_s) == (RateReason.UNBOUND, RATE)
+    back = RateChange(
+        after(150), RATE, RATE, RATE, RateReason.UNBOUND, "", change.delivered_bytes_per_s
+    )
+    later = samples([0.8 * RATE] * 20, begin_s=150)
+    assert governed(view((*flows, *later), set_up(), raised, back)) is None
+
+
+def test_a_request_comes_first_and_keeps_what_is_known_of_the_brokers() -> None:
+    known = view(samples([0.8 * RATE] * 8), set_up(first_rate(RATE)), asked=2 * RATE)
+    assert governed(known) == SetRate(
+        2 * first_rate(RATE), "requested", RateReason.REQUESTED, 2 * RATE, 2 * RATE
+    )
+    passed_on = RateChange(T0, 2 * RATE, 2 * RATE, 2 * RATE, RateReason.REQUESTED, "requested")
+    assert governed(view((), passed_on, asked=2 * RATE)) is None
+
+
+# -- Others come first -----------------------------------------------------------------------
+
+
+def test_replicas_that_leave_the_isr_halve_the_target_until_the_users_least() -> None:
+    flows = strained(samples([RATE] * 3), (1, 0), (1, 0), (3, 0))
+    change = governed(view(flows))
+    assert change is not None
+    assert (change.reason, change.target_bytes_per_s) == (RateReason.STRAIN, RATE // 2)
+    assert change.rate_bytes_per_s == RATE // 2
+    assert change.limit_bytes_per_s == RATE
+    assert "2 replicas of partitions outside the plan have left the ISR" in change.cause
+    bounded = governed(view(flows), replace(POLICY, min_rate_bytes_per_s=40_000_000))
+    assert bounded is not None
+    assert bounded.target_bytes_per_s == 40_000_000
+
+
+def test_the_target_stays_above_the_growth_of_what_is_copied() -> None:
+    growing = samples([RATE] * 3, grown=POLL_S * 30_000_000)
+    assert inflow_bytes_per_s(growing) == 30_000_000
+    change = governed(view(strained(growing, (0, 0), (0, 0), (1, 0))))
+    assert change is not None
+    assert change.target_bytes_per_s == 37_500_000
+
+
+@pytest.mark.parametrize(
+    ("lags", "suffers"),
+    [
+        ([10, 12, 9, 11, 400, 900], True),
+        ([10, 12, 9, 11, 900, 400], False),  # catching up
+        ([10, 12, 9, 11, 20, 30], False),  # as usual
+        ([5000, 5500, 5200, 5100, 5300, 5600], False),
+        ([400, 900], False),  # nothing is known to be usual
+    ],
+)
+def test_followers_that_fall_further_behind_are_told_from_the_usual_to_and_fro(
+    lags: list[int], suffers: bool
+) -> None:
+    flows = strained(samples([RATE] * len(lags)), *((0, lag) for lag in lags))
+    assert (strain(flows) is not None) is suffers
+
+
+def test_a_cut_is_given_time_and_then_the_target_grows_step_by_step() -> None:
+    half = RATE // 2
+    cut = RateChange(after(15), half, half, RATE, RateReason.STRAIN, "")
+    hurt = strained(samples([RATE] * 5), (0, 0), (0, 0), (1, 0), (1, 0), (1, 0))
+    assert governed(view(hurt, set_up(), cut)) is None
+    well = strained(samples([half] * 9), *[(0, 0)] * 9)
+    change = governed(view(well, set_up(), cut))
+    assert change is not None
+    assert (change.reason, change.target_bytes_per_s) == (RateReason.RECOVERY, half + RATE // 10)
+    assert change.limit_bytes_per_s == RATE
+
+
+def test_the_target_never_grows_beyond_what_was_asked_for() -> None:
+    almost = RateChange(T0, RATE - 1, RATE - 1, RATE, RateReason.RECOVERY, "")
+    change = governed(view(samples([RATE] * 8), almost))
+    assert change is not None
+    assert change.target_bytes_per_s == RATE
+    assert governed(view(samples([RATE] * 8))) is None
+
+
+# -- The loop, over brokers' quota windows ---------------------------------------------------
+
+
+def test_a_broker_forgets_after_eleven_seconds_and_counts_from_its_oldest_sample() -> None:
+    window = QuotaWindow()
+    window.record(0, 1000)
+    assert window.exceeds(0.5, 999)  # counts as a second at least
+    assert window.exceeds(9.9, 100)
+    assert not window.exceeds(10.1, 100)
+    window.record(10.5, 1000)
+    assert window.exceeds(10.9, 150)
+    assert window.exceeds(11.0, 900)  # the first is forgotten, the second is young
+    assert not window.exceeds(21.5, 1)
+
+
+class Loop:
+    """A plan of five minutes to one broker, under a governed throttle."""
+
+    def __init__(self, look_s: float, events: Iterable[At] = ()) -> None:
+        moves = [move("t", at, (1 + at % 2,), (3,), RATE * 10) for at in range(30)]
+        self.copies = ThrottledCopies((1, 2, 3), look_s, link_bytes_per_s=10 * RATE)
+        cluster = ModelledCluster((1, 2, 3), moves, copies=self.copies)
+        self.copied = [(0.0, 0.0)]
+        advance = self.copies.run
+
+        def run(seconds: float) -> object:
+            ended = advance(seconds)
+            self.copied.append((self.copied[-1][0] + seconds, self.copies.copied[3]))
+            return ended
+
+        self.copies.run = run  # type: ignore[assignment]
+        plan = make_plan("p", *moves)
+        self.simulation = Simulation(plan, cluster, POLICY, T0, events, governed=True)
+
+    def run(self) -> Loop:
+        assert self.simulation.run(1000) is PlanState.DONE
+        return self
+
+    def by(self, seconds: float) -> float:
+        return self.copied[bisect(self.copied, (seconds + 1e-3, float("inf"))) - 1][1]
+
+    def over(self, seconds: int, begin: int, end: int) -> list[float]:
+        """What was delivered in every span of so many seconds, over what was asked for."""
+        spans = range(begin, end - seconds)
+        return [(self.by(at + seconds) - self.by(at)) / seconds / RATE for at in spans]
+
+    def reasons(self) -> list[RateReason]:
+        return [change.reason for change in self.simulation.rates]
+
+
+@few_and_many
+def test_what_is_delivered_comes_to_what_was_asked_for_and_never_far_above(examples: int) -> None:
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+        database=None,
+    )
+    @given(st.floats(0.3, 0.8))  # brokers that deliver 0.98 to 0.93 of a rate
+    def holds(look_s: float) -> None:
+        loop = Loop(look_s).run()
+        assert max(loop.over(30, 0, 290)) < 1.1
+        settled = loop.over(60, 90, 270)
+        assert sum(settled) / len(settled) == pytest.approx(1, abs=0.03)
+        assert sum(abs(part - 1) <= 0.05 for part in settled) > 0.9 * len(settled)
+
+    holds()
+
+
+@pytest.mark.parametrize("look_s", [1.0, 1.5])
+def test_of_brokers_that_look_seldom_the_mean_is_right_though_minutes_differ(
+    look_s: float,
+) -> None:
+    settled = Loop(look_s).run().over(60, 90, 270)
+    assert sum(settled) / len(settled) == pytest.approx(1, abs=0.04)
+
+
+def test_without_the_governor_the_same_brokers_deliver_less() -> None:
+    loop = Loop(1.5)
+    loop.simulation._governed = False
+    assert max(loop.run().over(60, 90, 270)) < 0.94
+
+
+def test_a_quiet_spell_is_no_reason_to_raise_and_its_burst_none_to_cut() -> None:
+    away = [At(100, BrokerDies(3)), At(130, BrokerReturns(3))]
+    loop = Loop(0.5, away).run()
+    assert max(loop.over(30, 0, 300)) < 1.1
+    quiet = [c for c in loop.simulation.rates if after(100) < c.at < after(160)]
+    assert quiet == []
+
+
+def test_a_cut_that_was_asked_for_is_met_after_its_silence() -> None:
+    loop = Loop(0.5, [At(60, Asked(rate_bytes_per_s=RATE // 2))]).run()
+    assert loop.over(60, 90, 300) == pytest.approx([0.5] * 150, rel=0.08)
+
+
+def test_others_strain_halves_what_is_delivered_and_it_comes_back() -> None:
+    others = [At(0, Strain(0, 0)), At(60, Strain(1, 0)), At(80, Strain(0, 0))]
+    loop = Loop(0.5, others).run()
+    assert RateReason.STRAIN in loop.reasons()
+    assert max(loop.over(20, 75, 105)) < 0.65
+    steps = [c for c in loop.simulation.rates if c.reason is RateReason.RECOVERY]
+    assert len(steps) == 5
+    assert steps[-1].target_bytes_per_s == RATE
+    assert all(c.rate_bytes_per_s <= RATE / LEAST_EFFICIENCY for c in loop.simulation.rates)
