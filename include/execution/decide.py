@@ -32,6 +32,7 @@ from include.execution.model import (
     Settle,
 )
 from include.execution.outcome import Fate, fate
+from include.execution.stall import patience_s
 from include.planning.plan import Move, Plan
 
 
@@ -190,7 +191,7 @@ def _ending(
     if policy.window_end is not None and now >= policy.window_end:
         return _stop(now_true, PlanState.PAUSED, "the window has ended", MoveState.PENDING)
     if _stalled(view, now_true, now, policy):
-        cause = f"nothing has moved for {policy.stall_timeout_s:.0f} s"
+        cause = f"nothing has moved for {_patience_s(view, now_true, policy):.0f} s"
         return _stop(now_true, PlanState.FAILED, cause, MoveState.CANCELLED)
     if view.pause_requested and not now_true.started:
         return [Finish(PlanState.PAUSED, "pause requested")]
@@ -216,7 +217,11 @@ def _stalled(view: LedgerView, now_true: _Assessed, now: datetime, policy: Polic
         return False
     if not now_true.started and _held_by_others(now_true, policy):
         return False
-    return now - view.last_progress_at >= timedelta(seconds=policy.stall_timeout_s)
+    return now - view.last_progress_at >= timedelta(seconds=_patience_s(view, now_true, policy))
+
+
+def _patience_s(view: LedgerView, now_true: _Assessed, policy: Policy) -> float:
+    return patience_s(view, policy.stall_timeout_s, in_flight=bool(now_true.in_flight))
 
 
 def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:

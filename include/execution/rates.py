@@ -105,6 +105,8 @@ def silence_s(rate_bytes_per_s: float) -> float:
     """How long a throttled copy may show no byte although all is well.
 
     A fetch is not cut to the quota: what it brought too much is waited for, and after a cut of
-    the rate so is what the whole window holds.
+    the rate so is what the whole window holds; but no longer than a broker remembers. Both ends
+    of a copy may have one to wait for, one after the other.
     """
-    return QUOTA_WINDOW_S + FETCH_BYTES / rate_bytes_per_s if rate_bytes_per_s > 0 else 0.0
+    fetch_s = FETCH_BYTES / rate_bytes_per_s if rate_bytes_per_s > 0 else QUOTA_WINDOW_S
+    return QUOTA_WINDOW_S + min(fetch_s, QUOTA_WINDOW_S)

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from include.execution.model import LedgerView, PlanState, Policy
+from include.execution.model import LedgerView, MoveState, PlanState, Policy
+from include.execution.rates import silence_s
 
 STALL_ALERT = "stall alert"
 """Kind of the ledger's event for an alert given."""
+
+
+def patience_s(view: LedgerView, limit_s: float, *, in_flight: bool) -> float:
+    """How long nothing may move before that counts as a stall.
+
+    :param limit_s: what is set; where copies are in flight, no less than what the throttle's own
+        window explains.
+    """
+    if not in_flight or view.rate_bytes_per_s is None:
+        return limit_s
+    return max(limit_s, silence_s(view.rate_bytes_per_s))
 
 
 def stall_alert_due(
@@ -15,13 +27,12 @@ def stall_alert_due(
 ) -> bool:
     """Whether nothing has moved for ``stall_alert_s`` and nobody was told of this stall yet.
 
-    Silence that the throttle's own window explains is shorter than any sensible
-    ``stall_alert_s``: a cut of the rate is followed by some 10 s without a byte.
-
     :param alerted_at: when the last alert was given, None = never.
     """
     if view.state is not PlanState.RUNNING or view.last_progress_at is None:
         return False
-    if now - view.last_progress_at < timedelta(seconds=policy.stall_alert_s):
+    in_flight = MoveState.ADMITTED in view.moves.values()
+    patience = patience_s(view, policy.stall_alert_s, in_flight=in_flight)
+    if now - view.last_progress_at < timedelta(seconds=patience):
         return False
     return alerted_at is None or alerted_at < view.last_progress_at

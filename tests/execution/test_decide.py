@@ -20,6 +20,7 @@ from include.execution.model import (
     Settle,
 )
 from include.execution.rates import RateReason
+from include.execution.stall import stall_alert_due
 from include.planning.request import OnWindowEnd
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
 from tests.ledger.small_plans import make_plan, move
@@ -135,6 +136,20 @@ def test_the_windows_end_takes_back_what_is_in_flight_for_the_next_window(
         Cancel((TP[0],), "the window has ended", MoveState.PENDING),
         Finish(PlanState.PAUSED, "the window has ended"),
     ]
+
+
+def test_silence_that_the_throttles_window_explains_is_no_stall() -> None:
+    view, flight = in_flight(ONE)
+    hasty = replace(POLICY, stall_timeout_s=1, stall_alert_s=1)
+    throttled = replace(view, rate_bytes_per_s=100_000)  # a fetch of 1 MiB is 10.5 s of it
+    soon, late = T0 + timedelta(seconds=21), T0 + timedelta(seconds=22)
+    assert decide(ONE, throttled, flight, soon, hasty) == []
+    assert not stall_alert_due(throttled, None, soon, hasty)
+    cause = "nothing has moved for 21 s"
+    assert decide(ONE, throttled, flight, late, hasty)[-1] == Finish(PlanState.FAILED, cause)
+    assert stall_alert_due(throttled, None, late, hasty)
+    quiet = replace(throttled, moves=dict.fromkeys(view.moves, MoveState.PENDING))
+    assert stall_alert_due(quiet, None, T0 + timedelta(seconds=1), hasty)
 
 
 def test_a_stall_that_outlasts_its_timeout_cancels_and_fails() -> None:
