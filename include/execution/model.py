@@ -140,6 +140,8 @@ class Observation:
     :param future_lags: messages that a log-dir move's copy still lacks, per replica.
     :param log_end_offsets: per replica, from its own broker; a BrokerError where it refused.
     :param missing: brokers that did not answer, and why.
+    :param bystanders: metadata of partitions outside the plan that are watched beside it; the log
+        end offsets of their in-sync replicas are among the others.
     :param disks: log dirs that take new replicas, of brokers that a move of the plan is to
         bring a copy to; without those that do not tell their sizes.
     """
@@ -158,6 +160,7 @@ class Observation:
     log_end_offsets: Mapping[ReplicaId, int | BrokerError] = field(default_factory=dict)
     missing: Mapping[BrokerId, BrokerError] = field(default_factory=dict)
     disks: Mapping[BrokerId, tuple[Disk, ...]] = field(default_factory=dict)
+    bystanders: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ def observe(
     now: datetime,
     *,
     in_flight: Collection[TopicPartition] | None = None,
+    beside: Collection[TopicPartition] = (),
 ) -> Observation:
     """What is true of these moves' partitions now.
 
@@ -42,13 +43,19 @@ def observe(
     :param now: what the observation is dated.
     :param in_flight: partitions whose replicas are measured (size, log end offset, log dir);
         None = of all moves. Those of moves between log dirs are looked up in any case.
+    :param beside: partitions outside the plan that are looked at in the same requests, as far as
+        their replicas are on brokers that are asked anyway.
     :raises ClusterError: the cluster as a whole did not answer, or refuses a topic.
     """
     ongoing = cluster.list_reassignments()
-    described = cluster.describe_topics({move.partition.topic for move in moves}) if moves else {}
+    names = {move.partition.topic for move in moves}
+    wanted = names | {partition.topic for partition in beside}
+    described = cluster.describe_topics(wanted) if moves else {}
     live = frozenset(cluster.describe_cluster().brokers)
-    topics_missing = _missing_topics(described)
-    topic_ids = {name: topic.topic_id for name, topic in described.items() if topic.error is None}
+    ours = {name: described[name] for name in names}
+    topics_missing = _missing_topics(ours)
+    topic_ids = {name: topic.topic_id for name, topic in ours.items() if topic.error is None}
+    others = {p: state for p in beside if (state := _partition(described, p)) is not None}
     partitions = {
         move.partition: state
         for move in moves
@@ -65,7 +72,9 @@ def observe(
     brokers = sorted({replica.broker for replica in replicas} | filling & live)
     if not brokers:
         return Observation(now, partitions, ongoing, live, topics_missing, topic_ids)
-    offsets = cluster.log_end_offsets(replicas)
+    offsets = cluster.log_end_offsets(
+        [*replicas, *sorted(_in_sync(others, live.intersection(brokers)))]
+    )
     on_disk = {*within, *(move.partition for move in measured)}
     log_dirs = cluster.describe_log_dirs(brokers, on_disk)
     sizes, dirs = _on_disk(log_dirs.value, future=False)
@@ -85,7 +94,18 @@ def observe(
         log_end_offsets=offsets.value,
         missing={**log_dirs.missing, **offsets.missing},
         disks=open_disks(log_dirs.value),
+        bystanders=others,
     )
+
+
+def _in_sync(
+    states: Mapping[TopicPartition, PartitionState], brokers: frozenset[BrokerId]
+) -> set[ReplicaId]:
+    return {
+        ReplicaId(*partition, broker)
+        for partition, state in states.items()
+        for broker in state.isr & brokers
+    }
 
 
 def moves_of(ongoing: Mapping[TopicPartition, OngoingReassignment]) -> tuple[Move, ...]:

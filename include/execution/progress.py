@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from include.cluster.model import BrokerError, BrokerId, ReplicaId
+from include.execution.bystanders import strain_of
 from include.execution.model import (
     LedgerView,
     MoveState,
@@ -59,7 +60,7 @@ def record_progress(plan: Plan, view: LedgerView, ledger: Ledger, seen: Observat
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
     sample = measure(plan, view, seen, statuses, history)
     since = history[-1].sampled_at if history else None
-    flows = flow_sample(flying, seen, _copies(before), since)
+    flows = flow_sample(flying, seen, _copies(before), since, strain_of(seen))
     ledger.add_samples(plan.plan_id, statuses, sample, flows)
     return Progress(tuple(statuses), sample)
 

@@ -52,6 +52,7 @@ class PlanWatch:
         request = parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
         self._policy = policy_for(request, runtime.settings())
         self._backlog = Backlog()
+        self._beside: tuple[TopicPartition, ...] | None = None
 
     def look(self) -> Look:
         """Observe once. A cluster that is away is borne for as long as a stall is."""
@@ -66,6 +67,7 @@ class PlanWatch:
             return Look("the cluster is away" if self._overdue() else "", text)
 
     def _look(self) -> Look:
+        from include.execution.bystanders import bystanders
         from include.execution.decide import needs_worker
         from include.execution.model import PlanState
         from include.execution.observe import observe
@@ -78,7 +80,10 @@ class PlanWatch:
             return Look(f"the plan is {view.state}", "")
         in_flight = {move.partition for move in admitted(plan, view)}
         watched = moves_to_watch(plan, view)
-        seen = observe(self._cluster, watched, datetime.now(UTC), in_flight=in_flight)
+        if self._beside is None:
+            self._beside = bystanders(plan, self._cluster.describe_topics())
+        now, beside = datetime.now(UTC), self._beside
+        seen = observe(self._cluster, watched, now, in_flight=in_flight, beside=beside)
         text = record_progress(plan, view, ledger, seen).table()
         view = ledger.view(plan.plan_id)
         self._backlog.follow(plan.moves, view, seen)

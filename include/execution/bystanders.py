@@ -1,0 +1,46 @@
+"""Partitions outside the plan that share its brokers: do they suffer from it? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from include.cluster.model import ReplicaId, TopicDescription, TopicPartition
+from include.execution.model import Observation
+from include.execution.rates import Strain
+from include.planning.plan import Plan
+
+WATCHED = 200
+"""So many tell how a cluster is, and their offsets come with those of the plan's own replicas."""
+
+
+def bystanders(plan: Plan, topics: Mapping[str, TopicDescription]) -> tuple[TopicPartition, ...]:
+    """Partitions to watch: of those that have two replicas on the plan's brokers, evenly chosen.
+
+    Only brokers that are asked for the plan's sake have to be asked for theirs.
+    """
+    involved = {broker for move in plan.moves for broker in (*move.current, *move.target)}
+    found = sorted(
+        partition
+        for name, topic in topics.items()
+        for number, state in topic.partitions.items()
+        if (partition := TopicPartition(name, number)) not in plan.by_partition
+        and len(involved.intersection(state.replicas)) > 1
+    )
+    step = -(-len(found) // WATCHED) or 1
+    return tuple(found[::step])
+
+
+def strain_of(seen: Observation) -> Strain | None:
+    """How the partitions that an observation has watched beside the plan are; None = it has not.
+
+    The leader of a partition is ahead of all others, so what they lack of the farthest counts.
+    """
+    if not seen.bystanders:
+        return None
+    outside = behind = 0
+    for partition, state in seen.bystanders.items():
+        outside += len(seen.live_brokers.intersection(state.replicas) - state.isr)
+        offsets = (seen.log_end_offsets.get(ReplicaId(*partition, broker)) for broker in state.isr)
+        ends = [end for end in offsets if isinstance(end, int)]
+        behind += sum(max(ends) - end for end in ends)
+    return Strain(outside, behind)

@@ -1,0 +1,63 @@
+"""Partitions outside the plan: which are watched, and how their suffering shows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import PartitionState, ReplicaId, TopicDescription, TopicPartition
+from include.execution.bystanders import WATCHED, bystanders, strain_of
+from include.execution.model import Observation
+from include.execution.observe import observe
+from include.execution.rates import Strain
+from tests.conftest import Topics
+from tests.ledger.small_plans import make_plan, move
+
+T0 = datetime(2030, 1, 1, tzinfo=UTC)
+TP = TopicPartition("others", 0)
+
+
+def topic(name: str, *replicas: tuple[int, ...]) -> TopicDescription:
+    states = {at: PartitionState(row[0], row, frozenset(row)) for at, row in enumerate(replicas)}
+    return TopicDescription(name, name, False, states)
+
+
+def test_only_what_shares_two_of_the_plans_brokers_is_watched_and_not_all_of_it() -> None:
+    plan = make_plan("p", move("mine", 0, (1, 2), (3, 2)))
+    others = topic("others", (1, 2), (1, 9), (8, 9), (9, 3, 2))
+    topics = {"mine": topic("mine", (1, 2)), "others": others}
+    assert bystanders(plan, topics) == (TP, TopicPartition("others", 3))
+    many = {"many": topic("many", *[(1, 2)] * 3 * WATCHED)}
+    assert len(bystanders(plan, many)) == WATCHED
+
+
+def seen(isr: set[int], offsets: dict[int, int], live: tuple[int, ...] = (1, 2, 3)) -> Observation:
+    return Observation(
+        T0,
+        {},
+        {},
+        frozenset(live),
+        log_end_offsets={ReplicaId(*TP, broker): end for broker, end in offsets.items()},
+        bystanders={TP: PartitionState(1, (1, 2, 3), frozenset(isr))},
+    )
+
+
+def test_what_in_sync_followers_lack_and_who_left_the_isr_is_counted() -> None:
+    assert strain_of(seen({1, 2, 3}, {1: 100, 2: 90, 3: 97})) == Strain(0, 13)
+    assert strain_of(seen({1, 2}, {1: 100, 2: 90})) == Strain(1, 10)
+    assert strain_of(seen({1, 2}, {1: 100, 2: 90}, live=(1, 2))) == Strain(0, 10)
+    assert strain_of(Observation(T0, {}, {}, frozenset())) is None
+
+
+def test_bystanders_are_seen_beside_the_plan_on_real_brokers(
+    topics: Topics, gateway: ClusterGateway
+) -> None:
+    mine, others = topics.create([[1, 2]]), topics.create([[2, 1], [4, 2]])
+    topics.fill(others, 10)
+    plan = make_plan("p", move(mine, 0, (1, 2), (1, 2)))
+    watched = bystanders(plan, gateway.describe_topics([mine, others]))
+    assert watched == (TopicPartition(others, 0),)
+    found = observe(gateway, plan.moves, T0, beside=watched)
+    assert found.partitions.keys() == plan.by_partition.keys()
+    assert found.log_end_offsets[ReplicaId(others, 0, 1)] == 10
+    assert strain_of(found) == Strain(0, 0)
