@@ -11,6 +11,7 @@ from include.cluster.port import ClusterPort
 from include.errors import InvalidRequestError, PlanConflictError
 from include.execution.abort import Cancelled, abort
 from include.execution.continuing import orphaned, same_bounds
+from include.execution.governor import INFLOW_MARGIN, inflow_bytes_per_s
 from include.execution.lease import hold
 from include.execution.model import Control, PlanState
 from include.execution.throttle import Cleared, clear_throttle
@@ -61,7 +62,8 @@ class Controller:
         """Do what is asked, or have it done.
 
         :param rate_bytes_per_s: for ``change_throttle``, and for runs that are started.
-        :raises InvalidRequestError: ``change_throttle`` without a throttle.
+        :raises InvalidRequestError: ``change_throttle`` without a throttle, or with one that the
+            copies in flight outgrow.
         :raises PlanConflictError: there is no such plan, or its state does not allow it.
         """
         record = self.ledger.plan(plan_id)
@@ -109,12 +111,29 @@ class Controller:
     def _change_throttle(self, record: PlanRecord, rate: int | None) -> Controlled:
         if rate is None:
             raise InvalidRequestError(["change_throttle needs a throttle in bytes per second."])
+        self._refuse_below_inflow(record, rate)
         self.ledger.request_rate(record.plan_id, rate, self.actor)
         told, runs = f"{rate} bytes per second and broker", record.state is PlanState.RUNNING
         if orphaned(record, self.ledger):
             return Controlled(f"{told}, once it runs. {_silent(record)} Resume it, or cancel it.")
         when = "the next poll" if runs else "when the plan runs"
         return Controlled(f"{told}, from {when} on.")
+
+    def _refuse_below_inflow(self, record: PlanRecord, rate: int) -> None:
+        """A copy that its partition outgrows never ends. What a paused plan needs is asked by the
+        dry run of the run that resumes it.
+        """
+        if record.state is not PlanState.RUNNING:
+            return
+        inflow = inflow_bytes_per_s(self.ledger.view(record.plan_id).flows)
+        if rate <= INFLOW_MARGIN * inflow:
+            raise InvalidRequestError(
+                [
+                    f"At {rate} bytes per second the copies in flight would hardly ever end: at "
+                    f"one broker they grow by {inflow:.0f} bytes per second. Ask for more than "
+                    f"{INFLOW_MARGIN * inflow:.0f}, or pause the plan. The throttle stays as it is."
+                ]
+            )
 
     def _cancel(self, record: PlanRecord) -> Controlled:
         if record.state is PlanState.RUNNING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,7 +11,8 @@ from include.errors import InvalidRequestError, PlanConflictError
 from include.execution.continuing import check_continuable, not_started
 from include.execution.control import Controller
 from include.execution.drift import DriftError
-from include.execution.model import Control, MoveState, PlanState
+from include.execution.model import Control, MoveState, PlanState, ProgressSample
+from include.execution.rates import BrokerFlow, FlowSample
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
@@ -84,6 +85,22 @@ def test_a_running_plan_is_asked_and_no_run_is_started(
     controller.control(Control.CANCEL, "p1")
     assert ledger.view("p1").cancel_requested
     assert ledger.events("p1")[-1].actor == "ann"
+
+
+def test_a_throttle_that_the_copies_outgrow_is_refused(
+    controller: Controller, ledger: Ledger
+) -> None:
+    bring(ledger, *RUNNING)
+    ledger.acquire_lease("c1", "run-1", 60, plan_id="p1")
+    at = NIGHT + timedelta(seconds=5)
+    growing = BrokerFlow("in", 3, copied_bytes=0, left_bytes=9, copies=1, grown_bytes=5_000)
+    sample = ProgressSample(at, 0, 200, 0, 2, 1)
+    ledger.add_samples("p1", [], sample, FlowSample(NIGHT, at, (growing,)))
+    with pytest.raises(InvalidRequestError, match="grow by 1000 bytes per second"):
+        controller.control(Control.CHANGE_THROTTLE, "p1", 1_250)
+    assert ledger.view("p1").requested_rate_bytes_per_s is None
+    controller.control(Control.CHANGE_THROTTLE, "p1", 1_251)
+    assert ledger.view("p1").requested_rate_bytes_per_s == 1_251
 
 
 def test_a_paused_plan_is_resumed_within_its_window_or_without_one_when_that_has_closed(
