@@ -31,7 +31,9 @@ class Settings:
     :param request_timeout_s: bound on each RPC to a broker.
     :param connect_timeout_s: bound on connecting and authenticating, TLS handshake included.
     :param throttle_efficiency: part of a nominal throttle that brokers deliver; predictions use it.
-    :param auto_throttle_bytes_per_s: the rate that throttle="auto" starts from.
+    :param auto_throttle_bytes_per_s: the rate that throttle="auto" plans with; what it sets is
+        known when the dry run has measured the traffic.
+    :param broker_capacity_bytes_per_s: what a broker can take in, and can send: for "auto".
     :param max_snapshot_age_s: the gate refuses to plan on anything older.
     :param wake_s: time that Airflow takes to bring a deferred task back to a worker. Admission
         and predictions reckon with it and the poll interval.
@@ -58,6 +60,7 @@ class Settings:
     connect_timeout_s: float = 5.0
     throttle_efficiency: float = 0.85
     auto_throttle_bytes_per_s: int = 50_000_000
+    broker_capacity_bytes_per_s: int = 125_000_000
     max_snapshot_age_s: float = 3600.0
     poll_interval_s: float = 5.0
     wake_s: float = 10.0

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from include.cluster.model import TopicPartition
 from include.cluster.port import ClusterPort
 from include.cluster.snapshot import Snapshot
+from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
 from include.execution.drift import drift
 from include.execution.findings import DryRunResult, Finding, Severity, describe
 from include.execution.growth import inflow_findings, predicted_s, size_findings
@@ -41,12 +42,15 @@ def dry_run(
 
     :param active_plan: id of the plan that holds the cluster, by the ledger.
     :param in_flight: partitions that the plan, which is continued, has in flight already.
-    :param rate_bytes_per_s: the throttle to be set; None = what request and settings say.
+    :param rate_bytes_per_s: the throttle to be set; None = what the request says, or what the
+        brokers can spare.
     :raises ClusterError: the cluster could not be read at all.
     """
-    rate = rate_for(request, settings) if rate_bytes_per_s is None else rate_bytes_per_s
-    pace = policy_for(request, settings).pace(rate)
     now = read_cluster(plan, cluster)
+    rate, cause = _rate(plan, request, snapshot, now, settings)
+    if rate_bytes_per_s is not None:
+        rate, cause = rate_bytes_per_s, ""
+    pace = policy_for(request, settings).pace(rate)
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "active plan": lambda: _active(plan, active_plan),
         "rights": lambda: _rights(now),
@@ -72,7 +76,32 @@ def dry_run(
         log_dir_bytes=sum(now.replica_bytes(m, b) for m in plan.moves for b in m.relocating),
         rate_bytes_per_s=rate,
         predicted_s=predicted_s(plan, now, pace) if rate > 0 else None,
+        rate_cause=cause,
     )
+
+
+def _rate(
+    plan: Plan, request: ReassignmentRequest, snapshot: Snapshot, now: Reading, settings: Settings
+) -> tuple[int, str]:
+    """The throttle of a request, and why it is this one where nobody asked for it."""
+    if request.throttle_bytes_per_s is not None:
+        return request.throttle_bytes_per_s, ""
+    traffic = traffic_bytes_per_s(snapshot, now)
+    if traffic is None:
+        return rate_for(request, settings), "the traffic is not known yet: the setting"
+    left_s = None
+    if request.window_end is not None:
+        left_s = (request.window_end - now.taken_at).total_seconds() - settings.reaction_s
+    found = auto_rate(
+        plan,
+        now,
+        traffic,
+        settings.broker_capacity_bytes_per_s,
+        window_left_s=left_s,
+        at_least=request.throttle_min,
+        at_most=request.throttle_max,
+    )
+    return found.rate_bytes_per_s, found.cause
 
 
 def _shortened(found: list[Finding]) -> Iterator[Finding]:

@@ -46,6 +46,7 @@ class DryRunResult:
     :param checks: the checks that were made, in order; those without findings passed.
     :param bytes_to_move: between brokers; ``log_dir_bytes``: between log dirs of a broker.
     :param rate_bytes_per_s: the throttle that was tried, per broker and direction.
+    :param rate_cause: why it is this one; "" = it was asked for.
     :param predicted_s: time the plan takes at what that throttle delivers; None = for ever.
     """
 
@@ -58,6 +59,7 @@ class DryRunResult:
     log_dir_bytes: int = 0
     rate_bytes_per_s: int = 0
     predicted_s: float | None = None
+    rate_cause: str = ""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -86,6 +88,8 @@ def describe(result: DryRunResult) -> str:
         f"  {result.partitions} partitions, {_sizes(result)} at "
         f"{bytes_text(result.rate_bytes_per_s)}/s per broker: {_time(result.predicted_s)}",
     ]
+    if result.rate_cause:
+        lines.append(f"  throttle auto: {result.rate_cause}")
     width = max(map(len, result.checks), default=0)
     for check in result.checks:
         found = result.of(check)

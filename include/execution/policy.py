@@ -8,7 +8,7 @@ from include.settings import Settings
 
 
 def rate_for(request: ReassignmentRequest, settings: Settings) -> int:
-    """The throttle to start with, in bytes per second, broker and direction."""
+    """The throttle to plan with, in bytes per second, broker and direction."""
     return request.throttle_bytes_per_s or settings.auto_throttle_bytes_per_s
 
 
@@ -27,4 +27,5 @@ def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:
         additional=request.additional,
         throttle_efficiency=settings.throttle_efficiency,
         min_free_disk_fraction=settings.min_free_disk_fraction,
+        min_rate_bytes_per_s=request.throttle_min or 0,
     )

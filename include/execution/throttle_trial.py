@@ -52,7 +52,8 @@ def throttle_findings(
             _CHECK,
             "throttle",
             f"{rate_bytes_per_s} bytes per second would never move anything",
-            "Give a rate above the inflow of the partitions.",
+            "Give a rate above the inflow of the partitions. Was it left to auto, the brokers have "
+            "nothing to spare: set broker_capacity_bytes_per_s where they can take more.",
         )
         return
     changes: list[ConfigChange] = []

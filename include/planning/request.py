@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from include.cluster.model import BrokerId
@@ -45,6 +46,8 @@ class ReassignmentRequest:
         is given: a pattern does not reach it.
     :param reassignment: Kafka's reassignment JSON, parsed, for ``reassign``.
     :param throttle_bytes_per_s: per broker; None = "auto".
+    :param throttle_min, throttle_max: bounds of what "auto" chooses; others' strain does not bring
+        any throttle below the first. None = none.
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param max_moves_per_broker: slots per broker and direction.
     :param tolerance: allowed deviation from a broker's share of bytes (0.02 = 2 %); for
@@ -70,6 +73,8 @@ class ReassignmentRequest:
     reassignment: Mapping[str, Any] | None = None
     plan_id: str | None = None
     throttle_bytes_per_s: int | None = None
+    throttle_min: int | None = None
+    throttle_max: int | None = None
     window_end: datetime | None = None
     on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
     max_moves_per_broker: int = 4
@@ -156,6 +161,8 @@ def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> 
         "reassignment": reader.read("reassignment", values.reassignment),
         "plan_id": reader.read("plan_id", values.text),
         "throttle_bytes_per_s": None if throttle == "auto" else throttle,
+        "throttle_min": reader.read("throttle_min", values.integer(1)),
+        "throttle_max": reader.read("throttle_max", values.integer(1)),
         "window_end": reader.read("window_end", values.time_after(now or datetime.now(UTC))),
         "on_window_end": reader.read("on_window_end", values.one_of(OnWindowEnd)),
         "max_moves_per_broker": reader.read("max_moves_per_broker", values.integer(1)),
@@ -232,6 +239,9 @@ def _conflicts(given: Mapping[str, Any], failed: Collection[str]) -> list[str]:
     for name, actions in USED_BY.items():
         if given.get(name) and action not in actions:
             problems.append(f"{name} is given, but action {action} does not use it.")
+    least, most = given.get("throttle_min", 0), given.get("throttle_max", inf)
+    if least > most:
+        problems.append(f"throttle_min={least} is above throttle_max={most}.")
     return problems
 
 

@@ -185,6 +185,21 @@ def _how_to_do_it() -> dict[str, Param]:
             description='Bytes per second per broker and direction, or "auto".',
             section=_HOW,
         ),
+        "throttle_min": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            description="The least throttle: auto chooses no less, and partitions outside the plan "
+            "that suffer do not bring it lower. None: a tenth of the throttle.",
+            section=_HOW,
+        ),
+        "throttle_max": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            description="The most that auto chooses.",
+            section=_HOW,
+        ),
         "window_end": Param(
             None,
             type=["null", "string"],

@@ -47,6 +47,8 @@ def test_every_parameter_is_read():
             "throttle": "50000000",
             "window_end": "2030-01-01T06:00:00+02:00",
             "on_window_end": "cancel",
+            "throttle_min": 1_000,
+            "throttle_max": "2000",
             "max_moves_per_broker": 2,
             "dry_run": True,
             "additional": True,
@@ -59,6 +61,7 @@ def test_every_parameter_is_read():
     assert request.brokers == (1, 3)
     assert request.topics == ("orders", "pay*")
     assert request.throttle_bytes_per_s == 50_000_000
+    assert (request.throttle_min, request.throttle_max) == (1_000, 2_000)
     assert request.window_end == datetime(2030, 1, 1, 4, tzinfo=UTC)
     assert request.on_window_end is OnWindowEnd.CANCEL
     assert (request.max_moves_per_broker, request.tolerance, request.seed) == (2, 0.05, 7)
@@ -99,6 +102,8 @@ def test_a_request_survives_its_file(params):
         ({"action": "rebalance", "throttle": "fast"}, "throttle='fast'"),
         ({"action": "rebalance", "throttle": True}, "throttle=True"),
         ({"action": "rebalance", "throttle": 1.5}, "throttle=1.5"),
+        ({"action": "rebalance", "throttle_min": 0}, "less than 1"),
+        ({"action": "rebalance", "throttle_min": 3, "throttle_max": 2}, "above throttle_max=2"),
         ({"action": "rebalance", "window_end": "tonight"}, "not an ISO 8601 time"),
         ({"action": "rebalance", "window_end": 5}, "not an ISO 8601 time"),
         ({"action": "rebalance", "window_end": "2031-01-01T00:00:00"}, "no time zone"),

@@ -36,7 +36,6 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.execution.continuing import not_started
         from include.execution.dry_run import describe, dry_run
         from include.execution.model import PlanState
-        from include.execution.policy import rate_for
         from include.execution.progress import admitted
         from include.reporting.collect import write_plan_report
         from include.warehouse import read_snapshot
@@ -55,7 +54,6 @@ class DryRunOperator(ClusterOperator, SkipMixin):
                 settings,
                 active_plan=active.plan_id if active else None,
                 in_flight={move.partition for move in admitted(plan, view)},
-                rate_bytes_per_s=rate_for(request, settings),
             )
             directory.write_json("dry_run.json", result.to_json())
             self.log.info("%s", describe(result))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from include.execution.throttle import Cleared
     from include.ledger.records import ThrottleEntry
     from include.planning.plan import Plan
+    from include.warehouse import PlanDirectory
 
 EARLY_END = "the run ended before the plan did"
 
@@ -32,12 +33,11 @@ class SetThrottleOperator(ClusterOperator):
         from include.execution.drift import refuse_drift
         from include.execution.governor import first_rate
         from include.execution.model import PlanState
-        from include.execution.policy import rate_for
         from include.execution.throttle import set_up_throttle
         from include.planning.explanation import bytes_text
 
         plan, request = runtime.load_plan(context)
-        rate = rate_for(request, runtime.settings())
+        rate = request.throttle_bytes_per_s or _tried(runtime.plan_directory(context))
         with (
             runtime.open_ledger() as ledger,
             self.gateway() as cluster,
@@ -57,6 +57,12 @@ class SetThrottleOperator(ClusterOperator):
                 where,
                 bytes_text(value),
             )
+
+
+def _tried(directory: PlanDirectory) -> int:
+    """The rate that the dry run has found for a throttle that was left to it."""
+    rate: int = directory.read_json("dry_run.json")["rate_bytes_per_s"]
+    return rate
 
 
 class ClearThrottleOperator(ClusterOperator):
