@@ -21,7 +21,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from include.errors import RehomeError
@@ -41,8 +41,30 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class LedgerUnavailableError(RehomeError):
+    """The ledger's database did not carry a transaction out: it is locked, or out of reach."""
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """What the database itself cannot do, in words; what a statement did wrong passes."""
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise LedgerUnavailableError(
+            f"The ledger cannot be used now: {error.orig}",
+            state_left="What it was to record is not recorded; what is in flight on the cluster "
+            "goes on, throttled.",
+            next_step="See that its database is up and not locked, then try again: the ledger and "
+            "the cluster tell what is left to do.",
+        ) from error
+
+
 class Database:
     """Transactions on the ledger: one kind that reads, one that writes.
+
+    Either raises :class:`LedgerUnavailableError` where the database is locked for longer than
+    ``BUSY_TIMEOUT_S``, or out of reach.
 
     :param clock: what the ledger writes as the time of a change.
     :param lease: what every write depends on; None = on nothing.
@@ -56,7 +78,7 @@ class Database:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """One consistent view of the ledger."""
-        with self._engine.begin() as connection:
+        with _plainly(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -66,7 +88,7 @@ class Database:
         :raises LeaseLostError: this ledger writes under a lease that somebody has taken over.
         """
         writer = self._engine.execution_options(rehome_writes=True)
-        with writer.begin() as connection:
+        with _plainly(), writer.begin() as connection:
             if self._lease is not None:
                 renew(connection, self._lease, self._clock())
             yield connection

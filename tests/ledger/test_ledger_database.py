@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import sqlite3
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -12,7 +13,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from include.errors import RehomeError
-from include.ledger.database import open_engine
+from include.ledger import database
+from include.ledger.database import LedgerUnavailableError, open_engine
 from include.ledger.models import METADATA
 from include.ledger.store import Ledger
 
@@ -85,3 +87,34 @@ def test_a_writer_holds_off_other_writers_from_its_first_statement(ledger_url: s
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     other.dispose()
     engine.dispose()
+
+
+def test_a_ledger_that_somebody_locks_for_too_long_says_so(
+    ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
+    with Ledger.open(ledger_url) as ledger:
+        writer = sqlite3.connect(ledger_url.removeprefix("sqlite:///"), isolation_level=None)
+        writer.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerUnavailableError, match="database is locked") as raised:
+            ledger.add_event("kind", "detail")
+        assert ledger.events() == [], "it can still be read"
+        writer.rollback()
+        ledger.add_event("kind", "detail")
+        writer.close()
+        assert len(ledger.events()) == 1
+    assert "not recorded" in str(raised.value)
+    assert "try again" in str(raised.value)
+
+
+def test_a_ledger_that_is_gone_says_so_and_is_not_made_anew(ledger_url: str) -> None:
+    path = Path(ledger_url.removeprefix("sqlite:///"))
+    with Ledger.open(ledger_url) as ledger:
+        ledger.add_event("kind", "detail")
+        path.rename(path.with_name("away"))
+        path.mkdir()
+        with pytest.raises(LedgerUnavailableError, match="unable to open database file"):
+            ledger.events()
+        path.rmdir()
+        path.with_name("away").rename(path)
+        assert len(ledger.events()) == 1
