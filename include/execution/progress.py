@@ -53,8 +53,15 @@ def admitted(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
 
 
 def record_progress(plan: Plan, view: LedgerView, ledger: Ledger, seen: Observation) -> Progress:
-    """Work out the plan's progress from an observation and write it to the ledger."""
+    """Work out the plan's progress from an observation and write it to the ledger.
+
+    A move that the controller lists, though its answer was lost, was accepted: should somebody
+    else cancel it later, it must not pass for one that never arrived.
+    """
     flying = admitted(plan, view)
+    listed = [m.partition for m in flying if _accepted(m, seen) and m.partition not in view.sent]
+    if listed:
+        ledger.mark_sent(plan.plan_id, listed)
     before = ledger.latest(plan.plan_id)
     statuses = replica_statuses(flying, seen, before)
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
@@ -73,6 +80,11 @@ def _copies(statuses: Mapping[ReplicaId, ReplicaStatus]) -> dict[ReplicaId, Copi
         if size is not None:
             copies[replica] = Copied(size, None if behind is None else size + behind)
     return copies
+
+
+def _accepted(move: Move, seen: Observation) -> bool:
+    entry = seen.ongoing.get(move.partition)
+    return entry is not None and entry.target == move.target
 
 
 def replica_statuses(

@@ -1,0 +1,52 @@
+"""Requests that arrive though nobody hears of it: on a cluster in memory that loses an answer."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from include.cluster.errors import ClusterError
+from include.cluster.model import TopicPartition
+from include.cluster.port import ClusterPort
+from include.execution.advance import advance
+from include.execution.model import MoveState, Policy
+from include.ledger.store import Ledger
+from tests.execution.simulated_cluster import SimulatedCluster
+from tests.ledger.small_plans import move
+
+MOVE = move("t", 0, (1, 2), (3, 2))
+TP = TopicPartition("t", 0)
+POLICY = Policy(1000, metadata_grace_s=0)
+
+
+class Silent(SimulatedCluster):
+    """Applies the first reassignments, and does not answer."""
+
+    answers = False
+
+    def alter_reassignments(self, targets: Any, **options: Any) -> Any:
+        verdicts = super().alter_reassignments(targets, **options)
+        if self.answers:
+            return verdicts
+        self.answers = True
+        raise ClusterError("no answer")
+
+
+def test_a_move_that_others_cancelled_is_not_sent_again_though_its_answer_was_lost(
+    ledger: Ledger, approved: Any
+) -> None:
+    plan = approved(MOVE, cluster_id="sim")
+    cluster = Silent([1, 2, 3], plan.moves)
+    port = cast(ClusterPort, cluster)
+    assert advance(plan, ledger, port, POLICY).holds == [
+        "1 moves are sent again at the next step: no answer. Nothing was changed."
+    ]
+    assert ledger.view(plan.plan_id).sent == {}
+    advance(plan, ledger, port, POLICY)
+    assert list(ledger.view(plan.plan_id).sent) == [TP], "the controller lists it"
+    assert cluster.alter_reassignments({TP: None}) == {TP: None}
+
+    done = advance(plan, ledger, port, POLICY)
+    assert cluster.started == [TP]
+    assert done.cancelled == [TP]
+    assert ledger.view(plan.plan_id).moves == {TP: MoveState.CANCELLED}
+    assert cluster.replicas[TP] == MOVE.current
