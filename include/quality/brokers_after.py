@@ -8,8 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from include.cluster.model import BrokerId
+from include.planning.plan import PlanSummary
 from include.planning.request import Action
+from include.planning.resources import Resource
 from include.quality.checked import Checked
+from include.quality.obstacles import Obstacles
 from include.quality.ragged import Ints, Mask, Ragged
 
 COMPARED = (
@@ -24,6 +28,13 @@ COMPARED = (
 )
 """Figures of a broker in the summary, in the order of the lists ``told`` and ``computed``."""
 
+BALANCED = {
+    Resource.BYTES: ("size_bytes_before", "size_bytes_after"),
+    Resource.REPLICAS: ("replicas_before", "replicas_after"),
+    Resource.LEADERS: ("leaders_before", "leaders_after"),
+}
+"""Those that the summary's balance of a resource tells, too: behind the others in the lists."""
+
 
 def brokers_after(checked: Checked) -> pa.Table:
     """One row per broker that the snapshot lists; the columns are those that the rules name."""
@@ -33,9 +44,8 @@ def brokers_after(checked: Checked) -> pa.Table:
     within = checked.moved.bytes_within()
     figures = loads.figures()
     between = np.array([within[broker] for broker in ids.tolist()], np.int64)
-    share = loads.shares() if checked.request.action is Action.REBALANCE else None
-    told = {load.broker: asdict(load) for load in checked.plan.summary.brokers}
-    reasons = {item.subject for item in checked.plan.summary.infeasible}
+    told = _told(checked.plan.summary)
+    compared = [*COMPARED, *(name for names in BALANCED.values() for name in names)]
     numbers = pa.list_(pa.int64())
     return pa.table(
         {
@@ -46,20 +56,63 @@ def brokers_after(checked: Checked) -> pa.Table:
             "is_drained": pa.array(np.isin(ids, np.array(checked.drained, np.int64))),
             "scope_replicas_after": pa.array(loads.in_scope_after()),
             "size_after": pa.array(figures["size_bytes_after"]),
-            "share_bytes": pa.array(share, pa.float64(), mask=~loads.takes_part())
-            if share is not None
-            else pa.nulls(len(ids), pa.float64()),
-            "told_why": pa.array([bool(reasons)] * len(ids)),
-            "told": pa.array([_told(told.get(broker)) for broker in ids.tolist()], numbers),
+            "replicas_after": pa.array(figures["replicas_after"]),
+            **_shares(checked, loads, figures),
+            "outside": pa.array(_outside(checked), pa.list_(pa.string())),
+            "told": pa.array([told.get(broker) for broker in ids.tolist()], numbers),
             "computed": pa.array(
-                np.stack([figures[name] for name in COMPARED], axis=1).tolist(), numbers
+                np.stack([figures[name] for name in compared], axis=1).tolist(), numbers
             ),
         }
     )
 
 
-def _told(load: dict[str, int] | None) -> list[int] | None:
-    return None if load is None else [load[name] for name in COMPARED]
+def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[str, pa.Array]:
+    """What each broker of a rebalance should hold, and by how much obstacles may shift it; null
+    where it need not.
+    """
+    obstacles, ids = Obstacles(checked.plan.summary.infeasible), checked.brokers.tolist()
+    rebalanced = checked.request.action is Action.REBALANCE
+    columns = {}
+    for name, resource, held in (
+        ("bytes", Resource.BYTES, figures["size_bytes_before"]),
+        ("replicas", Resource.REPLICAS, figures["replicas_before"]),
+    ):
+        named = [(broker, resource) in obstacles.brokers for broker in ids]
+        free = ~loads.takes_part() | np.array(named, bool) | (not rebalanced)
+        columns[f"share_{name}"] = pa.array(loads.shares(held), pa.float64(), mask=free)
+        columns[f"shifted_{name}"] = pa.array([obstacles.amounts[resource]] * len(ids))
+    return columns
+
+
+def _outside(checked: Checked) -> list[list[str]]:
+    """Per broker, the resources in which it ends outside the band that the summary tells of it
+    without being named.
+    """
+    summary = checked.plan.summary
+    obstacles = Obstacles(summary.infeasible)
+    outside: dict[BrokerId, list[str]] = {}
+    for balance in summary.resources:
+        resource = Resource(balance.resource)
+        bands = zip(summary.brokers, balance.after, balance.low, balance.high, strict=False)
+        for load, after, low, high in bands:
+            if not low <= after <= high and (load.broker, resource) not in obstacles.brokers:
+                outside.setdefault(load.broker, []).append(resource.value)
+    return [outside.get(broker, []) for broker in checked.brokers.tolist()]
+
+
+def _told(summary: PlanSummary) -> dict[BrokerId, list[int]]:
+    """What the summary tells of each broker, once by broker and once by resource."""
+    balances = {balance.resource: balance for balance in summary.resources}
+    told: dict[BrokerId, list[int]] = {}
+    for at, load in enumerate(summary.brokers):
+        figures = asdict(load)
+        told[load.broker] = [figures[name] for name in COMPARED]
+        for resource in BALANCED:
+            balance = balances.get(resource.value)
+            if balance is not None:
+                told[load.broker] += [*balance.before[at : at + 1], *balance.after[at : at + 1]]
+    return told
 
 
 class _Loads:
@@ -128,9 +181,9 @@ class _Loads:
         live = self._checked.live
         return live & np.isin(self._checked.brokers, np.array(named)) if named else live
 
-    def shares(self) -> npt.NDArray[np.float64]:
-        """(B,) bytes each broker should hold: by the size of its disks, where all tell it, times
-        its weight in the request. Those that do not take part keep what they hold.
+    def shares(self, held: Ints) -> npt.NDArray[np.float64]:
+        """(B,) what each broker should hold of what they all hold: by the size of its disks, where
+        all tell it, times its weight in the request. Those that do not take part keep theirs.
         """
         checked, part = self._checked, self.takes_part()
         ids, capacity = checked.brokers.tolist(), checked.disks.capacity
@@ -139,5 +192,4 @@ class _Loads:
             disks = np.ones(len(disks))
         weights = [checked.request.weights.get(broker, 1.0) for broker in ids]
         size = disks * np.array(weights) * part
-        held = self._sum(self._partitions.replicas, self._partitions.size_bytes)
         return np.where(part, held[part].sum() * size / max(size.sum(), 1e-9), held)

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from include.cluster.model import BrokerId
 from include.cluster.snapshot import Snapshot
 from include.planning.plan import Plan
 from include.planning.request import ReassignmentRequest
 from include.quality.checked import Checked
+from include.quality.frames import frame_of
 from include.quality.plan_rules import plan_rules
 from include.quality.plan_tables import plan_tables
 from include.quality.results import GateResult
@@ -21,7 +20,7 @@ from include.quality.snapshot_rules import snapshot_rules
 from include.quality.snapshot_tables import snapshot_tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 def check_snapshot(
@@ -68,10 +67,3 @@ def check_plan(
     rules = plan_rules(request, rack_levels=checked.rack_levels)
     tables = {name: frame_of(spark, table) for name, table in plan_tables(checked).items()}
     return run_gate("plan", tables, rules)
-
-
-def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """All rows of an Arrow table. Spark 4.2 takes an empty chunk for the end of the table, and
-    loses what comes behind it without a word.
-    """
-    return spark.createDataFrame(table.combine_chunks())

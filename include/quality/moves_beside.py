@@ -13,7 +13,8 @@ from include.planning.plan import ANY_LOG_DIR
 from include.planning.request import Action
 from include.quality.checked import Checked
 from include.quality.ragged import Ints, Mask, Ragged
-from include.quality.spread import badly_placed
+from include.quality.results import ROWS_SHOWN
+from include.quality.spread import badly_placed, better_places, places
 
 _BROKERS = pa.list_(pa.int32())
 _PATHS = pa.list_(pa.string())
@@ -81,27 +82,26 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
     moved, ids = checked.moved, checked.brokers
     left = checked.live & ~_among(ids, checked.drained)
     columns: dict[str, pa.Array] = {}
-    total = {}
+    rows, levels = {}, {}
     for name, hosts, lists in (
         ("before", checked.live, moved.current),
         ("after", left, moved.target),
     ):
-        rows = lists.padded(_places(ids, lists.values))
-        levels = badly_placed(checked.rack_paths, hosts, rows)
-        total[name] = np.sum([np.zeros(len(rows), np.int64), *levels], axis=0)
-        for level, count in enumerate(levels, start=1):
+        rows[name] = lists.padded(places(ids, lists.values))
+        levels[name] = badly_placed(checked.rack_paths, hosts, rows[name])
+        for level, count in enumerate(levels[name], start=1):
             columns[f"badly_{name}_{level}"] = pa.array(count, pa.int64())
-    return columns | {"repaired": pa.array(total["after"] < total["before"])}
-
-
-def _places(ids: Ints, values: Ints) -> Ints:
-    """Index of each broker among ``ids``; -1 of an unknown one."""
-    if not len(ids):
-        return np.full(len(values), -1, np.int64)
-    order = np.argsort(ids, kind="stable")
-    at = np.minimum(np.searchsorted(ids[order], values), len(ids) - 1)
-    found: Ints = np.where(ids[order][at] == values, order[at], -1)
-    return found
+    nothing = np.zeros((1, len(moved.at)), np.int64)
+    before, after = (np.concatenate([nothing, *(c[None] for c in levels[n])]) for n in levels)
+    worse = np.flatnonzero((after > before).any(axis=0))[:ROWS_SHOWN].tolist()
+    better: list[list[int]] = [[] for _ in moved.at]
+    for move in worse:
+        found = better_places(checked.rack_paths, left, rows["after"][move], rows["before"][move])
+        better[move] = ids[found].tolist()
+    return columns | {
+        "repaired": pa.array(after.sum(axis=0) < before.sum(axis=0)),
+        "better": pa.array(better, _BROKERS),
+    }
 
 
 def _in_files(checked: Checked) -> dict[str, pa.Array]:

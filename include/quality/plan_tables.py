@@ -18,6 +18,8 @@ from include.quality.brokers_after import brokers_after
 from include.quality.checked import Checked
 from include.quality.moves_beside import moves_beside
 from include.quality.plan_hash import hash_of
+from include.quality.ragged import Mask
+from include.quality.spread import badly_placed, places
 
 
 def plan_tables(checked: Checked) -> dict[str, pa.Table]:
@@ -104,6 +106,15 @@ def _version(content: Mapping[str, Any]) -> int:
     return int(content.get("version", 0))
 
 
+def _uneven(checked: Checked) -> Mask:
+    """(P,) partitions whose replicas are not spread as evenly as the racks allow."""
+    replicas = checked.moved.partitions.replicas
+    rows = replicas.padded(places(checked.brokers, replicas.values))
+    levels = badly_placed(checked.rack_paths, checked.live, rows)
+    uneven: Mask = np.sum([np.zeros(len(rows), np.int64), *levels], axis=0) > 0
+    return uneven
+
+
 def _left_out(checked: Checked) -> list[str]:
     """Partitions that would have to change for the request, and that no move names."""
     partitions = checked.moved.partitions
@@ -113,6 +124,9 @@ def _left_out(checked: Checked) -> list[str]:
         scope = partitions.of_topics(checked.topics_in_scope)
         other = partitions.replicas.lengths != checked.request.replication_factor
         return [partitions.name(p) for p in np.flatnonzero(scope & other & ~planned).tolist()]
+    if checked.request.action is Action.REPAIR_RACKS and not checked.request.ignore_racks:
+        scope = partitions.of_topics(checked.topics_in_scope) & ~partitions.in_flight & ~planned
+        return [partitions.name(p) for p in np.flatnonzero(scope & _uneven(checked)).tolist()]
     if checked.request.action is not Action.REASSIGN:
         return []
     named = list(checked.requested)

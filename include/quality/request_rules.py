@@ -6,6 +6,7 @@ The tables are those of :mod:`include.quality.plan_tables`.
 from __future__ import annotations
 
 from include.planning.request import Action, ReassignmentRequest
+from include.planning.resources import Resource
 from include.quality.rules import DEFECT, Rule
 
 EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)
@@ -57,10 +58,10 @@ def _scope_rules(request: ReassignmentRequest) -> list[Rule]:
         )
     if request.action is Action.DRAIN:
         rules += _drain_rules()
-    if request.action in (Action.SET_REPLICATION_FACTOR, Action.REASSIGN):
+    if request.action in (Action.SET_REPLICATION_FACTOR, Action.REASSIGN, Action.REPAIR_RACKS):
         rules.append(
             Rule(
-                "no partition that the request names is left out",
+                "no partition that the request is about is left out",
                 "plan",
                 "left_out = 0",
                 _PLAN,
@@ -196,9 +197,10 @@ def _rack_rules(request: ReassignmentRequest, levels: int) -> list[Rule]:
                 "moves",
                 " OR ".join([*better, f"badly_after_{level} <= badly_before_{level}"]),
                 _PARTITION,
-                "Brokers that may take replicas and have room allow no even spread: free disk, "
-                "uncordon log dirs, exclude fewer brokers, or plan without racks (ignore_racks).",
-                ("current", "target"),
+                "Brokers that may take replicas and have room allow no even spread: free disk on "
+                "better ones, uncordon log dirs, exclude fewer brokers, or plan without racks "
+                "(ignore_racks).",
+                ("current", "target", "better"),
             )
         )
     return rules
@@ -240,16 +242,40 @@ def _limit_rules(request: ReassignmentRequest) -> list[Rule]:
                 ("computed_moves",),
             )
         )
-    if request.action is Action.REBALANCE:
+    return rules + _share_rules(request)
+
+
+def _share_rules(request: ReassignmentRequest) -> list[Rule]:
+    """Where brokers may end after a rebalance or an expansion."""
+    rules = []
+    if request.action in (Action.REBALANCE, Action.EXPAND):
         rules.append(
             Rule(
-                "a broker ends within tolerance of its share, or the summary tells why not",
+                "a broker ends within the bands that the summary tells, or is named",
                 "brokers_after",
-                "share_bytes IS NULL OR told_why OR abs(size_after - share_bytes) <= "
-                f"{float(request.tolerance)!r} * share_bytes + 2",
+                "size(outside) = 0",
                 _BROKER,
                 DEFECT,
-                ("size_after", "share_bytes"),
+                ("outside",),
             )
         )
+    replicas = request.tolerances.get(Resource.REPLICAS)
+    for name, after, tolerance in (
+        ("bytes", "size_after", request.tolerance),
+        ("replicas", "replicas_after", replicas),
+    ):
+        if request.action is Action.REBALANCE and tolerance is not None:
+            off = f"{after} - share_{name}"
+            rules.append(
+                Rule(
+                    f"a broker ends within tolerance of its share of {name}, "
+                    "or the summary tells why not",
+                    "brokers_after",
+                    f"share_{name} IS NULL OR {off if request.one_sided else f'abs({off})'} <= "
+                    f"{float(tolerance)!r} * share_{name} + shifted_{name} + 2",
+                    _BROKER,
+                    DEFECT,
+                    (after, f"share_{name}", f"shifted_{name}"),
+                )
+            )
     return rules

@@ -1,24 +1,34 @@
 """Runs rules as Great Expectations on Spark.
 
-Each rule becomes a boolean column of its table, and one expectation that the column is true.
-What Great Expectations reports as a failure is told apart: broken data, or a check that crashed
-(it says ``success: false`` for both).
+Spark asks every rule about every row in one pass, and counts the rows that agree in all verdicts
+(:mod:`include.quality.verdicts`). Each rule then is one expectation on these groups: a boolean
+column that has to be true. What Great Expectations reports as a failure is told apart: broken
+data, or a check that crashed (it says ``success: false`` for both).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from include.quality.frames import frame_of
 from include.quality.results import ROW_LENGTH, ROWS_SHOWN, ExpectationOutcome, GateResult, Status
 from include.quality.rules import Rule
+from include.quality.verdicts import Alike, by_table, is_broken, judge, with_bits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Great Expectations would otherwise report its use to its makers.
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+
+
+def prepare() -> None:
+    """Import Great Expectations, which takes seconds."""
+    import great_expectations  # noqa: F401
 
 
 def run_gate(
@@ -30,119 +40,96 @@ def run_gate(
     :param tables: the tables that the rules name.
     :param binding: see :class:`GateResult`.
     """
-    by_table: dict[str, list[Rule]] = {}
-    for rule in rules:
-        by_table.setdefault(rule.table, []).append(rule)
-    outcomes = [
-        outcome
-        for table, table_rules in by_table.items()
-        for outcome in _check_table(tables[table], table_rules)
-    ]
-    return GateResult(gate, tuple(outcomes), binding)
+    rules = tuple(rules)
+    verdicts = judge(tables, rules)
+    asked = [rule for rule in rules if rule not in verdicts.crashed]
+    spark = next(iter(tables.values())).sparkSession
+    results = _validate(frame_of(spark, _table(verdicts.groups, asked)), asked)
+    crashed = dict(verdicts.crashed)
+    for rule, result in results.items():
+        if exception := _exception(result.exception_info):
+            crashed[rule] = exception
+    broken = [rule for rule, result in results.items() if not result.success]
+    rows = _first_rows(tables, [rule for rule in broken if rule not in crashed])
+
+    def outcome(rule: Rule) -> ExpectationOutcome:
+        if rule in crashed:
+            return _crashed(rule, crashed[rule])
+        if rule not in rows:
+            return _outcome(rule, Status.PASSED)
+        count = verdicts.broken_rows(rule)
+        return _outcome(rule, Status.FAILED, offending_count=count, offending_rows=rows[rule])
+
+    return GateResult(gate, tuple(map(outcome, rules)), binding)
 
 
-def _check_table(frame: DataFrame, rules: list[Rule]) -> list[ExpectationOutcome]:
-    outcomes = _check_together(frame, rules)
-    if len(rules) == 1:
-        return outcomes
-    # One crash takes down every check of the same query: those are asked again, one by one.
-    return [
-        _check_together(frame, [rule])[0] if outcome.status is Status.CRASHED else outcome
-        for rule, outcome in zip(rules, outcomes, strict=True)
-    ]
+def _column(number: int) -> str:
+    return f"holds_{number}"
 
 
-def _check_together(frame: DataFrame, rules: list[Rule]) -> list[ExpectationOutcome]:
-    """Outcomes in the order of ``rules``."""
-    from pyspark.errors import PySparkException
-
-    outcomes: dict[str, ExpectationOutcome] = {}
-    sound: dict[str, Rule] = {}
-    for number, rule in enumerate(rules):
-        try:
-            frame.selectExpr(_holds(rule))
-        except PySparkException as error:
-            outcomes[rule.name] = _crashed(rule, str(error))
-        else:
-            sound[f"holds_{number}"] = rule
-    results = _validate(frame, sound) if sound else {}
-    broken = []
-    for column, rule in sound.items():
-        exception = _exception(results[column].exception_info)
-        if exception:
-            outcomes[rule.name] = _crashed(rule, exception)
-        elif results[column].success:
-            outcomes[rule.name] = ExpectationOutcome(
-                rule.name, rule.table, Status.PASSED, rule.remedy
-            )
-        else:
-            broken.append(rule)
-    outcomes |= {outcome.name: outcome for outcome in _broken(frame, broken)}
-    return [outcomes[rule.name] for rule in rules]
+def _table(groups: Sequence[Alike], rules: Sequence[Rule]) -> pa.Table:
+    """A row per group and a column per rule, null where the rule is of another table."""
+    return pa.table(
+        {
+            _column(number): pa.array([group.holds.get(rule) for group in groups], pa.bool_())
+            for number, rule in enumerate(rules)
+        }
+    )
 
 
-def _holds(rule: Rule) -> str:
-    return f"coalesce({rule.holds}, false)"
+def _validate(frame: DataFrame, rules: Sequence[Rule]) -> dict[Rule, Any]:
+    """Great Expectations' result of each rule, whose column has to be true wherever it is known.
 
-
-def _validate(frame: DataFrame, rules: Mapping[str, Rule]) -> dict[str, Any]:
-    """Great Expectations' result per column name of ``rules``.
-
-    It sees one boolean column per rule and nothing else, and is asked for yes or no only: all
-    that it counts then is one query over the table. Rows that fail would cost it one more for
-    each expectation, held or not.
+    It is asked for yes or no only: all that it counts then is one query.
     """
+    if not rules:
+        return {}
     import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     batch = (
-        context.data_sources.add_spark("spark")
-        .add_dataframe_asset("table")
+        context.data_sources.add_spark("spark", persist=False)
+        .add_dataframe_asset("verdicts")
         .add_batch_definition_whole_dataframe("all")
-        .get_batch({"dataframe": _verdicts(frame, rules)})
+        .get_batch({"dataframe": frame})
     )
+    of_column = {_column(number): rule for number, rule in enumerate(rules)}
     suite = gx.ExpectationSuite(
         name="gate",
         expectations=[
             gx.expectations.ExpectColumnValuesToBeInSet(
                 column=column, value_set=[True], meta={"name": rule.name, "remedy": rule.remedy}
             )
-            for column, rule in rules.items()
+            for column, rule in of_column.items()
         ],
     )
     result = batch.validate(suite, result_format="BOOLEAN_ONLY")
-    return {item.expectation_config.kwargs["column"]: item for item in result.results}
+    return {of_column[item.expectation_config.kwargs["column"]]: item for item in result.results}
 
 
-def _verdicts(frame: DataFrame, rules: Mapping[str, Rule]) -> DataFrame:
-    return frame.selectExpr(*(f"{_holds(rule)} AS {column}" for column, rule in rules.items()))
-
-
-def _broken(frame: DataFrame, rules: list[Rule]) -> list[ExpectationOutcome]:
-    """How many rows break each rule, in one query, and the first of them."""
-    if not rules:
-        return []
-    counts = frame.selectExpr(
-        *(f"count_if(NOT {_holds(rule)}) AS broken_{n}" for n, rule in enumerate(rules))
-    ).collect()[0]
-    return [
-        ExpectationOutcome(
-            name=rule.name,
-            table=rule.table,
-            status=Status.FAILED,
-            remedy=rule.remedy,
-            offending_count=int(count),
-            offending_rows=_first_rows(frame, rule),
-        )
-        for rule, count in zip(rules, counts, strict=True)
-    ]
-
-
-def _first_rows(frame: DataFrame, rule: Rule) -> tuple[str, ...]:
-    shown = frame.where(f"NOT {_holds(rule)}").select(*rule.keys, *rule.shows)
-    rows = shown.orderBy(*rule.keys).limit(ROWS_SHOWN).collect()
-    return tuple(_row_text(row.asDict()) for row in rows)
+def _first_rows(
+    tables: Mapping[str, DataFrame], broken: Sequence[Rule]
+) -> dict[Rule, tuple[str, ...]]:
+    """The first rows that break each rule. A table is read once for all of its rules."""
+    found = {}
+    for table, rules in by_table(broken).items():
+        shown = dict.fromkeys(name for rule in rules for name in (*rule.keys, *rule.shows))
+        any_broken = " OR ".join(map(is_broken, range(len(rules))))
+        offending = with_bits(tables[table], rules, *shown).where(any_broken).persist()
+        try:
+            for number, rule in enumerate(rules):
+                rows = (
+                    offending.where(is_broken(number))
+                    .select(*rule.keys, *rule.shows)
+                    .orderBy(*rule.keys)
+                    .limit(ROWS_SHOWN)
+                    .collect()
+                )
+                found[rule] = tuple(_row_text(row.asDict()) for row in rows)
+        finally:
+            offending.unpersist()
+    return found
 
 
 def _row_text(row: Mapping[str, Any]) -> str:
@@ -160,8 +147,10 @@ def _exception(info: Mapping[str, Any]) -> str:
     return "; ".join(messages)
 
 
+def _outcome(rule: Rule, status: Status, **found: Any) -> ExpectationOutcome:
+    return ExpectationOutcome(rule.name, rule.table, status, rule.remedy, **found)
+
+
 def _crashed(rule: Rule, message: str) -> ExpectationOutcome:
     first = message.strip().splitlines()[0] if message.strip() else "no message"
-    return ExpectationOutcome(
-        rule.name, rule.table, Status.CRASHED, rule.remedy, exception=first[:500]
-    )
+    return _outcome(rule, Status.CRASHED, exception=first[:500])

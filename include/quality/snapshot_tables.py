@@ -1,7 +1,12 @@
-"""The tables of a snapshot as the gate looks at them: with what each row has to agree with."""
+"""The tables of a snapshot as the gate looks at them: with what each row has to agree with.
+
+Brokers, log dirs and topics are few: what belongs beside them is counted here. Replicas are read
+and counted by Spark.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot import REPLICAS, Snapshot
+from include.quality.frames import frame_of
+from include.warehouse import replicas_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,48 +26,54 @@ if TYPE_CHECKING:
 def snapshot_tables(
     spark: SparkSession, snapshot_uri: str, snapshot: Snapshot, now: datetime
 ) -> Iterator[dict[str, DataFrame]]:
-    """The tables by name, valid inside the context. Spark reads them from ``snapshot_uri``.
+    """The tables by name, valid inside the context. Spark reads replicas from ``snapshot_uri``.
 
     ``snapshot`` (one row), ``brokers``, ``log_dirs``, ``topics``, ``replicas`` and
     ``partitions``; the columns of docs/schema.md and those that the rules compare them with.
     """
-    brokers, log_dirs, topics, replicas = (
-        spark.read.parquet(f"{snapshot_uri}/{name}.parquet")
-        for name in ("brokers", "log_dirs", "topics", "replicas")
-    )
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    replicas = spark.read.schema(from_arrow_schema(REPLICAS)).parquet(replicas_uri(snapshot_uri))
     partitions = _partitions(replicas).cache()
     try:
         yield {
-            "snapshot": _header(spark, snapshot, now),
-            "brokers": _brokers(brokers, log_dirs),
-            "log_dirs": log_dirs.selectExpr(
-                "*", "count(*) OVER (PARTITION BY broker, log_dir) AS times_listed"
-            ),
-            "topics": _topics(topics, partitions),
-            "replicas": _replicas(replicas, brokers, log_dirs, topics),
+            "snapshot": frame_of(spark, _header(snapshot, now)),
+            "brokers": frame_of(spark, _brokers(snapshot)),
+            "log_dirs": frame_of(spark, _listed(snapshot.log_dirs, "broker", "log_dir")),
+            "topics": _topics(frame_of(spark, _listed(snapshot.topics, "topic")), partitions),
+            "replicas": _replicas(spark, replicas, snapshot),
             "partitions": partitions,
         }
     finally:
         partitions.unpersist()
 
 
-def _header(spark: SparkSession, snapshot: Snapshot, now: datetime) -> DataFrame:
+def _header(snapshot: Snapshot, now: datetime) -> pa.Table:
     row = {
         "taken_at": snapshot.taken_at.isoformat(),
         "age_s": (now - snapshot.taken_at).total_seconds(),
         "live_brokers": sum(snapshot.brokers.column("live").to_pylist()),
     }
-    return spark.createDataFrame(pa.Table.from_pylist([row]))
+    return pa.Table.from_pylist([row])
 
 
-def _brokers(brokers: DataFrame, log_dirs: DataFrame) -> DataFrame:
-    told = log_dirs.groupBy("broker").agg(*_aggregates(known_log_dirs="count(*)"))
-    return brokers.join(told, "broker", "left").selectExpr(
-        "* EXCEPT (known_log_dirs)",
-        "coalesce(known_log_dirs, 0) AS known_log_dirs",
-        "count(*) OVER (PARTITION BY broker) AS times_listed",
-        "count_if(live AND size(rack_path) > 0) OVER () AS live_with_rack",
+def _brokers(snapshot: Snapshot) -> pa.Table:
+    table = snapshot.brokers
+    told = Counter(snapshot.log_dirs.column("broker").to_pylist())
+    with_rack = sum(row["live"] and bool(row["rack_path"]) for row in table.to_pylist())
+    known = pa.array([told[broker] for broker in table.column("broker").to_pylist()], pa.int64())
+    return (
+        _listed(table, "broker")
+        .append_column("known_log_dirs", known)
+        .append_column("live_with_rack", pa.array([with_rack] * len(table), pa.int64()))
     )
+
+
+def _listed(table: pa.Table, *keys: str) -> pa.Table:
+    """The table, and how many rows have the key of each."""
+    rows = list(zip(*(table.column(key).to_pylist() for key in keys), strict=True))
+    times = Counter(rows)
+    return table.append_column("times_listed", pa.array([times[row] for row in rows], pa.int64()))
 
 
 def _topics(topics: DataFrame, partitions: DataFrame) -> DataFrame:
@@ -70,30 +83,32 @@ def _topics(topics: DataFrame, partitions: DataFrame) -> DataFrame:
         )
     )
     return topics.join(seen, "topic", "left").selectExpr(
-        "* EXCEPT (seen)",
-        "coalesce(seen, 0) AS partitions_seen",
-        "count(*) OVER (PARTITION BY topic) AS times_listed",
+        "* EXCEPT (seen)", "coalesce(seen, 0) AS partitions_seen"
     )
 
 
-def _replicas(
-    replicas: DataFrame, brokers: DataFrame, log_dirs: DataFrame, topics: DataFrame
-) -> DataFrame:
+def _replicas(spark: SparkSession, replicas: DataFrame, snapshot: Snapshot) -> DataFrame:
     from pyspark.sql.functions import broadcast
 
-    alive = brokers.groupBy("broker").agg(*_aggregates(known_alive="bool_or(live)"))
-    listed = log_dirs.selectExpr("broker", "log_dir", "true AS dir_listed").distinct()
-    named = topics.selectExpr("topic", "true AS topic_listed").distinct()
-    return (
-        replicas.join(broadcast(alive), "broker", "left")
-        .join(broadcast(listed), ["broker", "log_dir"], "left")
-        .join(broadcast(named), "topic", "left")
-        .selectExpr(
-            "* EXCEPT (dir_listed, topic_listed)",
-            "coalesce(dir_listed, false) AS known_log_dir",
-            "coalesce(topic_listed, false) AS known_topic",
-        )
+    alive = snapshot.brokers.group_by("broker").aggregate([("live", "any")])
+    beside = {
+        ("broker",): alive.rename_columns(["broker", "known_alive"]),
+        ("broker", "log_dir"): _distinct(snapshot.log_dirs, "broker", "log_dir"),
+        ("topic",): _distinct(snapshot.topics, "topic"),
+    }
+    for keys, table in beside.items():
+        replicas = replicas.join(broadcast(frame_of(spark, table)), list(keys), "left")
+    return replicas.selectExpr(
+        "*",
+        "known_by_broker_log_dir IS NOT NULL AS known_log_dir",
+        "known_by_topic IS NOT NULL AS known_topic",
     )
+
+
+def _distinct(table: pa.Table, *keys: str) -> pa.Table:
+    """Each key once, with a column that is null where a join does not find it."""
+    found = table.group_by(list(keys)).aggregate([])
+    return found.append_column(f"known_by_{'_'.join(keys)}", pa.array([True] * len(found)))
 
 
 def _partitions(replicas: DataFrame) -> DataFrame:

@@ -43,6 +43,27 @@ def badly_placed(
     return levels
 
 
+def better_places(
+    paths: Sequence[Sequence[str]],
+    hosts: Mask,
+    row: npt.NDArray[np.int32],
+    before: npt.NDArray[np.int32],
+) -> Ints:
+    """Brokers that would spread a row more evenly in place of one that is new in it.
+
+    :param row, before: (R,) indexes of brokers, padded with -1.
+    """
+    others = np.flatnonzero(hosts & ~np.isin(np.arange(len(hosts)), row))
+    is_better = np.zeros(len(others), bool)
+    held = sum(badly_placed(paths, hosts, row[None]))
+    for place in np.flatnonzero((row >= 0) & ~np.isin(row, before)).tolist():
+        tried = np.repeat(row[None], len(others), axis=0)
+        tried[:, place] = others
+        is_better |= sum(badly_placed(paths, hosts, tried)) < held
+    better: Ints = others[is_better]
+    return better
+
+
 def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]) -> Ints:
     """(n,) badly placed replicas on one level.
 
@@ -69,3 +90,13 @@ def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]
     most = np.minimum(room[mine], fewest + 1)
     badly: Ints = (first * np.maximum(count - most, 0)).sum(axis=1)
     return badly
+
+
+def places(ids: Ints, values: Ints) -> Ints:
+    """Index of each broker among ``ids``; -1 of an unknown one."""
+    if not len(ids):
+        return np.full(len(values), -1, np.int64)
+    order = np.argsort(ids, kind="stable")
+    at = np.minimum(np.searchsorted(ids[order], values), len(ids) - 1)
+    found: Ints = np.where(ids[order][at] == values, order[at], -1)
+    return found

@@ -12,13 +12,14 @@ import pytest
 
 from include.cluster.model import TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.planning.figures import ResourceBalance
 from include.planning.kafka_json import reassignment_json, rollback_json
-from include.planning.plan import BrokerLoad, Move, Plan, plan_hash
+from include.planning.plan import BrokerLoad, Move, Plan, PlanSummary, plan_hash
 from include.planning.planner import make_plan
 from include.planning.request import ReassignmentRequest
-from include.quality.brokers_after import COMPARED, brokers_after
+from include.quality.brokers_after import BALANCED, COMPARED, brokers_after
 from include.quality.checked import Checked
-from include.quality.gates import frame_of
+from include.quality.frames import frame_of
 from include.quality.plan_rules import plan_rules
 from include.quality.plan_tables import plan_tables
 from include.quality.results import ExpectationOutcome
@@ -57,11 +58,24 @@ def with_moves(checked: Checked, moves: Iterable[Move]) -> Checked:
         bytes_to_move=sum(move.bytes_to_move for move in moves),
         lower_bound_bytes=0,
         brokers=tuple(
-            BrokerLoad(row["broker"], **dict(zip(COMPARED, row["computed"], strict=True)))
+            BrokerLoad(row["broker"], **dict(zip(COMPARED, row["computed"], strict=False)))
             for row in rows
         ),
     )
+    summary = replace(summary, resources=_balances(summary))
     return replace(altered, plan=replace(plan, summary=summary))
+
+
+def _balances(summary: PlanSummary) -> tuple[ResourceBalance, ...]:
+    """The balances of a summary, as its brokers end."""
+    found = {balance.resource: balance for balance in summary.resources}
+    for resource, (before, after) in BALANCED.items():
+        found[resource] = replace(
+            found[resource],
+            before=tuple(getattr(load, before) for load in summary.brokers),
+            after=tuple(getattr(load, after) for load in summary.brokers),
+        )
+    return tuple(found.values())
 
 
 def with_move(checked: Checked, partition: TopicPartition, **changes: Any) -> Checked:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from include.cluster.model import TopicPartition
-from include.planning.plan import Move, MoveReason
+from include.planning.plan import Infeasible, Move, MoveReason
 from include.planning.request import Action, ReassignmentRequest
 from include.quality.checked import Checked
 from tests.planning.clusters import Cluster, cluster
@@ -15,12 +15,14 @@ from tests.quality.cases import (
     planned,
     with_move,
     with_moves,
+    with_summary,
 )
 from tests.quality.snapshots import SIZE_BYTES, Row, Rows
 
 DRAIN = ReassignmentRequest(Action.DRAIN, brokers=(4,))
 RAISE_FACTOR = ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=3)
 REBALANCE = ReassignmentRequest(Action.REBALANCE)
+COUNTED = {"replicas": 0.05}
 ENTRY = {"topic": "payments", "partition": 0, "replicas": [3, 2], "log_dirs": ["any", "/data/1"]}
 REASSIGN = ReassignmentRequest(Action.REASSIGN, reassignment={"version": 1, "partitions": [ENTRY]})
 
@@ -162,6 +164,12 @@ def raised() -> Checked:
     return planned(Rows().snapshot(), RAISE_FACTOR)
 
 
+def repaired() -> Checked:
+    """Two partitions that have both replicas in one data centre, and get them apart."""
+    of = cluster(["/dc0", "/dc0", "/dc1", "/dc1"], [(0, 1), (1, 0), (0, 2)], topic="payments")
+    return planned(of.snapshot(), ReassignmentRequest(Action.REPAIR_RACKS))
+
+
 def allowing(checked: Checked) -> Checked:
     return replace(checked, plan=replace(checked.plan, allow_replication_factor_change=True))
 
@@ -169,3 +177,24 @@ def allowing(checked: Checked) -> Checked:
 def heavier() -> Checked:
     """Broker 3 counts three times, but the plan has not heard of it."""
     return replace(rebalance(), request=replace(REBALANCE, weights={3: 3.0}))
+
+
+def without_one(checked: Checked) -> Checked:
+    """The first of the moves is left out."""
+    return with_moves(checked, checked.plan.moves[1:])
+
+
+def one_sided() -> Checked:
+    """Three brokers give what they have too much of; broker 3 ends with less than its share."""
+    return rebalance(one_sided=True, tolerance=0.2)
+
+
+def all_named(constraint: str) -> tuple[Infeasible, ...]:
+    return tuple(Infeasible(f"broker {broker}", constraint, 9, 0) for broker in range(4))
+
+
+def another_balance() -> Checked:
+    made = drain()
+    first, *rest = made.plan.summary.resources
+    wrong = replace(first, after=(first.after[0] + 1, *first.after[1:]))
+    return with_summary(made, resources=(wrong, *rest))

@@ -62,6 +62,7 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
             tolerance=rng.choice([0.02, 0.2]),
             tolerances=rng.choice([{}, {"replicas": 0.1}, {"leaders": 0.1}]),
             weights=rng.choice([{}, {brokers[0]: 2.0}]),
+            one_sided=action is Action.REBALANCE and rng.random() < 0.2,
             budget_bytes=rng.choice([None, None, 3_000]),
             budget_moves=rng.choice([None, None, 2]),
             exclude_topics=rng.choice([(), ("orders",), ("*audit",)]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from include.planning.plan import Infeasible
 from include.planning.request import Action, ReassignmentRequest
 from include.quality.checked import Checked
 from include.quality.request_rules import rack_rule_name
@@ -15,10 +16,13 @@ from tests.quality.cases import (
     with_summary,
 )
 from tests.quality.checked_plans import (
+    COUNTED,
     DRAIN,
     ENTRY,
     REBALANCE,
+    all_named,
     allowing,
+    another_balance,
     another_topic,
     back,
     copy_from_broker_4,
@@ -33,15 +37,18 @@ from tests.quality.checked_plans import (
     move,
     named,
     of_topics,
+    one_sided,
     plus,
     raised,
     reassign,
     rebalance,
+    repaired,
     seen,
     sent,
     small_disk,
     tree_with,
     without_leader,
+    without_one,
 )
 from tests.quality.snapshots import SIZE_BYTES, Rows
 
@@ -68,9 +75,11 @@ BYTES_TOLD = "the summary tells the bytes that are moved"
 COUNTS_TOLD = "the summary counts partitions, copies and leaders as they are"
 LOADS_TOLD = "the summary tells each broker's load as it is and as it will be"
 SCOPE = "only topics that the request is about are moved"
-LEFT_OUT = "no partition that the request names is left out"
+LEFT_OUT = "no partition that the request is about is left out"
 AS_ASKED = "a partition goes where the request's file says"
-SHARE = "a broker ends within tolerance of its share, or the summary tells why not"
+SHARE = "a broker ends within tolerance of its share of bytes, or the summary tells why not"
+COUNT = "a broker ends within tolerance of its share of replicas, or the summary tells why not"
+BANDS = "a broker ends within the bands that the summary tells, or is named"
 
 CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     # Targets
@@ -266,6 +275,10 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_moves(raised(), raised().plan.moves[1:]),
         {LEFT_OUT},
     ),
+    "a partition stays uneven": (
+        lambda: with_moves(repaired(), repaired().plan.moves[1:]),
+        {LEFT_OUT},
+    ),
     "the controller is told to allow it": (lambda: allowing(drain()), {FACTOR_FLAG}),
     "another target than asked for": (
         lambda: with_move(reassign(), named(0), target=(3, 4)),
@@ -309,4 +322,20 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         {"no more replicas are copied than the budget allows"},
     ),
     "weights that were not heeded": (heavier, {SHARE}),
+    "a tolerance of replicas that was not heeded": (
+        lambda: replace(heavier(), request=replace(heavier().request, tolerances=COUNTED)),
+        {SHARE, COUNT},
+    ),
+    "a partition in flight excuses no broker": (
+        lambda: with_summary(heavier(), infeasible=(Infeasible("payments-0", "in flight", 1, 0),)),
+        {SHARE},
+    ),
+    "what is named for another resource is no excuse": (
+        lambda: with_summary(heavier(), infeasible=all_named("number of replicas: too few")),
+        {SHARE},
+    ),
+    "a broker outside its band": (lambda: without_one(rebalance()), {SHARE, BANDS}),
+    "too much, where only that counts": (lambda: without_one(one_sided()), {SHARE, BANDS}),
+    "another balance": (another_balance, {LOADS_TOLD}),
+    "a resource without a balance": (lambda: with_summary(drain(), resources=()), {LOADS_TOLD}),
 }

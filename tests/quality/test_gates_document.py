@@ -23,6 +23,7 @@ def all_rules() -> set[Rule]:
             budget_bytes=1,
             budget_moves=1,
             exclude_brokers=(2,),
+            tolerances={"replicas": 0.1},
         )
         rules |= {*plan_rules(request, rack_levels=1)}
     return rules

@@ -9,17 +9,35 @@ import pytest
 
 from include.planning.request import Action, ReassignmentRequest
 from include.quality.checked import Checked
-from include.quality.gates import check_plan, frame_of
+from include.quality.frames import frame_of
+from include.quality.gates import check_plan
 from include.quality.plan_rules import plan_rules
 from include.quality.results import GateResult
+from tests.planning.clusters import cluster
 from tests.quality.cases import (
     Broken,
     broken_by,
     planned,
 )
-from tests.quality.checked_plans import drain, raised, reassign, rebalance, tree
+from tests.quality.checked_plans import (
+    COUNTED,
+    drain,
+    one_sided,
+    raised,
+    reassign,
+    rebalance,
+    repaired,
+    tree,
+)
 from tests.quality.clean import sound_plans
-from tests.quality.plan_corruptions import CORRUPTIONS, FILES, LOG_DIR, MID_MOVE, ONLY_LIVE
+from tests.quality.plan_corruptions import (
+    CORRUPTIONS,
+    FILES,
+    LOG_DIR,
+    MID_MOVE,
+    ONLY_LIVE,
+    SPREAD_1,
+)
 from tests.quality.snapshots import Rows
 
 if TYPE_CHECKING:
@@ -30,7 +48,8 @@ if TYPE_CHECKING:
 def broken(spark: SparkSession) -> dict[str, list[Broken]]:
     """What each corruption breaks, and what the plans that it started from do."""
     sound = {"sound drain": drain(), "sound rebalance": rebalance(), "sound tree": tree()}
-    sound |= {"sound factor": raised(), "sound reassign": reassign()}
+    sound |= {"sound factor": raised(), "sound reassign": reassign(), "sound repair": repaired()}
+    sound |= {"sound one-sided": one_sided(), "sound counts": rebalance(tolerances=COUNTED)}
     sound |= {f"sound {name}": checked for name, checked in sound_plans(64, seed=0)}
     spoilt = {name: corrupt() for name, (corrupt, _) in CORRUPTIONS.items()}
     return broken_by(spark, sound | spoilt)
@@ -91,6 +110,22 @@ def test_a_plan_without_moves_passes(spark: SparkSession) -> None:
     made = planned(Rows().snapshot(), ReassignmentRequest(Action.REPAIR_RACKS))
     assert made.plan.moves == ()
     assert gate(spark, made).passed
+
+
+def test_full_disks_do_not_excuse_an_uneven_plan_and_the_better_broker_is_named(
+    spark: SparkSession,
+) -> None:
+    """Broker 3 is all that is left of its data centre, and has no room."""
+    disks = dict.fromkeys(range(3), (100_000, 90_000)) | {3: (100_000, 5_500)}
+    racks = ["/dc0", "/dc0", "/dc1", "/dc1"]
+    of = cluster(racks, [(0, 2)], 1_000, topic="payments", disks=disks)
+    made = planned(of.snapshot(), ReassignmentRequest(Action.DRAIN, brokers=(2,)))
+    (outcome,) = gate(spark, made).failed
+    assert outcome.name == SPREAD_1
+    assert outcome.offending_rows == (
+        "topic payments, partition 0, current [0, 2], target [0, 1], better [3]",
+    )
+    assert "free disk on better ones" in outcome.remedy
 
 
 def gate(spark: SparkSession, checked: Checked) -> GateResult:

@@ -1,0 +1,37 @@
+"""Targets that a plan's summary tells to be out of reach, as the gate reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from include.cluster.model import BrokerId
+from include.planning.plan import Infeasible
+from include.planning.resources import NAMES, Resource
+
+_OTHERS = {f"{name}: ": resource for resource, name in NAMES.items()}
+
+
+class Obstacles:
+    """What is named as out of reach.
+
+    :ivar brokers: the brokers that are named themselves, each with a resource.
+    :ivar amounts: resource → by how much named brokers and racks miss what was wanted of them. No
+        other broker's share is shifted by more than that.
+    """
+
+    def __init__(self, named: Iterable[Infeasible]) -> None:
+        self.brokers: set[tuple[BrokerId, Resource]] = set()
+        self.amounts = dict.fromkeys(Resource, 0.0)
+        for item in named:
+            kind, _, name = item.subject.partition(" ")
+            resource = _resource(item.constraint)
+            if kind in ("broker", "rack"):
+                self.amounts[resource] += abs(item.wanted - item.nearest)
+            if kind == "broker" and name.isdecimal():
+                self.brokers.add((int(name), resource))
+
+
+def _resource(constraint: str) -> Resource:
+    """The resource of a target; bytes where the sentence names none."""
+    found = (resource for start, resource in _OTHERS.items() if constraint.startswith(start))
+    return next(found, Resource.BYTES)
