@@ -31,8 +31,8 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
-from include.execution.observe import observe
-from include.execution.progress import Progress, admitted, moves_to_watch, record_progress
+from include.execution.poll import poll
+from include.execution.progress import Progress
 from include.ledger.database import Clock, utc_now
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
@@ -92,18 +92,14 @@ def advance(
     step = _Step(plan, ledger, cluster, done)
     backlog = Backlog()
     while True:
-        view = ledger.view(plan.plan_id)
-        if view.state is not PlanState.RUNNING:
-            done.finished = view.state
-            done.cause = ledger.plan(plan.plan_id).cause
+        look = poll(plan, ledger, cluster, policy, backlog, clock)
+        if look is None:
+            record = ledger.plan(plan.plan_id)
+            done.finished, done.cause = record.state, record.cause
             return done
-        in_flight = {move.partition for move in admitted(plan, view)}
-        seen = observe(cluster, moves_to_watch(plan, view), clock(), in_flight=in_flight)
-        done.progress = record_progress(plan, view, ledger, seen)
-        view = ledger.view(plan.plan_id)
-        backlog.follow(plan.moves, view, seen)
-        actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
-        again = step.act(actions, seen, view.rate_bytes_per_s)
+        done.progress = look.progress
+        actions = decide(plan, look.view, look.seen, look.seen.taken_at, policy, backlog)
+        again = step.act(actions, look.seen, look.view.rate_bytes_per_s)
         if not again:
             return done
 

@@ -7,7 +7,7 @@ It holds nothing that ledger and cluster do not: after a crash it is built anew.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
@@ -60,6 +60,11 @@ class Waiting:
         del self.by_other[other][filed.partition]
         if not self.by_other[other]:
             del self.by_other[other]
+
+    def lacking(self, least_bytes: int) -> int:
+        """By how much these moves together fall short of ``least_bytes`` each."""
+        small = bisect_right(self.moves, -least_bytes, key=lambda filed: filed.minus_size_bytes)
+        return sum(least_bytes + filed.minus_size_bytes for filed in self.moves[small:])
 
     def beside(self, open_slots: Set[Slot | None]) -> Sequence[Filed]:
         """At least those whose other slots are open, largest first."""

@@ -225,8 +225,12 @@ class ProgressSample:
     """How far a plan is at one moment.
 
     :param messages_behind: over all replicas in flight that could be asked.
-    :param rate_bytes_per_s: measured over the last samples; None before there are two.
-    :param eta_s: remaining bytes at that rate; None while nothing is known to move.
+    :param rate_bytes_per_s: of the whole plan, measured over the last samples; None before there
+        are two.
+    :param eta_s: time left until the plan's end is noticed (see ``eta``); None while nothing
+        comes through.
+    :param busiest_bytes: bytes left at the broker and direction where most are left.
+    :param throttle_bytes_per_s: the throttle that was set, per broker and direction.
     """
 
     sampled_at: datetime
@@ -238,6 +242,8 @@ class ProgressSample:
     messages_behind: int = 0
     rate_bytes_per_s: float | None = None
     eta_s: float | None = None
+    busiest_bytes: int | None = None
+    throttle_bytes_per_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

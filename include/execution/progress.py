@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from include.cluster.model import BrokerError, BrokerId, ReplicaId
+from include.execution.backlog import Backlog
 from include.execution.bystanders import strain_of
+from include.execution.eta import Remaining, Throttle, with_eta
 from include.execution.model import (
     LedgerView,
     MoveState,
     Observation,
+    Policy,
     ProgressSample,
     ReplicaStanding,
     ReplicaStatus,
@@ -52,11 +55,20 @@ def admitted(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
     return tuple(m for m in plan.moves if view.moves[m.partition] is MoveState.ADMITTED)
 
 
-def record_progress(plan: Plan, view: LedgerView, ledger: Ledger, seen: Observation) -> Progress:
+def record_progress(
+    plan: Plan,
+    view: LedgerView,
+    ledger: Ledger,
+    seen: Observation,
+    policy: Policy,
+    backlog: Backlog,
+) -> Progress:
     """Work out the plan's progress from an observation and write it to the ledger.
 
     A move that the controller lists, though its answer was lost, was accepted: should somebody
     else cancel it later, it must not pass for one that never arrived.
+
+    :param backlog: the view's open moves.
     """
     flying = admitted(plan, view)
     listed = [m.partition for m in flying if _accepted(m, seen) and m.partition not in view.sent]
@@ -66,6 +78,9 @@ def record_progress(plan: Plan, view: LedgerView, ledger: Ledger, seen: Observat
     statuses = replica_statuses(flying, seen, before)
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
     sample = measure(plan, view, seen, statuses, history)
+    throttle = Throttle.of(view, policy)
+    left = Remaining.of(backlog, seen, policy.pace(throttle.bytes_per_s))
+    sample = with_eta(sample, history, left, policy, throttle)
     since = history[-1].sampled_at if history else None
     flows = flow_sample(flying, seen, _copies(before), since, strain_of(seen))
     ledger.add_samples(plan.plan_id, statuses, sample, flows)
@@ -203,7 +218,6 @@ def measure(
         in_flight=sum(state is MoveState.ADMITTED for state in view.moves.values()),
         messages_behind=sum(status.messages_behind or 0 for status in statuses),
         rate_bytes_per_s=rate,
-        eta_s=(total - done) / rate if rate else None,
     )
 
 

@@ -33,6 +33,11 @@ class Pace:
         """A slot's share of what the throttle copies until somebody looks again."""
         return self.bytes_per_s * self.reaction_s / self.max_moves_per_broker
 
+    @property
+    def least_bytes(self) -> int:
+        """What a copy counts for at least, however small: its smallest part of a slot."""
+        return int(self.slot_bytes / MOVES_PER_SLOT)
+
     @overload
     def copy_s(self, size_bytes: int) -> float: ...
     @overload

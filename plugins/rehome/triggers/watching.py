@@ -69,24 +69,16 @@ class PlanWatch:
     def _look(self) -> Look:
         from include.execution.bystanders import bystanders
         from include.execution.decide import needs_worker
-        from include.execution.model import PlanState
-        from include.execution.observe import observe
-        from include.execution.progress import admitted, moves_to_watch, record_progress
+        from include.execution.poll import poll
         from include.execution.stall import STALL_ALERT, stall_alert_due
 
         plan, ledger = self._plan, self._ledger
-        view = ledger.view(plan.plan_id)
-        if view.state is not PlanState.RUNNING:
-            return Look(f"the plan is {view.state}", "")
-        in_flight = {move.partition for move in admitted(plan, view)}
-        watched = moves_to_watch(plan, view)
         if self._beside is None:
             self._beside = bystanders(plan, self._cluster.describe_topics())
-        now, beside = datetime.now(UTC), self._beside
-        seen = observe(self._cluster, watched, now, in_flight=in_flight, beside=beside)
-        text = record_progress(plan, view, ledger, seen).table()
-        view = ledger.view(plan.plan_id)
-        self._backlog.follow(plan.moves, view, seen)
+        found = poll(plan, ledger, self._cluster, self._policy, self._backlog, beside=self._beside)
+        if found is None:
+            return Look(f"the plan is {ledger.plan(plan.plan_id).state}", "")
+        view, seen, text = found.view, found.seen, found.progress.table()
         if needs_worker(plan, view, seen, self._policy, self._backlog):
             return Look("there is something to do", text)
         alerts = [event.at for event in ledger.events(plan.plan_id) if event.kind == STALL_ALERT]

@@ -1,0 +1,258 @@
+"""The time left: from what the busiest broker lacks, at the pace that is measured there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from include.cluster.model import PartitionState, ReplicaId
+from include.execution.backlog import Backlog
+from include.execution.decide import decide
+from include.execution.eta import (
+    GOVERNED_PART,
+    EtaError,
+    Remaining,
+    Throttle,
+    delivered_part,
+    eta_errors,
+    with_eta,
+)
+from include.execution.model import (
+    Action,
+    LedgerView,
+    MoveState,
+    Observation,
+    PlanState,
+    Policy,
+    ProgressSample,
+)
+from include.execution.progress import admitted, measure, replica_statuses
+from include.execution.rates import RateChange, RateReason
+from include.execution.simulation.cluster import ModelledCluster
+from include.execution.simulation.simulator import Asked, At, Simulation
+from include.planning.plan import Plan
+from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
+from tests.ledger.small_plans import make_plan, move
+
+RATE = 10_000_000
+MB = 1_000_000
+few_and_many = pytest.mark.parametrize(
+    "examples", [8, pytest.param(500, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+)
+
+
+def property_of(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+        database=None,
+    )
+
+
+@dataclass
+class Foretold:
+    """`decide`, with a sample of each poll as production records it.
+
+    :param expected: the part of the throttle that Rehome expects brokers to deliver.
+    """
+
+    expected: float
+    samples: list[ProgressSample] = field(default_factory=list)
+
+    def __call__(
+        self,
+        plan: Plan,
+        view: LedgerView,
+        seen: Observation,
+        now: datetime,
+        policy: Policy,
+        backlog: Backlog,
+    ) -> list[Action]:
+        states = {m.partition: view.moves.get(m.partition, MoveState.PENDING) for m in plan.moves}
+        whole = replace(view, moves=states)
+        throttle = Throttle(view.rate_bytes_per_s or policy.rate_bytes_per_s, self.expected)
+        statuses = replica_statuses(admitted(plan, whole), seen)
+        sample = measure(plan, whole, seen, statuses, self.samples)
+        left = Remaining.of(backlog, seen, policy.pace(throttle.bytes_per_s))
+        self.samples.append(with_eta(sample, self.samples, left, policy, throttle))
+        return decide(plan, view, seen, now, policy, backlog)
+
+
+def random_plan(brokers: int, moves_per_broker: int, sigma: float, seed: int) -> Plan:
+    """Each move brings one replica to a random broker; sizes are log-normal."""
+    random = np.random.default_rng(seed)
+    count = moves_per_broker * brokers
+    sizes = random.lognormal(np.log(30 * MB), sigma, count).astype(int).tolist()
+    moves = []
+    for number, size in enumerate(sizes):
+        a, b, c = (random.permutation(brokers)[:3] + 1).tolist()
+        moves.append(move("t", number, (a, b), (a, c), size))
+    return make_plan("p", *moves)
+
+
+def busiest_bytes(plan: Plan) -> int:
+    view, sight = running(plan), seen(plan)
+    return Remaining.of(Backlog.of(plan, view, sight), sight, POLICY.pace(RATE)).busiest_bytes
+
+
+def run(plan: Plan, policy: Policy, expected: float, *events: At) -> list[ProgressSample]:
+    brokers = {broker for m in plan.moves for broker in (*m.current, *m.target)}
+    foretold = Foretold(expected)
+    cluster = ModelledCluster(brokers, plan.moves)
+    simulation = Simulation(plan, cluster, policy, T0, events, decide_by=foretold)
+    assert simulation.run() is PlanState.DONE
+    return foretold.samples
+
+
+def check_promise(
+    plan: Plan, delivered: float, expected: float, reaction_s: float, least_s: float
+) -> None:
+    """After the first tenth of the bytes, the foretold end is right to a tenth of the time.
+
+    :param least_s: no execution is faster at what is delivered.
+    """
+    policy = Policy(
+        round(busiest_bytes(plan) / least_s / delivered),
+        throttle_efficiency=delivered,
+        poll_interval_s=reaction_s,
+        reaction_s=reaction_s,
+        max_partitions_in_flight=1000,
+    )
+    errors = {e.tenth: e.worst for e in eta_errors(run(plan, policy, expected)) if e.tenth >= 1}
+    assert errors
+    assert max(map(abs, errors.values())) <= 0.10, errors
+
+
+plans = st.builds(
+    random_plan, st.integers(3, 6), st.integers(15, 30), st.floats(0, 1.2), st.integers(0, 10**6)
+)
+reactions_s = st.sampled_from([5.0, 15.0])
+
+
+@few_and_many
+def test_the_eta_keeps_its_promise_where_brokers_deliver_what_is_expected(examples: int) -> None:
+    @property_of(examples)
+    @given(plans, st.floats(0.6, 1.0), reactions_s, st.floats(16, 100))
+    def holds(plan: Plan, delivered: float, reaction_s: float, polls: float) -> None:
+        check_promise(plan, delivered, delivered, reaction_s, polls * reaction_s)
+
+    holds()
+
+
+@few_and_many
+def test_the_eta_of_a_long_plan_keeps_its_promise_whatever_brokers_deliver(examples: int) -> None:
+    @property_of(examples)
+    @given(plans, st.floats(0.6, 1.0), reactions_s, st.floats(600, 1000))
+    def holds(plan: Plan, delivered: float, reaction_s: float, least_s: float) -> None:
+        check_promise(plan, delivered, 0.85, reaction_s, least_s)
+
+    holds()
+
+
+def test_a_throttle_changed_in_mid_run_changes_the_eta_at_once() -> None:
+    plan = random_plan(4, 20, 0.5, seed=1)
+    policy = replace(POLICY, rate_bytes_per_s=round(busiest_bytes(plan) / 600))
+    half = Asked(rate_bytes_per_s=policy.rate_bytes_per_s // 2)
+    samples = run(plan, policy, 1.0, At(297.0, half))
+    changed_at = T0 + timedelta(seconds=300)
+    before = next(sample for sample in samples if sample.sampled_at == changed_at)
+    after = next(sample for sample in samples if sample.sampled_at > changed_at)
+    assert before.eta_s == pytest.approx(300, rel=0.05)
+    assert after.eta_s == pytest.approx(600, rel=0.05)
+
+
+def test_the_busiest_broker_counts_and_not_all_bytes() -> None:
+    """A thousand bytes go to broker 3, and as many to others: they pass side by side."""
+    plan = make_plan("p", move("t", 0, (1, 2), (1, 3), 1000), move("t", 1, (2, 4), (2, 5), 900))
+    view, sight = running(plan), seen(plan, live=(1, 2, 3, 4, 5))
+    left = Remaining.of(Backlog.of(plan, view, sight), sight, POLICY.pace(RATE))
+    assert (left.busiest_bytes, left.waiting, left.in_flight) == (1000, 2, 0)
+
+
+def test_what_was_copied_is_not_left_and_what_has_arrived_neither() -> None:
+    plan = make_plan("p", move("t", 0, (1,), (3,), 1000), move("t", 1, (1,), (3,), 500))
+    view, sight = in_flight(plan)
+    arrived = {TP[1]: PartitionState(3, (3,), frozenset({3}))}
+    sight = replace(
+        sight,
+        sizes={ReplicaId(*TP[0], 3): 400},
+        partitions={**sight.partitions, **arrived},
+        ongoing={TP[0]: sight.ongoing[TP[0]]},
+    )
+    left = Remaining.of(Backlog.of(plan, view, sight), sight, POLICY.pace(RATE))
+    assert left.busiest_bytes == 600
+
+
+def test_an_empty_partition_counts_for_its_part_of_a_slot() -> None:
+    plan = make_plan("p", *(move("t", n, (1,), (3,), 0) for n in range(8)))
+    policy = Policy(1000, throttle_efficiency=1.0, reaction_s=40.0)
+    view, sight = running(plan), seen(plan)
+    left = Remaining.of(Backlog.of(plan, view, sight), sight, policy.pace(1000))
+    assert left.busiest_bytes == 8 * 1000  # ten at a time in each of four slots, for 40 s
+
+
+def told(*points: tuple[float, int], throttle: int = 100) -> list[ProgressSample]:
+    """Samples at these seconds with these bytes left at the busiest broker."""
+    return [
+        ProgressSample(
+            T0 + timedelta(seconds=at), 0, 0, 0, 2, 1, busiest_bytes=left,
+            throttle_bytes_per_s=throttle,
+        )
+        for at, left in points
+    ]  # fmt: skip
+
+
+def test_the_pace_is_what_came_through_of_what_the_throttle_allowed() -> None:
+    assert delivered_part(told((0, 9000), (60, 6000)), expected=1.0) == 0.5
+    assert delivered_part(told((0, 9000)), expected=0.8) == 0.8
+    # A third of the time that it takes to be believed, and nothing has come yet.
+    assert delivered_part(told((0, 9000), (10, 9000)), expected=0.9) == pytest.approx(0.6)
+
+
+def test_the_pace_forgets_and_counts_no_time_in_which_nothing_was_in_flight() -> None:
+    slow_then_fast = told((0, 9000), (300, 8999), (360, 3000), (420, -3000 + 0))
+    assert delivered_part(slow_then_fast, expected=0.1) == pytest.approx(1.0, rel=0.01)
+    (idle, *rest) = told((0, 9000), (50, 9000), (100, 4000))
+    assert delivered_part([replace(idle, in_flight=0), *rest], expected=0.1) == 1.0
+
+
+def test_nothing_is_foretold_while_nothing_comes_through() -> None:
+    history, hundred = told((0, 9000), (30, 9000), (60, 9000)), Throttle(100, 1.0)
+    stuck = with_eta(history[-1], history[:-1], Remaining(9000, 0, 1), POLICY, hundred)
+    assert stuck.eta_s is None
+    ended = with_eta(history[-1], history[:-1], Remaining(0, 0, 0), POLICY, hundred)
+    assert ended.eta_s == 0
+
+
+def test_what_the_governor_aims_at_counts_and_not_what_brokers_are_told() -> None:
+    plan = make_plan("p")
+    told = RateChange(T0, 1300, 1000, 1000, RateReason.RAISED, "they deliver too little")
+    view = running(plan, rate_bytes_per_s=1300)
+    assert Throttle.of(replace(view, rates=(told,)), POLICY) == Throttle(1000, GOVERNED_PART)
+    assert Throttle.of(view, POLICY) == Throttle(1300, POLICY.throttle_efficiency)
+
+
+def foretold(*points: tuple[float, int, float | None]) -> list[ProgressSample]:
+    """Samples of a plan of 100 bytes: seconds, bytes done, ETA."""
+    return [
+        ProgressSample(T0 + timedelta(seconds=at), done, 100, 0, 2, 1, eta_s=eta)
+        for at, done, eta in points
+    ]
+
+
+def test_errors_of_the_eta_are_told_by_tenths_of_the_bytes() -> None:
+    samples = foretold((0, 0, 110), (20, 15, 85), (22, 16, 60), (50, 50, None), (100, 100, 0))
+    assert eta_errors(samples) == (EtaError(0, 0.1), EtaError(1, -0.18))
+    assert eta_errors(samples[:1]) == ()
+
+
+def test_of_a_plan_that_has_paused_only_what_came_after_is_judged() -> None:
+    night = foretold((0, 0, 5), (10, 50, 5), (10_000, 50, 60), (10_050, 90, 40), (10_100, 100, 0))
+    assert eta_errors(night) == (EtaError(5, -0.4), EtaError(9, -0.1))
