@@ -9,7 +9,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from include.execution.model import MoveState
+from include.execution.eta import eta_errors
+from include.execution.model import MoveState, PlanState
 from include.execution.outcome import bytes_to_copy
 from include.execution.throttle_configs import named
 from include.ledger.records import ThrottleEntry
@@ -54,6 +55,7 @@ def render(data: ReportData) -> str:
         rate=words.rate_text,
         time=words.time_text,
         brokers=words.brokers_list,
+        signed_percent=words.signed_percent_text,
     )
     return environment.get_template("report.html.j2").render(**_view(data))
 
@@ -74,6 +76,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "resource_name": lambda name: NAMES[Resource(name)],
         "curve": progress_curve(data),
         "comparison": _comparison(data),
+        "eta_errors": eta_errors(data.samples) if data.state is PlanState.DONE else (),
         "moves": _move_rows(data),
         "moves_left_out": max(0, len(plan.moves) - MOVES_SHOWN),
         "starts": data.reassignments[-LINES_SHOWN:],

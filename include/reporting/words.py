@@ -7,7 +7,15 @@ from datetime import UTC, datetime
 
 from include.planning.explanation import bytes_text
 
-__all__ = ["bytes_text", "count_text", "duration_text", "percent_text", "rate_text", "time_text"]
+__all__ = [
+    "bytes_text",
+    "count_text",
+    "duration_text",
+    "percent_text",
+    "rate_text",
+    "signed_percent_text",
+    "time_text",
+]
 
 
 def duration_text(seconds: float | None) -> str:
@@ -33,6 +41,12 @@ def rate_text(bytes_per_s: float | None) -> str:
 def percent_text(part: float, whole: float) -> str:
     """A share: ``37 %``; of nothing, everything is done."""
     return f"{100 * part / whole:.0f} %" if whole else "100 %"
+
+
+def signed_percent_text(part: float) -> str:
+    """A deviation: ``+4 %``, ``−12 %``, ``0 %``."""
+    percent = round(100 * part)
+    return f"{'+' if percent > 0 else '−' if percent < 0 else ''}{abs(percent)} %"
 
 
 def count_text(number: int, one: str, many: str = "") -> str:

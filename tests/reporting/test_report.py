@@ -248,6 +248,15 @@ def test_prediction_and_truth_stand_side_by_side_once_the_plan_has_started() -> 
     assert "Nothing has moved yet" in page(dry_run_only()).text
 
 
+def test_the_eta_that_was_foretold_is_judged_when_the_plan_is_done() -> None:
+    data = good_end()
+    told = tuple(replace(sample, eta_s=81.0) for sample in data.samples[:2]) + data.samples[2:]
+    done = page(replace(data, samples=told)).text
+    assert "10–20 % 20–30 %" in done
+    assert "−10 % +1 %" in done  # of the 90 s from the first sample to the last
+    assert "as it was foretold" not in page(failed_end()).text
+
+
 def test_bytes_that_did_not_move_are_not_counted_as_moved() -> None:
     assert "50 MB actual" in page(failed_end()).text
 
