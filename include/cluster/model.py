@@ -112,6 +112,14 @@ class OngoingReassignment:
         """The replica set that will be left when the reassignment ends."""
         return tuple([broker for broker in self.replicas if broker not in self.removing])
 
+    def leads_to(self, target: tuple[BrokerId, ...]) -> bool:
+        """Whether this is the ``target``.
+
+        The controller lists the target first: then there is nothing to sort out, which counts
+        where thousands are asked.
+        """
+        return self.replicas == target + self.removing or self.target == target
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOnDisk:

@@ -69,7 +69,7 @@ def admit(
                 continue
             looked_at.add(filed.partition)
             if still_pending(filed.move):
-                admission.consider(filed.move)
+                admission.consider(filed)
             else:
                 passed_over += 1
     return admission.result(passed_over)
@@ -109,12 +109,13 @@ class _Admitting:
             broker: broker_room_bytes(disks, policy.min_free_disk_fraction)
             for broker, disks in seen.disks.items()
         }
+        self._bounded = bool(self._rooms) or self._window_bytes < inf
         self._open: set[Slot | None] = {None, *backlog.by_slot}
         self._shut: dict[Slot, str] = {}  # and why
         self._moves: list[Move] = []
         self._reasons: set[str] = set()
         for move in in_flight:
-            self._take(move, slots_of(move, seen, backlog.admitted[move.partition].inbound))
+            self._take(move, slots_of(move, seen, backlog.admitted[move.partition].ends))
         for slot in backlog.by_slot:
             if slot is not None and slot.direction is not Direction.OUT:
                 self._shut_unless_it_answers(slot)
@@ -147,15 +148,15 @@ class _Admitting:
             largest = min(self._window_left(place), self._room_left(place))
             at = bisect_left(waiting, -largest, lo=at, key=lambda other: other.minus_size_bytes)
 
-    def consider(self, move: Move) -> None:
+    def consider(self, filed: Filed) -> None:
         """Choose the move, or note what it waits for."""
-        slots = slots_of(move, self._seen)
-        obstacle = self._obstacle(move, slots)
+        slots = slots_of(filed.move, self._seen, filed.ends)
+        obstacle = self._obstacle(filed, slots)
         if obstacle is not None:
             self._reasons.add(obstacle)
             return
-        self._moves.append(move)
-        self._take(move, slots)
+        self._moves.append(filed.move)
+        self._take(filed.move, slots)
 
     def result(self, passed_over: int) -> Admission:
         """What was chosen.
@@ -165,7 +166,8 @@ class _Admitting:
         waiting = self._backlog.pending_count - len(self._moves) - passed_over
         if waiting <= 0:
             return Admission(tuple(self._moves))
-        closed = {self._shut[slot] for slot in self._shut.keys() & self._backlog.by_slot.keys()}
+        by_slot = self._backlog.by_slot
+        closed = {reason for slot, reason in self._shut.items() if slot in by_slot}
         return Admission(tuple(self._moves), waiting, frozenset(self._reasons | closed))
 
     def _take(self, move: Move, slots: Mapping[Slot, int]) -> None:
@@ -174,7 +176,8 @@ class _Admitting:
         for slot, left_bytes in slots.items():
             use = used[slot]
             use.left_bytes += left_bytes
-            use.parts += part_of_slot(left_bytes, whole_bytes)
+            whole = left_bytes >= whole_bytes
+            use.parts += WHOLE_SLOT if whole else part_of_slot(left_bytes, whole_bytes)
             if use.parts >= self._slots:
                 self._shut_for(slot, SLOTS)
         if move.target_log_dirs:
@@ -192,11 +195,11 @@ class _Admitting:
         self._shut[slot] = reason
         self._open.discard(slot)
 
-    def _obstacle(self, move: Move, slots: Mapping[Slot, int]) -> str | None:
-        dead = sorted(set(move.target) - self._seen.live_brokers)
-        if dead:
-            return _dead(dead[0])
-        if move.adding and self._seen.partitions[move.partition].leader is None:
+    def _obstacle(self, filed: Filed, slots: Mapping[Slot, int]) -> str | None:
+        move, live = filed.move, self._seen.live_brokers
+        if not live.issuperset(move.target):
+            return _dead(min(set(move.target) - live))
+        if filed.ends.into and self._seen.partitions[move.partition].leader is None:
             return NO_LEADER
         for slot, left_bytes in slots.items():
             obstacle = self._shut.get(slot) or self._too_large(slot, left_bytes)
@@ -205,6 +208,8 @@ class _Admitting:
         return self._no_room_in_log_dir(move, slots) if move.target_log_dirs else None
 
     def _too_large(self, slot: Slot, left_bytes: int) -> str | None:
+        if not self._bounded:
+            return None
         if left_bytes > self._window_left(slot):
             return WINDOW
         if left_bytes > self._room_left(slot):

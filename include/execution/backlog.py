@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from include.cluster.model import BrokerId, TopicPartition
 from include.execution.model import LedgerView, MoveState, Observation
-from include.execution.slots import Inbound, Slot, inbound, slots_of
+from include.execution.slots import Ends, Slot, slots_of
 from include.planning.plan import Move, Plan
 
 
@@ -22,19 +22,21 @@ class Filed(NamedTuple):
     """A pending move; sorts by size, largest first, then by partition.
 
     :param taken: the slots that it takes; moves without any only change the order of replicas.
+    :param ends: those of its copies.
     """
 
     minus_size_bytes: int
     partition: TopicPartition
     taken: tuple[Slot, ...]
     move: Move
+    ends: Ends
 
 
 class Admitted(NamedTuple):
-    """A move that was admitted and has not ended, with what the plan says of its copies."""
+    """A move that was admitted and has not ended, with the ends of its copies."""
 
     move: Move
-    inbound: Inbound
+    ends: Ends
 
 
 class Waiting:
@@ -147,11 +149,12 @@ class Backlog:
         """Append it to the lists it belongs to, which are to be sorted then."""
         state = self._known[move.partition].state
         if state is MoveState.ADMITTED:
-            self.admitted[move.partition] = Admitted(move, inbound(move))
+            self.admitted[move.partition] = Admitted(move, Ends(move))
         if state is not MoveState.PENDING:
             return ()
-        sizes = slots_of(move, seen)
-        filed = Filed(-move.size_bytes, move.partition, tuple(sizes), move)
+        ends = Ends(move)
+        sizes = slots_of(move, seen, ends)
+        filed = Filed(-move.size_bytes, move.partition, tuple(sizes), move, ends)
         self._pending[move.partition] = filed, sizes
         self.pending_bytes.update(sizes)
         places = filed.taken or (None,)

@@ -31,7 +31,7 @@ from include.execution.model import (
     Policy,
     Settle,
 )
-from include.execution.outcome import Fate, fate
+from include.execution.outcome import Fate, fate, on_its_way
 from include.execution.stall import patience_s
 from include.planning.plan import Move, Plan
 
@@ -77,7 +77,10 @@ def needs_worker(
 
 @dataclass
 class _Assessed:
-    """The plan's moves by what is true of them now, and the actions that follow at once."""
+    """The plan's moves by what is true of them now, and the actions that follow at once.
+
+    :ivar not_admitted: what is being reassigned, by us or not, though no admitted move says so.
+    """
 
     plan: Plan
     view: LedgerView
@@ -89,12 +92,18 @@ class _Assessed:
     settled: dict[TopicPartition, MoveState] = field(default_factory=dict)
     in_flight: list[Move] = field(default_factory=list)
     unsent: list[Move] = field(default_factory=list)
+    not_admitted: list[TopicPartition] = field(default_factory=list)
     _pending_settled: int = 0
 
     def __post_init__(self) -> None:
-        for admitted in self.backlog.admitted.values():
-            self._assess_admitted(admitted.move)
-        for partition in self.seen.ongoing:
+        admitted, ongoing = self.backlog.admitted, self.seen.ongoing
+        for found in admitted.values():
+            if on_its_way(found.move, self.seen):
+                self.in_flight.append(found.move)
+            else:
+                self._assess_admitted(found.move)
+        self.not_admitted += [partition for partition in ongoing if partition not in admitted]
+        for partition in self.not_admitted:
             move_of_ours = self.backlog.pending(partition)
             if move_of_ours is not None:
                 self.still_pending(move_of_ours)
@@ -226,7 +235,7 @@ def _patience_s(view: LedgerView, now_true: _Assessed, policy: Policy) -> float:
 
 def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:
     ours = now_true.plan.by_partition
-    return not policy.additional and any(found not in ours for found in now_true.seen.ongoing)
+    return not policy.additional and any(found not in ours for found in now_true.not_admitted)
 
 
 def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:

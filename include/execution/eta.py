@@ -69,10 +69,10 @@ class Remaining:
         for slot, waiting in backlog.by_slot.items():
             if slot is not None:
                 left[slot] += waiting.lacking(least)
-        for move, inbound in backlog.admitted.values():
+        for move, ends in backlog.admitted.values():
             if _has_arrived(move, seen):
                 continue
-            for slot, left_bytes in slots_of(move, seen, inbound).items():
+            for slot, left_bytes in slots_of(move, seen, ends).items():
                 left[slot] += max(left_bytes, least)
         return cls(max(left.values(), default=0), backlog.pending_count, len(backlog.admitted))
 

@@ -33,12 +33,12 @@ def fate(
 
     :param sent_at: when the controller accepted the move; None = not known to have.
     """
+    if on_its_way(move, seen):
+        return Fate.IN_FLIGHT, ""
     if recreated(move, seen):
         return Fate.GONE, RECREATED
     entry = seen.ongoing.get(move.partition)
     if entry is not None:
-        if entry.target == move.target:
-            return Fate.IN_FLIGHT, ""
         return Fate.SUPERSEDED, f"somebody else is reassigning it to {list(entry.target)}"
     state = seen.partitions.get(move.partition)
     if state is None:
@@ -49,6 +49,14 @@ def fate(
     if sent_at is not None and now - sent_at < timedelta(seconds=grace_s):
         return Fate.IN_FLIGHT, ""
     return _elsewhere(move, state, sent_at)
+
+
+def on_its_way(move: Move, seen: Observation) -> bool:
+    """Whether the controller lists the move: what is true of most that are in flight."""
+    entry = seen.ongoing.get(move.partition)
+    if entry is None or not entry.leads_to(move.target):
+        return False
+    return not recreated(move, seen)
 
 
 RECREATED = "its topic was deleted, and another one created under its name"
@@ -100,6 +108,8 @@ def _taken(replica: ReplicaId, seen: Observation) -> str:
 
 
 def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> tuple[Fate, str]:
+    if sent_at is None and state.replicas == move.current:
+        return Fate.UNTOUCHED, ""
     replicas = set(state.replicas)
     if replicas == set(move.current):
         if sent_at is None:

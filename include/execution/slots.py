@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import ClassVar
 
 from include.cluster.model import BrokerId, ReplicaId
 from include.execution.model import Observation
@@ -27,46 +27,79 @@ class Direction(enum.Enum):
     __hash__ = object.__hash__  # members are singletons; enum's own hash is written in Python
 
 
-class Slot(NamedTuple):
-    """One broker in one direction: what is limited."""
+class Slot:
+    """One broker in one direction: what is limited.
 
+    There is one object for each, so that comparing and hashing cost next to nothing: `decide`
+    looks thousands up at every call.
+    """
+
+    __slots__ = ("broker", "direction")
     direction: Direction
     broker: BrokerId
+    _known: ClassVar[dict[tuple[Direction, BrokerId], Slot]] = {}
+
+    def __new__(cls, direction: Direction, broker: BrokerId) -> Slot:
+        """The one of this direction and broker."""
+        found = cls._known.get((direction, broker))
+        if found is None:
+            found = super().__new__(cls)
+            found.direction, found.broker = direction, broker
+            found = cls._known.setdefault((direction, broker), found)
+        return found
+
+    def __repr__(self) -> str:
+        return f"Slot({self.direction}, {self.broker})"
 
 
 Inbound = tuple[tuple[Slot, ReplicaId], ...]
 
 
-def inbound(move: Move) -> Inbound:
-    """Each copy that a move adds, with the slot of its destination: fixed by the plan."""
-    return tuple(
-        (Slot(Direction.IN, broker), ReplicaId(*move.partition, broker)) for broker in move.adding
-    )
+class Ends:
+    """Where the copies of a move begin and end: made once, for it is asked at every poll.
+
+    :ivar into: each copy that the move adds, with the slot of its destination.
+    """
+
+    __slots__ = ("_leader", "_source", "into")
+
+    def __init__(self, move: Move) -> None:
+        brokers = [(Slot(Direction.IN, broker), broker) for broker in move.adding]
+        self.into: Inbound = tuple([(s, ReplicaId(*move.partition, b)) for s, b in brokers])
+        self._leader: BrokerId | None = None
+        self._source: tuple[Slot, ReplicaId]
+
+    def source(self, move: Move, leader: BrokerId) -> tuple[Slot, ReplicaId]:
+        """What copies are read from while this broker leads."""
+        if leader != self._leader:
+            self._leader = leader
+            self._source = Slot(Direction.OUT, leader), ReplicaId(*move.partition, leader)
+        return self._source
 
 
-def slots_of(move: Move, seen: Observation, into: Inbound | None = None) -> dict[Slot, int]:
+def slots_of(move: Move, seen: Observation, ends: Ends | None = None) -> dict[Slot, int]:
     """The slots that a move takes, with the bytes it still sends through each.
 
     What is left of a copy is the leader's size, as far as it was measured (else the planned
     one), less what the destination has; between log dirs, that of the replica itself.
 
-    :param into: what :func:`inbound` says of the move, where the caller knows it already.
+    :param ends: those of the move, where the caller knows them already.
     """
     slots: dict[Slot, int] = {}
-    into = inbound(move) if into is None else into
+    ends = Ends(move) if ends is None else ends
     sizes = seen.sizes
-    if into:
+    if ends.into:
         state = seen.partitions.get(move.partition)
-        leader = None if state is None else state.leader
-        size, out = move.size_bytes, 0
-        if leader is not None:
-            size = sizes.get(ReplicaId(*move.partition, leader), size)
-        for slot, replica in into:
+        size, out, way_out = move.size_bytes, 0, None
+        if state is not None and state.leader is not None:
+            way_out, replica = ends.source(move, state.leader)
+            size = sizes.get(replica, size)
+        for slot, replica in ends.into:
             left = size - sizes.get(replica, 0)
             slots[slot] = left = left if left > 0 else 0
             out += left
-        if leader is not None:
-            slots[Slot(Direction.OUT, leader)] = out
+        if way_out is not None:
+            slots[way_out] = out
     if move.target_log_dirs:
         for broker in relocating(move):
             replica = ReplicaId(*move.partition, broker)
