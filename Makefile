@@ -63,6 +63,14 @@ bench-gates: setup ## measure both gates on a million replicas
 bench-simulate: setup ## simulate 100,000 moves on 1,000 brokers: time over the bound, time to decide
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.simulate $(ARGS)
 
+.PHONY: bench-execute
+bench-execute: setup ## move 1.2 GB by Rehome and by other ways: time over the bound, producers' p99
+	@$(PY) -m benchmarks.execute $(ARGS)
+
+.PHONY: bench-poll
+bench-poll: setup ## measure a poll of 5,000 replicas on 5 brokers
+	@$(PY) -m benchmarks.poll $(ARGS)
+
 .PHONY: bench-peers
 bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.peers $(ARGS)

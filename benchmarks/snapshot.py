@@ -35,12 +35,14 @@ SMALL_INDEXES = {"log.index.size.max.bytes": "4096"}
 
 
 @contextmanager
-def crowded_gateway(replicas: int, timeout_s: float) -> Iterator[ClusterGateway]:
-    """A gateway onto 4 brokers that hold at least ``replicas`` replicas, all of them on disk."""
+def crowded_gateway(replicas: int, timeout_s: float, brokers: int = 4) -> Iterator[ClusterGateway]:
+    """A gateway onto brokers that hold at least ``replicas`` replicas, all of them on disk."""
     scratch = MEMORY if os.access(MEMORY, os.W_OK) else None
     with (
         tempfile.TemporaryDirectory(prefix="rehome-crowd-", dir=scratch) as directory,
-        LocalCluster(Path(directory) / "c", heap_mb=384, broker_config=SMALL_INDEXES) as cluster,
+        LocalCluster(
+            Path(directory) / "c", brokers, heap_mb=384, broker_config=SMALL_INDEXES
+        ) as cluster,
         ClusterGateway(Connection.from_settings(cluster.client_settings())) as gateway,
     ):
         partitions = -(-replicas // REPLICATION_FACTOR)

@@ -1,0 +1,67 @@
+"""The benchmarks of the execution, small: so that they still run when somebody needs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import contenders, execute, poll
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import TopicPartition
+from include.planning.plan import Move, MoveReason
+from include.settings import Settings
+from local.kafka_cluster import LocalCluster
+from tests.conftest import Topics
+
+MEGABYTE = 1_000_000
+
+
+@pytest.mark.parametrize("way", contenders.CONTENDERS)
+def test_each_way_makes_the_moves_and_is_seen_from_outside(
+    way: str, cluster: LocalCluster, gateway: ClusterGateway, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create([[1, 2]] * 3)
+    topics.fill(topic, 2000)
+    moves = tuple(
+        Move(TopicPartition(topic, n), (1, 2), (1, 3), 2 * MEGABYTE, MoveReason.BALANCE)
+        for n in range(3)
+    )
+    plan = execute.plan_of(cluster.cluster_id, moves, 2 * MEGABYTE)
+    settings = Settings(poll_interval_s=0.2, wake_s=0.0, min_free_disk_fraction=0.0)
+    ground = contenders.Ground(
+        cluster, gateway, plan, 2 * MEGABYTE, tmp_path, 60.0, settings, wake_s=0.0
+    )
+    with contenders.Watcher(cluster) as watcher:
+        contenders.CONTENDERS[way](ground)
+    contenders.check_all_moved(ground)
+    assert 0 < watcher.makespan_s < 60
+    contenders.take_back(ground)
+
+
+@pytest.mark.long
+def test_a_whole_comparison_is_written_down() -> None:
+    arguments = "--megabytes 4 --partitions 12 --bound-s 2 --wake-s 0 --idle-s 1 --warm-up-s 0.1"
+    result = execute.measured(execute.parsed(arguments.split()))
+    for way in contenders.CONTENDERS:
+        assert result[way]["makespan_s"] > 0
+        assert result[way]["producer_p99_ms"] >= result[way]["producer_p50_ms"] > 0
+    assert result["idle"]["producer_p99_ms"] > 0
+    assert json.loads(json.dumps(result)) == result
+
+
+def test_the_least_time_is_that_of_the_busiest_broker_in_one_direction() -> None:
+    moves = [
+        Move(TopicPartition("t", n), (source, 2), (source, 4), size, MoveReason.DRAIN)
+        for n, (source, size) in enumerate([(1, 10), (1, 20), (3, 5)])
+    ]
+    assert execute.busiest_bytes(moves) == 35  # all of them come to broker 4
+
+
+def test_a_poll_of_all_partitions_is_measured(gateway: ClusterGateway, topics: Topics) -> None:
+    topics.create([[1, 2, 3]] * 4)
+    result = poll.measured(gateway, runs=1)
+    assert result["replicas"] >= 12
+    assert result["brokers"] == 4
+    assert 0 < result["median_s"] <= result["worst_s"]
