@@ -13,6 +13,8 @@ from typing import Any
 
 import psutil
 
+from include.packaging import LOCAL_SPARK
+
 ROOT = Path(__file__).parents[1]
 EVERY_S = 0.2
 
@@ -28,7 +30,7 @@ def whole_job(uri: str, params: dict[str, Any], place: str) -> dict[str, Any]:
     command = [
         str(Path(sys.executable).parent / "spark-submit"),
         *("--master", "local[2]", "--driver-memory", "1g"),
-        *("--conf", "spark.ui.enabled=false"),
+        *(part for item in LOCAL_SPARK.items() for part in ("--conf", "=".join(item))),
         str(ROOT / "spark_jobs" / "plan.py"),
         *("--snapshot", uri, "--request", str(request), "--out", f"{place}/job"),
     ]

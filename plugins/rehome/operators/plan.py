@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# A driver of a few seconds: compiling its code thoroughly costs more than it gives back (32
-# instead of 52 s of processor time for the whole job on a small cluster).
-LOCAL_SPARK = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.ui.enabled": "false",
-}
-
 
 class PlanReassignmentOperator(SparkSubmitOperator):
     """Submits spark_jobs/plan.py, shows the gates' results, and records the plan.
@@ -105,7 +97,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         return directory
 
     def _ship_sources(self, scratch: Path) -> None:
-        from include.packaging import build_job_zip
+        from include.packaging import LOCAL_SPARK, build_job_zip
 
         self.py_files = str(build_job_zip(scratch / "rehome.zip"))
         env = {"PYSPARK_PYTHON": sys.executable}
