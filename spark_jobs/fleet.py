@@ -24,9 +24,13 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
 from include.errors import InvalidRequestError, RehomeError
+from include.load.forecast import load_report
+from include.load.knowledge import Demands, LoadHistory
+from include.planning.plan import Plan
 from include.planning.request import Action, ReassignmentRequest, parse_request, request_to_params
+from include.quality.runner import prepare
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
-from spark_jobs.plan import plan_forward
+from spark_jobs.plan import add_history_options, by_history, demands_of, plan_forward
 from spark_jobs.proof import Limits, Proof, RefusedError, read_parameters
 from spark_jobs.session import spark_session
 
@@ -37,8 +41,20 @@ if TYPE_CHECKING:
     from include.cluster.snapshot import Snapshot
 
 SOME_WITHOUT_PLAN = 5
-Answer = Any
-"""Of a task: a Plan, or (kind, message, details) of a refusal."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a task says of its cluster: a plan, or why there is none.
+
+    :param history, load: what the plan went by, and load.json, where the cluster has a history.
+    :param refused: kind, message and details of a refusal.
+    """
+
+    plan: Plan | None = None
+    history: LoadHistory | None = None
+    load: Mapping[str, Any] | None = None
+    refused: tuple[str, str, list[str]] | None = None
 
 
 @dataclass
@@ -86,23 +102,37 @@ class PlanTask:
     """Plans one cluster inside an executor.
 
     :param snapshot: without its replicas, which come as a table.
+    :param history: URI of the warehouse whose rollups tell the load; None = plan without.
     :param common: see make_plan.
     """
 
     snapshot: Snapshot
     request: ReassignmentRequest
+    history: str | None
+    demands: Demands
+    forecast_days: int
     common: Mapping[str, Any]
 
     def run(self, replicas: pa.Table) -> Answer:
         """The plan, or why there is none. Whatever goes wrong, only this cluster is without."""
-        snapshot = replace(self.snapshot, replicas=replicas)
         try:
-            return plan_forward(snapshot, self.request, **self.common)
+            return self._plan(replace(self.snapshot, replicas=replicas))
         except RehomeError as error:
             refused = RefusedError.invalid(error)
-            return refused.kind, str(refused), refused.details
+            return Answer(refused=(refused.kind, str(refused), refused.details))
         except Exception as error:  # noqa: BLE001 - told as this cluster's failure
-            return "planning_failed", traceback.format_exc(), [repr(error)]
+            return Answer(refused=("planning_failed", traceback.format_exc(), [repr(error)]))
+
+    def _plan(self, snapshot: Snapshot) -> Answer:
+        def solve(rated: Snapshot) -> Plan:
+            return plan_forward(rated, self.request, **self.common)
+
+        warehouse = None if self.history is None else Warehouse(self.history)
+        if warehouse is None or not warehouse.rollups(snapshot.cluster_id).days():
+            return Answer(solve(snapshot))
+        history = LoadHistory.read(warehouse, snapshot, self.demands)
+        plan = by_history(snapshot, history, solve)
+        return Answer(plan, history, load_report(snapshot, plan, history, self.forecast_days))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for member in members:
         member.out.discard()
         member.attempt(lambda one: _read(one, options.request))
-    with spark_session("rehome-fleet") as spark:
+    with spark_session("rehome-fleet", meanwhile=prepare) as spark:
         limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
         for member in members:
             member.attempt(lambda one: _prove_snapshot(one, spark, limits))
@@ -155,11 +185,15 @@ def _prove_snapshot(member: Member, spark: SparkSession, limits: Limits) -> None
 def _prove_plan(member: Member, answer: Answer) -> None:
     assert member.proof is not None
     assert member.request is not None
-    if isinstance(answer, tuple):
-        raise RefusedError(*answer)
-    member.proof.of_plan(read_snapshot(member.uri), answer)
-    member.out.save(answer, member.request)
-    member.plan_hash = answer.plan_hash
+    if answer.plan is None:
+        assert answer.refused is not None
+        raise RefusedError(*answer.refused)
+    if answer.history is not None:
+        member.proof.of_history(answer.history)
+        member.out.write_json("load.json", answer.load)
+    member.proof.of_plan(read_snapshot(member.uri), answer.plan)
+    member.out.save(answer.plan, member.request)
+    member.plan_hash = answer.plan.plan_hash
 
 
 def plan_all(
@@ -185,7 +219,14 @@ def _task(member: Member, options: argparse.Namespace) -> PlanTask:
         "reaction_s": options.reaction_s,
         "max_partitions_in_flight": options.max_partitions_in_flight,
     }
-    return PlanTask(read_snapshot(member.uri, replicas=False), member.request, common)
+    return PlanTask(
+        snapshot=read_snapshot(member.uri, replicas=False),
+        request=member.request,
+        history=options.history,
+        demands=demands_of(options),
+        forecast_days=options.forecast_days,
+        common=common,
+    )
 
 
 def _in_tasks(
@@ -227,6 +268,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
+    add_history_options(parser)
     return parser.parse_args(arguments)
 
 

@@ -30,6 +30,7 @@ from include.planning.plan import Plan
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest, request_to_params
 from include.planning.rollback import rollback_plan
+from include.quality.runner import prepare
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot, replicas_uri
 from spark_jobs.overlay import slices_of, spark_slices
@@ -69,7 +70,7 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     except RehomeError as error:
         raise RefusedError.invalid(error) from None
     overlaid = request.action in OVERLAID and len(snapshot.replicas) > options.max_driver_replicas
-    with spark_session("rehome-plan") as spark:
+    with spark_session("rehome-plan", meanwhile=prepare) as spark:
         limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
         proof = Proof(spark, out, request, limits)
         proof.of_snapshot(options.snapshot, snapshot)
@@ -94,11 +95,20 @@ def _planned(
     """The plan, by the rates that the history knows, and that history."""
     if not options.history:
         return solve(snapshot), None
-    demands = Demands(window_days=options.history_days, min_hours=options.min_history_hours)
-    history = LoadHistory.read(Warehouse(options.history), snapshot, demands)
+    history = LoadHistory.read(Warehouse(options.history), snapshot, demands_of(options))
+    return by_history(snapshot, history, solve), history
+
+
+def demands_of(options: argparse.Namespace) -> Demands:
+    """How much history is asked for."""
+    return Demands(window_days=options.history_days, min_hours=options.min_history_hours)
+
+
+def by_history(snapshot: Snapshot, history: LoadHistory, solve: Callable[[Snapshot], Plan]) -> Plan:
+    """The plan by the rates that the history knows; it says what that lacks."""
     plan = solve(history.rated(snapshot))
     by = plan.summary.planned_by.replace(NO_HISTORY, history.shortcoming())
-    return replace(plan, summary=replace(plan.summary, planned_by=by)), history
+    return replace(plan, summary=replace(plan.summary, planned_by=by))
 
 
 def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot) -> Plan:
@@ -159,6 +169,14 @@ def _guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
     return plan
 
 
+def add_history_options(parser: argparse.ArgumentParser) -> None:
+    """What a job is told of the history that it plans by."""
+    parser.add_argument("--history", help="URI of the warehouse whose rollups tell the load")
+    parser.add_argument("--history-days", type=int, default=7)
+    parser.add_argument("--min-history-hours", type=float, default=24.0)
+    parser.add_argument("--forecast-days", type=int, default=30)
+
+
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -173,10 +191,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
-    parser.add_argument("--history", help="URI of the warehouse whose rollups tell the load")
-    parser.add_argument("--history-days", type=int, default=7)
-    parser.add_argument("--min-history-hours", type=float, default=24.0)
-    parser.add_argument("--forecast-days", type=int, default=30)
+    add_history_options(parser)
     parser.add_argument(
         "--max-driver-replicas",
         type=int,

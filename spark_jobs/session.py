@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def spark_session(name: str) -> Iterator[SparkSession]:
+def spark_session(
+    name: str, meanwhile: Callable[[], None] = lambda: None
+) -> Iterator[SparkSession]:
     """The session that is there already, or one of our own, which ends with the job.
 
     :param name: of the Spark application.
+    :param meanwhile: is called while the JVM starts, which leaves Python idle for seconds.
     """
     from pyspark.sql import SparkSession
 
@@ -35,7 +39,10 @@ def spark_session(name: str) -> Iterator[SparkSession]:
     if "SPARK_ENV_LOADED" not in os.environ:  # by hand; spark-submit names the master itself
         builder = builder.master(os.environ.get("MASTER", "local[*]"))
         builder = builder.config("spark.driver.host", "127.0.0.1")
-    spark = builder.getOrCreate()
+    with ThreadPoolExecutor(1) as beside:
+        done = beside.submit(meanwhile)
+        spark = builder.getOrCreate()
+        done.result()
     try:
         yield spark
     finally:

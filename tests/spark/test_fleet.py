@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from include.cluster.snapshot import REPLICAS
-from include.planning.plan import Plan
 from include.planning.request import parse_request
 from include.warehouse import Warehouse, read_snapshot
 from spark_jobs import fleet as job
+from tests.load.recorded import START, Cluster
 from tests.quality.snapshots import Rows
 from tests.spark.fleets import GOOD, Fleet, good_fleet, hash_alone, snapshot
 
@@ -66,6 +68,11 @@ def members(fleet: Fleet) -> list[job.Member]:
     ]
 
 
+def hash_of(answer: job.Answer) -> str:
+    assert answer.plan is not None, answer.refused
+    return answer.plan.plan_hash
+
+
 def test_neither_the_neighbours_nor_the_parallelism_show_in_a_plan(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -80,9 +87,9 @@ def test_neither_the_neighbours_nor_the_parallelism_show_in_a_plan(
         for partitions in ("1", "2", "5"):
             spark.conf.set("spark.sql.shuffle.partitions", partitions)
             answers = job.plan_all(spark, members(fleet), options)
-            assert [plan.plan_hash for plan in answers] == alone
+            assert [hash_of(answer) for answer in answers] == alone
         last = job.plan_all(spark, members(fleet)[::-1], options)
-        assert [plan.plan_hash for plan in last] == alone[::-1]
+        assert [hash_of(answer) for answer in last] == alone[::-1]
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", was)
 
@@ -100,9 +107,37 @@ def test_a_fault_of_the_planner_is_told_for_its_cluster(
     ):
         Warehouse(fleet.uris[name]).write_table(file, table)
     answers = job.plan_all(spark, members(fleet), job._options(fleet.arguments()))
-    kind, told, _ = answers[0]
+    assert answers[0].refused is not None
+    kind, told, _ = answers[0].refused
     assert kind == "planning_failed"
     assert "Traceback" in told
-    assert isinstance(answers[1], Plan)
-    assert answers[1].moves == ()
-    assert answers[2].plan_hash == hash_alone(snapshot("paris"), GOOD["paris"])
+    assert answers[1].plan is not None
+    assert answers[1].plan.moves == ()
+    assert hash_of(answers[2]) == hash_alone(snapshot("paris"), GOOD["paris"])
+
+
+@pytest.mark.usefixtures("spark")
+def test_each_cluster_of_a_fleet_is_planned_by_its_own_history(tmp_path: Path) -> None:
+    recorded = Cluster(tmp_path.as_uri())
+    for number in range(5):
+        recorded.snapshot(20 * number)
+    recorded.roll_up()
+    uneven = {"action": "rebalance", "tolerance": 0.9, "throttle": 1000}
+    fleet = Fleet(tmp_path, {"test": uneven, "berlin": GOOD["berlin"]})
+    fleet.add(replace(Rows().snapshot(), taken_at=START + timedelta(minutes=81)))
+    fleet.add(snapshot("berlin"))
+    history = ("--history", fleet.warehouse.uri, "--min-history-hours", "1")
+
+    assert job.main([*fleet.arguments(), *history, "--max-snapshot-age-s", "1e10"]) == 0
+
+    known, unknown = fleet.plan("test"), fleet.plan("berlin")
+    assert known.load().moves
+    assert known.load().summary.planned_by == (
+        "bytes, bytes in per second and bytes out per second"
+    )
+    assert [gate["gate"] for gate in known.read_json("gates.json")] == [
+        *("snapshot", "history", "plan")
+    ]
+    assert known.read_json("load.json")["forecast"]
+    assert [gate["gate"] for gate in unknown.read_json("gates.json")] == ["snapshot", "plan"]
+    assert not unknown.exists("load.json")
