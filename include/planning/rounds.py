@@ -38,6 +38,7 @@ class Balance:
         self._context, self._slices = context, slices
         self._held = [survey.held for survey in surveys]
         self._gives, self._named = _brokers_of(context)
+        self._one_sided = context.request.one_sided
         self._fair = np.sum([survey.fair for survey in surveys], axis=0)
         self.known = frozenset[Resource]().union(*(survey.known for survey in surveys))
         self._tolerances = {
@@ -91,7 +92,8 @@ class Balance:
         tolerance = np.array([self._tolerances[resource] for resource in PLACED])[:, None]
         loose = np.isinf(tolerance) | ~held.load.any(axis=1, keepdims=True)
         width = np.where(loose, 0, tolerance)
-        low = np.where(gives, np.floor(share * (1 - width)), held.load)
+        least = np.zeros_like(share) if self._one_sided else np.floor(share * (1 - width))
+        low = np.where(gives, least, held.load)
         high = np.where(gives, np.ceil(share * (1 + width)), held.load)
         high[0] = np.minimum(high[0], np.maximum(held.load[0] + brokers.room_bytes, low[0]))
         share = np.where(loose, held.load, np.clip(np.rint(share), low, high))
@@ -117,7 +119,7 @@ class Balance:
         goal = self.goal
         targets = Targets(goal.share, goal.low, goal.high, goal.domain, self._fair, ())
         tolerance = np.where(np.isinf(goal.led_tolerance), 1.0, goal.led_tolerance)
-        led = LedShares(np.zeros((len(LED), 0)), goal.led_share, tolerance)
+        led = LedShares(np.zeros((len(LED), 0)), goal.led_share, tolerance, self._one_sided)
         return Boxes.of(targets, led, self._tolerances)
 
     def _off(self, held: Held) -> Floats:
@@ -133,7 +135,8 @@ class Balance:
         loose = np.isinf(goal.led_tolerance)[:, None]
         finite = np.where(loose, 0, goal.led_tolerance[:, None])
         slack = np.where(loose, np.inf, finite * goal.led_share + 1)
-        off: Floats = np.maximum(np.abs(held.led - goal.led_share) - slack, 0)
+        beyond = held.led - goal.led_share
+        off: Floats = np.maximum((beyond if self._one_sided else np.abs(beyond)) - slack, 0)
         return off
 
     def _beyond(self, held: Held, leads: bool) -> float:
@@ -168,7 +171,8 @@ class Balance:
         slack = np.where(np.isinf(tolerance), np.inf, finite * self._fair + 1)
         load = self.goal.held.load
         inside = (self._off(self.goal.held) == 0) & self._gives
-        shifted: Mask = inside & (np.abs(load - self._fair) > slack)
+        beyond = load - self._fair
+        shifted: Mask = inside & ((beyond if self._one_sided else np.abs(beyond)) > slack)
         return shifted
 
     def _named_where(

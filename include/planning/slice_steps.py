@@ -209,6 +209,7 @@ class Part:
             self.led_weights * boxed[:, None],
             share * boxed[:, None],
             np.where(boxed, goal.led_tolerance, 1.0),
+            self.request.one_sided,
         )
         hand_over(self.layout, shares, self.movable, self.tree.hosts)
 

@@ -113,6 +113,17 @@ def test_an_expansion_in_slices_fills_the_new_broker_alone():
     assert sliced(of.after(made), parse_request({"action": "expand", "brokers": [3]})).moves == ()
 
 
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_brokers_may_hold_little_where_only_too_much_counts(one_sided):
+    """Within 20 % of 30 replicas each: broker 3 lacks some, the others have too many."""
+    of = cluster([""] * 4, [(0,)] * 42 + [(1,)] * 39 + [(2,)] * 39)
+    params = {"action": "rebalance", "tolerance": 0.2, "one_sided": one_sided}
+    summary = sliced(of, parse_request(params), 3).summary
+    assert max(load.replicas_after for load in summary.brokers) <= 36
+    assert (summary.brokers[3].replicas_after < 24) == one_sided
+    assert summary.infeasible == ()
+
+
 def test_a_budget_holds_over_all_slices():
     of = cluster([""] * 4, [(0,)] * 80 + [(1,)] * 48 + [(2,)] * 32 + [(3,)] * 32)
     made = sliced(of, parse_request({"action": "rebalance", "budget_moves": 9}), 3)
