@@ -35,6 +35,7 @@ from include.planning.scope import (
     rack_paths,
     raise_if,
 )
+from include.planning.shrink import shrink
 
 
 def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -83,16 +84,13 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     tree = RackTree(
         rack_paths(arrays.brokers, ignore_racks=request.ignore_racks), hosts, layout.rows.shape[1]
     )
-    placer = RingPlacer(
-        layout, tree, capacities(arrays, hosts, {}), request.tolerance, request.seed
-    )
-    for p in largest_first(layout, partitions):
-        if has[p] > replicas:
-            placer.drop(p, replicas)
-        else:
-            placer.complete(p, replicas)
-    settle_leaders(layout)
+    capacity = capacities(arrays, hosts, {})
+    shrink(layout, tree, capacity, partitions[has[partitions] > replicas], replicas)
+    placer = RingPlacer(layout, tree, capacity, request.tolerance, request.seed)
     grown = partitions[has[partitions] < replicas]
+    for p in largest_first(layout, grown):
+        placer.complete(p, replicas)
+    settle_leaders(layout)
 
     def why(p: int) -> str:
         if has[p] > replicas:

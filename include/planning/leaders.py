@@ -72,11 +72,16 @@ def _put_back(rows: Rows, home: Rows, changed: Ints) -> None:
     """Give each replica that stays its old place in its row: it may have left and come back."""
     same = (rows[changed, :, None] == home[changed, None, :]) & (rows[changed] != NONE)[:, :, None]
     same[:, np.arange(rows.shape[1]), np.arange(rows.shape[1])] = False
-    for partition in changed[same.any(axis=(1, 2))]:
-        row, old = rows[partition], home[partition]
-        new = row[~np.isin(row, old) & (row != NONE)]
-        row[:] = np.where(np.isin(old, row), old, NONE)
-        row[np.flatnonzero(row == NONE)[: len(new)]] = new
+    some = changed[same.any(axis=(1, 2))]
+    row, old = rows[some], home[some]
+    stays = (row[:, :, None] == old[:, None, :]) & (row != NONE)[:, :, None]
+    back = np.where(stays.any(axis=1), old, NONE)
+    new = (row != NONE) & ~stays.any(axis=2)
+    first = np.argsort(~new, axis=1, kind="stable")
+    hole = np.cumsum(back == NONE, axis=1) - 1
+    filled = (back == NONE) & (hole < new.sum(axis=1, keepdims=True))
+    packed = np.take_along_axis(np.take_along_axis(row, first, 1), np.maximum(hole, 0), 1)
+    rows[some] = np.where(filled, packed, back)
 
 
 def _leaders(arrays: ClusterArrays, leads: Rows) -> Ints:

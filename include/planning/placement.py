@@ -21,6 +21,12 @@ REPLICA_OVERHEAD = 0.1
 """What a replica weighs beside its bytes, in mean replicas: spreads small and empty ones too."""
 
 
+def replica_overhead(layout: Layout) -> int:
+    """What each replica weighs beside its bytes."""
+    mean = float(layout.size.mean()) if len(layout.size) else 0.0
+    return max(1, round(REPLICA_OVERHEAD * mean))
+
+
 class Fullness:
     """What brokers and the branches above them hold, per unit of capacity: prefers the emptiest.
 
@@ -63,8 +69,7 @@ class Placer:
     def __init__(self, layout: Layout, tree: RackTree, capacity: Floats) -> None:
         self._layout = layout
         self._tree = tree
-        mean = float(layout.size.mean()) if len(layout.size) else 0.0
-        self._overhead = max(1, round(REPLICA_OVERHEAD * mean))
+        self._overhead = replica_overhead(layout)
         weight = (layout.load + layout.count * self._overhead).astype(float)
         self.fullness = Fullness(tree, weight, capacity)
 
@@ -86,20 +91,6 @@ class Placer:
         except NoPlaceError:
             chosen = self._choose_where_it_fits(partition, keep, replicas, free)
         self._write(partition, row, chosen)
-
-    def drop(self, partition: int, replicas: int) -> None:
-        """Lower the partition to that many replicas, as evenly spread as those it has allow.
-
-        Copies nothing. The preferred leader stays where the spread lets it, and otherwise
-        replicas go from the fullest brokers first.
-        """
-        row = [int(b) for b in self._layout.rows[partition] if b != NONE]
-        while len(row) > replicas:
-            rest = np.array([row[:i] + row[i + 1 :] for i in range(len(row))], np.int32)
-            uneven = self._tree.violations(rest)
-            load = self.fullness.of(self._tree.height, np.array(row))
-            row.pop(min(range(len(row)), key=lambda i: (uneven[i], i == 0, -load[i], i)))
-        self._write(partition, row, row)
 
     def weight(self, partition: int) -> int:
         """What one replica of the partition weighs: its bytes, and something for being one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from hypothesis import assume, example, given, settings
@@ -163,6 +164,13 @@ def check_replication_factor(of: Cluster, replicas: int, made: Plan) -> None:
     for move in made.moves:
         if len(move.current) > replicas:
             assert set(move.target) < set(move.current)
+            best = [
+                kept
+                for kept in itertools.combinations(move.current, replicas)
+                if is_even(kept, paths(of), set(of.racks))
+            ]
+            leads = [kept for kept in best if move.current[0] in kept]
+            assert not best or set(move.target) in map(set, leads or best)
         else:
             assert is_even(move.target, paths(of), set(of.racks))
     assert made.allow_replication_factor_change is bool(made.moves)

@@ -87,3 +87,17 @@ def test_a_large_cluster_is_planned_in_seconds(partitions, brokers, limit_s, act
     assert ratio < 1.02
     assert summary.rack_violations_after == 0
     assert took < limit_s
+
+
+def test_a_lower_replication_factor_of_a_large_cluster_is_planned_in_seconds():
+    snapshot = large_snapshot(100_000, 60)
+    request = ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=2)
+    started = time.process_time()
+    summary = make_plan(snapshot, request, plan_id="p").summary
+    took = time.process_time() - started
+    load = np.array([broker.size_bytes_after for broker in summary.brokers])
+    print(f"{took:.1f} s of CPU, fullest {load.max() / load.mean():.3f} x the mean")
+    assert summary.partitions == 100_000
+    assert summary.bytes_to_move == summary.rack_violations_after == 0
+    assert load.max() <= 1.05 * load.mean()
+    assert took < 10

@@ -1,0 +1,96 @@
+"""Fewer replicas: which ones partitions give up. Nothing is copied."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.planning.layout import Layout
+from include.planning.placement import replica_overhead
+from include.planning.racks import RackTree
+
+AT_ONCE = 500_000
+"""Sets of kept replicas that the spread rule is asked about at once."""
+
+FINE = 256
+"""Partitions are decided together, under the same loads, once so many times as many have been."""
+
+
+def shrink(
+    layout: Layout, tree: RackTree, capacity: Floats, partitions: Ints, replicas: int
+) -> None:
+    """Lower partitions to a number of replicas, as evenly spread as those they have allow.
+
+    The preferred leader stays where the spread lets it; otherwise the fullest brokers are
+    relieved first, by the largest partitions first.
+
+    :param partitions: with more replicas than that; ``capacity``: (B,) relative size of brokers.
+    """
+    has = (layout.rows[partitions] != NONE).sum(axis=1)
+    for count in np.unique(has).tolist():
+        mine = partitions[has == count]
+        mine = mine[np.argsort(-layout.size[mine], kind="stable")]
+        _Shrinker(layout, tree, capacity, count, replicas).run(mine)
+        layout.refresh()
+
+
+class _Shrinker:
+    """Lowers partitions that all have the same number of replicas.
+
+    :ivar kept: (C, replicas) places of a row that stay: every choice there is.
+    """
+
+    def __init__(
+        self, layout: Layout, tree: RackTree, capacity: Floats, count: int, replicas: int
+    ) -> None:
+        self._layout, self._tree, self._count = layout, tree, count
+        gone = combinations(range(count), count - replicas)
+        self._kept = np.array(
+            [[place for place in range(count) if place not in some] for some in gone], np.int64
+        ).reshape(comb(count, replicas), replicas)
+        self._capacity = np.maximum(capacity * tree.hosts, 1e-9)
+        self._weight = layout.size + replica_overhead(layout)
+        self._held = (layout.load + layout.count * replica_overhead(layout)).astype(float)
+
+    def run(self, partitions: Ints) -> None:
+        """Choose for these partitions, in this order."""
+        chunk = max(1, AT_ONCE // len(self._kept))
+        for start in range(0, len(partitions), chunk):
+            some = partitions[start : start + chunk]
+            rows = self._layout.rows[some][:, : self._count]
+            self._choose(some, rows, self._allowed(rows), start)
+
+    def _allowed(self, rows: Rows) -> Mask:
+        """(n, C) choices that are spread best and, among these, keep the preferred leader."""
+        sets = rows[:, self._kept].reshape(-1, self._kept.shape[1])
+        uneven = self._tree.violations(sets).reshape(len(rows), -1)
+        best = uneven == uneven.min(axis=1, keepdims=True)
+        led = best & (self._kept == 0).any(axis=1)
+        allowed: Mask = np.where(led.any(axis=1, keepdims=True), led, best)
+        return allowed
+
+    def _choose(self, partitions: Ints, rows: Rows, allowed: Mask, done: int) -> None:
+        """Keep what lies on the emptiest brokers, a few partitions at a time."""
+        start = 0
+        while start < len(partitions):
+            together = max(1, len(self._held) // 4, (done + start) // FINE)
+            part = slice(start, start + together)
+            full = (self._held / self._capacity)[rows[part]]
+            chosen = np.zeros(allowed[part].shape)
+            for places in self._kept.T:
+                chosen += full[:, places]
+            choice = np.where(allowed[part], chosen, np.inf).argmin(axis=1)
+            self._write(partitions[part], rows[part], self._kept[choice])
+            start += together
+
+    def _write(self, partitions: Ints, rows: Rows, kept: Ints) -> None:
+        stays = np.take_along_axis(rows, kept, axis=1)
+        now = np.full((len(rows), self._layout.rows.shape[1]), NONE, np.int32)
+        now[:, : stays.shape[1]] = stays
+        self._layout.rows[partitions] = now
+        weight = self._weight[partitions].astype(float)
+        for column, sign in (*((column, -1) for column in rows.T), *((c, 1) for c in stays.T)):
+            self._held += sign * np.bincount(column, weight, len(self._held))
