@@ -25,7 +25,7 @@ from include.execution.model import (
 )
 from include.execution.observe import NOT_HOSTED_CODES, messages_behind
 from include.execution.outcome import bytes_to_copy, relocating
-from include.execution.throughput import Copied, flow_sample
+from include.execution.throughput import Copied, flow_sample, throttle_text
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
 
@@ -39,10 +39,12 @@ class Progress:
 
     statuses: tuple[ReplicaStatus, ...]
     sample: ProgressSample
+    throttle: str = ""
 
     def table(self) -> str:
-        """KIP-179's table with the footer."""
-        return status_table(self.statuses, self.sample)
+        """KIP-179's table with the footer, and the throttle below it."""
+        table = status_table(self.statuses, self.sample)
+        return f"{table}\n{self.throttle}" if self.throttle else table
 
 
 def moves_to_watch(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
@@ -84,7 +86,7 @@ def record_progress(
     since = history[-1].sampled_at if history else None
     flows = flow_sample(flying, seen, _copies(before), since, strain_of(seen))
     ledger.add_samples(plan.plan_id, statuses, sample, flows)
-    return Progress(tuple(statuses), sample)
+    return Progress(tuple(statuses), sample, throttle_text(view, flows))
 
 
 def _copies(statuses: Mapping[ReplicaId, ReplicaStatus]) -> dict[ReplicaId, Copied]:

@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from include.cluster.model import ReplicaId
-from include.execution.model import Observation
+from include.cluster.model import BrokerId, ReplicaId
+from include.execution.model import LedgerView, Observation
 from include.execution.outcome import relocating
 from include.execution.rates import BrokerFlow, FlowSample, Strain
 from include.execution.slots import Direction, Slot, slots_of
+from include.planning.explanation import bytes_text
 from include.planning.plan import Move
 
 
@@ -90,3 +91,31 @@ def _copied(
         if replica in seen.future_sizes:
             more = seen.future_sizes[replica] - before.get(replica, NOTHING).size_bytes
             yield Slot(Direction.ACROSS, broker), max(0, more), 0
+
+
+def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:
+    """What brokers are told and what they deliver, in one line; "" without a throttle."""
+    if not view.rates:
+        return ""
+    last = view.rates[-1]
+    recent = [*view.flows[-5:], *([flows] if flows else [])]
+    seconds = sum(sample.seconds for sample in recent)
+    best = max((sum(copied) for copied in _by_broker(recent).values()), default=0)
+    told = f"{bytes_text(best / seconds)}/s" if seconds > 0 else "unknown yet"
+    least = (
+        ""
+        if last.target_bytes_per_s == last.limit_bytes_per_s
+        else (f" of {bytes_text(last.limit_bytes_per_s)}/s asked for")
+    )
+    return (
+        f"Throttle: {bytes_text(last.target_bytes_per_s)}/s{least} wanted, brokers are told "
+        f"{bytes_text(last.rate_bytes_per_s)}/s ({last.reason}), the busiest delivers {told}"
+    )
+
+
+def _by_broker(samples: Collection[FlowSample]) -> dict[tuple[str, BrokerId], list[int]]:
+    copied: dict[tuple[str, BrokerId], list[int]] = {}
+    for sample in samples:
+        for flow in sample.flows:
+            copied.setdefault((flow.direction, flow.broker), []).append(flow.copied_bytes)
+    return copied

@@ -45,6 +45,8 @@ def report_data(
         throttles=tuple(ledger.throttles(plan_id)),
         samples=tuple(ledger.samples(plan_id)),
         events=tuple(ledger.events(plan_id)),
+        rates=tuple(ledger.rate_changes(plan_id)),
+        delivered=tuple((sample.at, busiest) for sample, busiest in ledger.flows(plan_id)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from include.cluster.model import TopicPartition
 from include.execution.model import MoveState, PlanState, ProgressSample
+from include.execution.rates import RateChange
 from include.ledger.records import Event, MoveRecord, PlanRecord, Reassignment, ThrottleEntry
 from include.planning.plan import Plan
 
@@ -23,6 +24,8 @@ class ReportData:
     :param dry_run: ``dry_run.json``; None = there was no dry run yet.
     :param verification: ``verification.json``; None = nothing was verified yet.
     :param leaders: ``leaders.json``; None = no preferred leader was restored yet.
+    :param rates: every rate that was set, oldest first.
+    :param delivered: at each look, what the busiest broker had copied per second since the last.
     """
 
     plan: Plan
@@ -38,6 +41,8 @@ class ReportData:
     throttles: tuple[ThrottleEntry, ...] = ()
     samples: tuple[ProgressSample, ...] = ()
     events: tuple[Event, ...] = ()
+    rates: tuple[RateChange, ...] = ()
+    delivered: tuple[tuple[datetime, float], ...] = ()
 
     @property
     def state(self) -> PlanState:

@@ -18,10 +18,11 @@ from include.planning.figures import ResourceBalance
 from include.planning.plan import Move, PlanSummary
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import NAMES, Resource
-from include.reporting import words
+from include.reporting import rates, words
 from include.reporting.data import ReportData
 from include.reporting.pictures import broker_picture, progress_curve
 from include.reporting.plan_pictures import largest_moves, link_picture, load_pictures
+from include.reporting.rates import rate_picture
 from include.reporting.standing import standing_of
 
 MOVES_SHOWN = 300
@@ -84,6 +85,10 @@ def _view(data: ReportData) -> dict[str, Any]:
         "checks": _checks(data),
         "throttles": [_throttle_row(entry) for entry in data.throttles[:LINES_SHOWN]],
         "throttles_left_out": max(0, len(data.throttles) - LINES_SHOWN),
+        "rate_picture": rate_picture(data),
+        "rate_changes": data.rates[-LINES_SHOWN:],
+        "rate_changes_left_out": max(0, len(data.rates) - LINES_SHOWN),
+        "rate_reason": rates.shown,
         "problems": _problems(data),
         "events": data.events[-LINES_SHOWN:],
         "events_left_out": max(0, len(data.events) - LINES_SHOWN),

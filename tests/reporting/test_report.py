@@ -12,12 +12,14 @@ import pytest
 
 from include.cluster.model import TopicPartition
 from include.execution.model import MoveState, PlanState
+from include.execution.rates import RateChange, RateReason
 from include.ledger.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
 from include.planning.request import parse_request
 from include.reporting.collect import report_data, write_plan_report
 from include.reporting.data import ReportData
 from include.reporting.pictures import BROKERS_SHOWN, broker_picture, progress_curve
+from include.reporting.rates import rate_picture
 from include.reporting.report import MOVES_SHOWN, render
 from include.reporting.standing import Tone, standing_of
 from include.warehouse import Warehouse
@@ -338,3 +340,29 @@ def test_each_start_is_told_with_what_kip_240_wants_known_of_it() -> None:
     assert f"{first} cancelled" in text
     assert "77aa01 orders-0 2026-03-01 22:00:00 4 4, 1 → 2, 1 2 MB/s in flight" in text
     assert "Reassignments" not in Page(render(good_end())).text
+
+
+def test_rates_are_shown_with_what_they_delivered_and_why() -> None:
+    told = carried_out(PlanState.DONE, "every move is done", *[MoveState.DONE] * 3)
+    changes = (
+        RateChange(START, 2_100_000, 2_000_000, 2_000_000, RateReason.SET_UP, "set up"),
+        RateChange(
+            START + timedelta(seconds=40),
+            2_300_000,
+            2_000_000,
+            2_000_000,
+            RateReason.RAISED,
+            "broker 3 receives <less>",
+            1_850_000.0,
+        ),
+    )
+    looks = tuple((START + timedelta(seconds=5 * n), 1_900_000.0) for n in range(1, 20))
+    html = render(replace(told, rates=changes, delivered=looks))
+    assert "raised: broker 3 receives &lt;less&gt;" in html
+    assert "1.85 MB/s" in html
+    picture = rate_picture(replace(told, rates=changes, delivered=looks))
+    assert picture is not None
+    assert (picture.span_s, round(picture.top_bytes_per_s)) == (95.0, 2_530_000)
+    assert picture.delivered.endswith("1000.0,49.8")
+    assert rate_picture(told) is None
+    assert 'id="rates"' not in render(told)

@@ -1,0 +1,76 @@
+"""The throttle over time: what was asked for, what brokers were told, what they delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from include.execution.rates import RateChange
+from include.reporting.data import ReportData
+
+POINTS_SHOWN = 300
+WIDTH, HEIGHT = 1000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class RatePicture:
+    """Lines in the coordinates of a 1000 x 200 SVG; 0 bytes per second lie at the bottom.
+
+    :param delivered: points of what the busiest broker delivered, over about half a minute each.
+    :param target: corners of what it was to deliver.
+    :param told: corners of the nominal rate.
+    :param span_s: seconds from the left edge to the right.
+    :param top_bytes_per_s: from the bottom to the top.
+    """
+
+    delivered: str
+    target: str
+    told: str
+    span_s: float
+    top_bytes_per_s: float
+
+
+def rate_picture(data: ReportData) -> RatePicture | None:
+    """What was told and what was delivered; None where fewer than two samples tell."""
+    rates, delivered = data.rates, _smoothed(data.delivered)
+    if not rates or len(delivered) < 2:
+        return None
+    begin, end = rates[0].at, max(delivered[-1][0], rates[-1].at)
+    span_s = (end - begin).total_seconds()
+    top = 1.1 * max(*(rate.rate_bytes_per_s for rate in rates), *(rate for _, rate in delivered), 1)
+    if span_s <= 0:
+        return None
+
+    def point(at: datetime, rate: float) -> str:
+        x = max(0.0, (at - begin).total_seconds() / span_s)
+        return f"{WIDTH * x:.1f},{HEIGHT * (1 - rate / top):.1f}"
+
+    def corners(values: Sequence[int]) -> str:
+        changes = [*(rate.at for rate in rates), end]
+        spans = zip(changes, changes[1:], values, strict=False)
+        return " ".join(f"{point(a, rate)} {point(b, rate)}" for a, b, rate in spans)
+
+    return RatePicture(
+        delivered=" ".join(point(at, rate) for at, rate in delivered),
+        target=corners([rate.target_bytes_per_s for rate in rates]),
+        told=corners([rate.rate_bytes_per_s for rate in rates]),
+        span_s=span_s,
+        top_bytes_per_s=top,
+    )
+
+
+def _smoothed(
+    delivered: Sequence[tuple[datetime, float]], seconds: float = 30
+) -> list[tuple[datetime, float]]:
+    """Means of half a minute each, and at most some hundred: single looks see single fetches."""
+    means: list[tuple[datetime, float]] = []
+    for at, _ in delivered[:: -(-len(delivered) // POINTS_SHOWN) or 1]:
+        near = [r for t, r in delivered if -seconds < (t - at).total_seconds() <= 0]
+        means.append((at, sum(near) / len(near)))
+    return means
+
+
+def shown(change: RateChange) -> str:
+    """Why a rate was set, in one line."""
+    return change.cause if change.cause == change.reason else f"{change.reason}: {change.cause}"
