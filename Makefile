@@ -71,6 +71,10 @@ bench-execute: setup ## move 1.2 GB by Rehome and by other ways: time over the b
 bench-poll: setup ## measure a poll of 5,000 replicas on 5 brokers
 	@$(PY) -m benchmarks.poll $(ARGS)
 
+.PHONY: bench-governor
+bench-governor: setup ## measure what brokers deliver of a throttle, with and without the governor
+	@$(PY) -m benchmarks.governor $(ARGS)
+
 .PHONY: bench-peers
 bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.peers $(ARGS)

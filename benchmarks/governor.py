@@ -1,0 +1,206 @@
+"""What brokers deliver of a throttle, told as it is and governed: `make bench-governor`.
+
+Writes benchmarks/results/governor.json: bytes that one broker received on a real cluster, read
+from its disks once a second, over what was asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from include.cluster.connection import Connection
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import TopicPartition
+from include.execution.advance import advance
+from include.execution.governor import first_rate
+from include.execution.model import Policy
+from include.execution.throttle import clear_throttle, set_up_throttle
+from include.ledger.store import Ledger
+from include.planning.plan import Move, MoveReason, Plan, PlanSummary
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+
+RESULTS = Path(__file__).parent / "results" / "governor.json"
+DESTINATION, SOURCES = 3, (1, 2)
+MESSAGE_BYTES = 100_000
+PARTITIONS = 8
+SETTLED_S = 60
+Told = list[tuple[float, int]]
+
+
+class Reading(threading.Thread):
+    """Reads once a second what the topic's replicas take on the destination's disks."""
+
+    def __init__(self, gateway: ClusterGateway, topic: str) -> None:
+        super().__init__(daemon=True)
+        self._gateway, self._topic = gateway, topic
+        self._over = threading.Event()
+        self.told: Told = []
+
+    def run(self) -> None:
+        """Read until :meth:`end`."""
+        partitions = [TopicPartition(self._topic, number) for number in range(PARTITIONS)]
+        begun = time.monotonic()
+        while not self._over.wait(1.0):
+            dirs = self._gateway.describe_log_dirs([DESTINATION], partitions).value
+            size = sum(replica.size_bytes for d in dirs for replica in d.replicas.values())
+            self.told.append((time.monotonic() - begun, size))
+
+    def end(self) -> Told:
+        """What was read; ends the reading."""
+        self._over.set()
+        self.join()
+        return self.told
+
+
+def parts(told: Told, seconds: float, asked: float, *, after_s: float = 0.0) -> list[float]:
+    """Over every span of so many seconds: bytes per second over what was asked for."""
+    found = []
+    for begin, (at, before) in enumerate(told):
+        end = next((one for one in told[begin:] if one[0] - at >= seconds), None)
+        if at >= after_s and end is not None:
+            found.append((end[1] - before) / (end[0] - at) / asked)
+    return found
+
+
+def figures(told: Told, asked: int, total: int) -> dict[str, Any]:
+    """Of the time in which there was plenty to copy."""
+    busy = [one for one in told if 0 < one[1] < 0.97 * total]
+    minutes = parts(busy, 60, asked, after_s=SETTLED_S)
+    return {
+        "mean_part": round(sum(minutes) / len(minutes), 3),
+        "least_minute_part": round(min(minutes), 3),
+        "largest_minute_part": round(max(minutes), 3),
+        "minutes_within_5_percent": round(
+            sum(abs(part - 1) <= 0.05 for part in minutes) / len(minutes), 3
+        ),
+        "largest_30_s_part": round(max(parts(busy, 30, asked)), 3),
+        "copied_in_s": round(told[-1][0], 1),
+    }
+
+
+def plan_of(topic: str, cluster_id: str, size_bytes: int) -> Plan:
+    """Every partition moves to the destination."""
+    moves = tuple(
+        Move(
+            TopicPartition(topic, number),
+            (SOURCES[number % 2],),
+            (DESTINATION,),
+            size_bytes,
+            MoveReason.REQUESTED,
+        )
+        for number in range(PARTITIONS)
+    )
+    summary = PlanSummary(
+        topic, "", cluster_id, "reassign", "", PARTITIONS, PARTITIONS, PARTITIONS,
+        PARTITIONS * size_bytes, 0, None, None, 0, 0, (),
+    )  # fmt: skip
+    return Plan(topic, cluster_id, "reassign", moves, summary)
+
+
+def fill(cluster: LocalCluster, topic: str, messages: int) -> None:
+    """A topic of so many messages in each partition, led by the sources."""
+    admin = AdminClient(cluster.client_settings())
+    assignment = [[SOURCES[number % 2]] for number in range(PARTITIONS)]
+    new = NewTopic(topic, num_partitions=PARTITIONS, replica_assignment=assignment)
+    admin.create_topics([new])[topic].result(30)
+    producer = Producer(cluster.client_settings() | {"queue.buffering.max.kbytes": 65536})
+    value = os.urandom(MESSAGE_BYTES)
+    for at in range(messages * PARTITIONS):
+        while True:
+            try:
+                producer.produce(topic, value, partition=at % PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    if producer.flush(300):
+        raise RuntimeError(f"not every message of {topic} was acknowledged")
+
+
+def as_told(plan: Plan, ledger: Ledger, gateway: ClusterGateway, asked: int) -> None:
+    """Tell brokers the rate that is asked for, and start everything at once."""
+    set_up_throttle(plan, ledger, gateway, asked)
+    refused = gateway.alter_reassignments({move.partition: move.target for move in plan.moves})
+    if any(refused.values()):
+        raise RuntimeError(f"the controller refuses: {refused}")
+    wait_until(lambda: not gateway.list_reassignments(), "the copies to end", 3600)
+
+
+def governed(plan: Plan, ledger: Ledger, gateway: ClusterGateway, asked: int) -> None:
+    """Drive the plan as in production, a step every five seconds."""
+    policy = Policy(asked, reaction_s=15.0, metadata_grace_s=2)
+    set_up_throttle(plan, ledger, gateway, first_rate(asked), asked)
+    while advance(plan, ledger, gateway, policy).finished is None:
+        time.sleep(policy.poll_interval_s)
+
+
+WAYS: dict[str, Callable[[Plan, Ledger, ClusterGateway, int], None]] = {
+    "as_told": as_told,
+    "governed": governed,
+}
+
+
+def run(way: str, cluster: LocalCluster, options: argparse.Namespace) -> dict[str, Any]:
+    """The figures of one way."""
+    topic = f"bench-{way}"
+    messages = round(options.rate * options.seconds / PARTITIONS / MESSAGE_BYTES)
+    fill(cluster, topic, messages)
+    with (
+        ClusterGateway(Connection.from_settings(cluster.client_settings())) as gateway,
+        ClusterGateway(Connection.from_settings(cluster.client_settings())) as reader,
+        Ledger.open(f"sqlite:///{cluster.directory}/{way}.db") as ledger,
+    ):
+        plan = plan_of(topic, cluster.cluster_id, messages * MESSAGE_BYTES)
+        ledger.create_plan(plan, {}, "file:///nowhere", way, "bench")
+        ledger.approve(plan.plan_id, plan.plan_hash, "bench")
+        reading = Reading(reader, topic)
+        reading.start()
+        try:
+            WAYS[way](plan, ledger, gateway, options.rate)
+        finally:
+            told = reading.end()
+            clear_throttle(plan.plan_id, ledger, gateway)
+        found = figures(told, options.rate, PARTITIONS * messages * MESSAGE_BYTES)
+        rates = [change.rate_bytes_per_s for change in ledger.rate_changes(plan.plan_id)]
+        return {**found, "rates_told_bytes_per_s": rates}
+
+
+def main() -> None:
+    """Measure both ways, and write down what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=int, default=8_000_000, help="bytes per second")
+    parser.add_argument("--seconds", type=float, default=180, help="copying takes at that rate")
+    options = parser.parse_args()
+    if options.seconds < SETTLED_S + 70:
+        parser.error(f"--seconds must be {SETTLED_S + 70} at least")
+    result: dict[str, Any] = {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processors": os.cpu_count(),
+        "asked_bytes_per_s": options.rate,
+    }
+    with (
+        tempfile.TemporaryDirectory(prefix="rehome-governor-") as directory,
+        LocalCluster(Path(directory), 3) as cluster,
+    ):
+        for way in WAYS:
+            result[way] = run(way, cluster, options)
+            print(way, json.dumps(result[way]))
+    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
