@@ -43,6 +43,16 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 test: setup ## every test, on real brokers too; ARGS="-k drain" picks some
 	timeout -k 30 3000 $(PY) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
+# Cases wait for brokers to die and to return more than they compute: two clusters side by side.
+FAULTS := .state/faults.xml
+
+.PHONY: test-faults
+test-faults: setup ## every fault at every moment on real brokers; writes docs/reliability.md
+	@mkdir -p $(dir $(FAULTS))
+	timeout -k 30 2400 $(PY) -m pytest tests/faults/test_matrix.py -m "" -n 2 --dist worksteal \
+		-o junit_family=xunit1 --junitxml=$(FAULTS) $(ARGS); \
+	$(PY) -m tests.faults.table $(FAULTS)
+
 .PHONY: bench-snapshot
 bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; ARGS="--runs 3"
 	@$(PY) -m benchmarks.snapshot $(ARGS)

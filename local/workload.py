@@ -52,6 +52,11 @@ class ReadBack:
         """Whether every acknowledged message was read back once, in order."""
         return not self.problems and self.read == self.acknowledged
 
+    @property
+    def lost(self) -> int:
+        """Acknowledged messages that were not read back, whatever was repeated."""
+        return self.acknowledged - self.read
+
 
 class Workload:
     """A producer and a consumer that run while partitions move.
@@ -60,6 +65,7 @@ class Workload:
     :param partitions: number of partitions per topic to produce to.
     :param message_bytes: size of each message's value.
     :param messages_per_s: rate of the background producer over all partitions.
+    :param consume: whether a consumer runs beside the producer.
     """
 
     def __init__(
@@ -69,12 +75,14 @@ class Workload:
         *,
         message_bytes: int = 1000,
         messages_per_s: float = 100.0,
+        consume: bool = True,
     ) -> None:
         # Leaders move while this runs, and librdkafka would print each lost connection.
         self._settings = dict(settings) | {"log_level": "0"}
         self._partitions = [TopicPartition(t, p) for t, n in partitions.items() for p in range(n)]
         self._padding = os.urandom(message_bytes - _SEQUENCE.size)
         self._messages_per_s = messages_per_s
+        self._targets = [self._produce, *([self._consume] if consume else [])]
         self._journals = {partition: PartitionJournal() for partition in self._partitions}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -124,8 +132,8 @@ class Workload:
         return count
 
     def start(self) -> None:
-        """Start the background producer and consumer."""
-        for target in (self._produce, self._consume):
+        """Start the background producer, and the consumer where there is to be one."""
+        for target in self._targets:
             thread = threading.Thread(target=target, name=target.__name__, daemon=True)
             thread.start()
             self._threads.append(thread)

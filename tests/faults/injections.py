@@ -1,0 +1,260 @@
+"""How each fault of the matrix is brought about: with real processes and requests where it can be.
+
+Only what real brokers cannot be made to do at a chosen moment is put in at the port: an answer
+that is lost, and NOT_CONTROLLER, which needs a second controller.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from include.cluster.errors import ClusterError, broker_error
+from include.cluster.model import BrokerId, TopicPartition
+from include.cluster.port import ConfigResource
+from include.execution.throttle_items import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+)
+from local.waiting import wait_until
+from tests.execution.test_throttle_on_brokers import DEFAULT
+from tests.faults.matrix import Fault, Moment
+from tests.faults.site import BESIDE, DESTINATION, ELSEWHERE, LEADER, MESSAGES, Site
+
+STOPPED_S = 30.0
+NOT_CONTROLLER, REQUEST_TIMED_OUT = 41, 7
+
+
+class Broken(Exception):
+    """A bug: what nobody expects, and nobody catches."""
+
+
+class Injection:
+    """One fault at one moment, which ends as it strikes unless it says otherwise.
+
+    :param lasting: it goes on until the run is over.
+    """
+
+    lasting = False
+
+    def __init__(self, site: Site, moment: Moment) -> None:
+        self.site = site
+        self.moment = moment
+        self.mended = False
+
+    def around(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """In the place of the call that is struck."""
+        if self.moment is Moment.AFTER_RPC:
+            answer = call(*args, **options)
+            self.strike()
+            return answer
+        self.strike()
+        return call(*args, **options)
+
+    def strike(self) -> None:
+        """Bring it about."""
+        raise NotImplementedError
+
+    def due(self) -> bool:
+        """Whether it is to end now; asked after every step once it has struck."""
+        return not self.lasting
+
+    def mend(self) -> None:
+        """End what it has begun."""
+
+
+class Exceptional(Injection):
+    def strike(self) -> None:
+        raise Broken("a bug")
+
+
+class NoReply(Injection):
+    """At the port: the request never arrives, or arrives and its answer does not."""
+
+    def around(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        if self.moment is not Moment.BEFORE_RPC:
+            call(*args, **options)
+        self.strike()
+
+    def strike(self) -> None:
+        raise ClusterError("The request got no answer", error=broker_error(REQUEST_TIMED_OUT))
+
+
+class NotController(Injection):
+    """At the port: refused as a whole, or (configs) resource by resource."""
+
+    def around(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        if self.moment is not Moment.CLEARING:
+            self.strike()
+        return {change.resource: broker_error(NOT_CONTROLLER) for change in args[0]}
+
+    def strike(self) -> None:
+        raise ClusterError("The request was refused", error=broker_error(NOT_CONTROLLER))
+
+
+class ControllerRestarted(Injection):
+    def strike(self) -> None:
+        self.site.cluster.stop_controller()
+
+    def mend(self) -> None:
+        self.site.cluster.start_controller()
+        wait_until(self._answers, "the controller to answer", 60)
+
+    def _answers(self) -> bool:
+        try:
+            self.site.gateway.list_reassignments()
+        except ClusterError:
+            return False
+        return True
+
+
+class BrokerKilled(Injection):
+    broker: BrokerId = DESTINATION
+
+    def strike(self) -> None:
+        self.site.cluster.kill(self.broker)
+
+
+class DestinationLost(BrokerKilled):
+    lasting = True
+
+
+class LeaderKilled(BrokerKilled):
+    broker = LEADER
+    lasting = True
+
+
+class DestinationRestarted(BrokerKilled):
+    def due(self) -> bool:
+        """As soon as the run has had the chance to see that it is away."""
+        return self.broker not in self.site.alive()
+
+    def mend(self) -> None:
+        self.site.cluster.restart(self.broker)
+
+
+class BrokerStopped(Injection):
+    broker: BrokerId = DESTINATION
+    _since = 0.0
+
+    def strike(self) -> None:
+        self.site.cluster.pause(self.broker)
+        self._since = time.monotonic()
+
+    def due(self) -> bool:
+        return time.monotonic() - self._since > STOPPED_S
+
+    def mend(self) -> None:
+        self.site.cluster.resume(self.broker)
+
+
+class LeaderStopped(BrokerStopped):
+    broker = LEADER
+
+
+class TopicDeleted(Injection):
+    def strike(self) -> None:
+        topics = self.site.topics
+        topics.admin.delete_topics([self.site.other])[self.site.other].result(30)
+
+
+class ForeignReassignment(Injection):
+    """Of a topic that the plan does not know, slowed down by throttles of its own."""
+
+    target = (BESIDE, ELSEWHERE)
+
+    def __init__(self, site: Site, moment: Moment) -> None:
+        super().__init__(site, moment)
+        self.topic = site.topics.create([[BESIDE, LEADER]], "theirs")
+        site.topics.fill(self.topic, MESSAGES)
+        site.set_theirs(ConfigResource.topic(self.topic), FOLLOWER_REPLICAS, f"0:{ELSEWHERE}")
+        site.set_theirs(ConfigResource.broker(ELSEWHERE), FOLLOWER_RATE, "100000")
+
+    def strike(self) -> None:
+        start(self.site, TopicPartition(self.topic, 0), self.target)
+
+    def mend(self) -> None:
+        assert TopicPartition(self.topic, 0) in self.site.gateway.list_reassignments()
+        self.site.set_theirs(ConfigResource.broker(ELSEWHERE), FOLLOWER_RATE, "80000000")
+
+
+class Superseded(Injection):
+    target = (BESIDE, ELSEWHERE)
+
+    def strike(self) -> None:
+        start(self.site, TopicPartition(self.site.other, 0), self.target)
+
+
+class ForeignThrottle(Injection):
+    """What somebody adds to our lists and beside our rates, and one of ours that they overrule."""
+
+    def strike(self) -> None:
+        site = self.site
+        site.append_theirs(ConfigResource.topic(site.kept), FOLLOWER_REPLICAS, "8:8")
+        site.set_theirs(ConfigResource.broker(BESIDE), LEADER_RATE, "123456789")
+        if self.moment is not Moment.CLEARING:  # there is no way to take back only if unchanged
+            site.set_theirs(DEFAULT, LEADER_RATE, "77777777")
+
+
+class LedgerLocked(Injection):
+    """Another process writes for longer than anybody waits."""
+
+    _writer: sqlite3.Connection
+
+    def strike(self) -> None:
+        self._writer = sqlite3.connect(_file(self.site), isolation_level=None)
+        self._writer.execute("BEGIN IMMEDIATE")
+
+    def mend(self) -> None:
+        self._writer.rollback()
+        self._writer.close()
+
+
+class LedgerAway(Injection):
+    """Nothing that can be opened is where the database was."""
+
+    def strike(self) -> None:
+        for name in self._names():
+            name.rename(name.with_name(f"away-{name.name}"))
+        _file(self.site).mkdir()
+
+    def mend(self) -> None:
+        _file(self.site).rmdir()
+        for name in _file(self.site).parent.glob("away-*"):
+            name.rename(name.with_name(name.name.removeprefix("away-")))
+
+    def _names(self) -> list[Path]:
+        return list(_file(self.site).parent.glob(f"{_file(self.site).name}*"))
+
+
+def start(site: Site, partition: TopicPartition, target: tuple[BrokerId, ...]) -> None:
+    """Reassign as somebody else."""
+    assert site.gateway.alter_reassignments({partition: target}) == {partition: None}
+
+
+def _file(site: Site) -> Path:
+    return Path(site.ledger_url.removeprefix("sqlite:///"))
+
+
+INJECTIONS: dict[Fault, type[Injection]] = {
+    Fault.EXCEPTION: Exceptional,
+    Fault.NO_REPLY: NoReply,
+    Fault.NOT_CONTROLLER: NotController,
+    Fault.CONTROLLER_RESTARTED: ControllerRestarted,
+    Fault.DESTINATION_LOST: DestinationLost,
+    Fault.DESTINATION_RESTARTED: DestinationRestarted,
+    Fault.LEADER_KILLED: LeaderKilled,
+    Fault.DESTINATION_STOPPED: BrokerStopped,
+    Fault.LEADER_STOPPED: LeaderStopped,
+    Fault.TOPIC_DELETED: TopicDeleted,
+    Fault.FOREIGN_REASSIGNMENT: ForeignReassignment,
+    Fault.SUPERSEDED: Superseded,
+    Fault.FOREIGN_THROTTLE: ForeignThrottle,
+    Fault.LEDGER_LOCKED: LedgerLocked,
+    Fault.LEDGER_AWAY: LedgerAway,
+}
+"""All but the one that needs a process of its own (:class:`tests.faults.tasks.Errand`)."""

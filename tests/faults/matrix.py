@@ -1,0 +1,88 @@
+"""The fault matrix: what is done to a run at which of its moments; what is left out, and why."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+class Moment(enum.StrEnum):
+    """Where a run is struck. Ledger write and RPC are those of an admission."""
+
+    BEFORE_LEDGER = "before the ledger write"
+    BEFORE_RPC = "between ledger write and RPC"
+    AFTER_RPC = "after the RPC"
+    DEFERRED = "while deferred"
+    CLEARING = "during clearing"
+
+
+class Fault(enum.StrEnum):
+    """What happens there."""
+
+    KILLED = "SIGKILL of the process"
+    EXCEPTION = "exception"
+    NO_REPLY = "time-out: the request or its reply is lost"
+    NOT_CONTROLLER = "NOT_CONTROLLER"
+    CONTROLLER_RESTARTED = "controller killed and restarted"
+    DESTINATION_LOST = "destination killed for good"
+    DESTINATION_RESTARTED = "destination killed and restarted"
+    LEADER_KILLED = "source leader killed"
+    DESTINATION_STOPPED = "destination stopped for 30 s"
+    LEADER_STOPPED = "source leader stopped for 30 s"
+    TOPIC_DELETED = "topic deleted"
+    FOREIGN_REASSIGNMENT = "foreign reassignment beside the plan"
+    SUPERSEDED = "foreign reassignment of a partition of the plan"
+    FOREIGN_THROTTLE = "foreign throttles added"
+    LEDGER_LOCKED = "ledger locked"
+    LEDGER_AWAY = "ledger unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One cell of the matrix."""
+
+    fault: Fault
+    moment: Moment
+
+    @property
+    def id(self) -> str:
+        """As pytest names it."""
+        return f"{self.fault.name}-{self.moment.name}".lower()
+
+
+_RACE = (
+    "Kafka has no conditional reassignment: what somebody starts between the look and the "
+    "request is replaced by it, and nobody can tell"
+)
+LEFT_OUT: Mapping[Case, str] = {
+    Case(Fault.NO_REPLY, Moment.BEFORE_LEDGER): "no request that changes anything is under way",
+    Case(Fault.NO_REPLY, Moment.DEFERRED): "the trigger only reads",
+    Case(
+        Fault.NOT_CONTROLLER, Moment.AFTER_RPC
+    ): "a controller that answers so has applied nothing",
+    Case(Fault.SUPERSEDED, Moment.BEFORE_LEDGER): _RACE,
+    Case(Fault.SUPERSEDED, Moment.BEFORE_RPC): _RACE,
+}
+CASES = tuple(
+    case
+    for case in (Case(fault, moment) for fault in Fault for moment in Moment)
+    if case not in LEFT_OUT
+)
+QUICK = frozenset(
+    {
+        Case(Fault.KILLED, Moment.BEFORE_RPC),
+        Case(Fault.KILLED, Moment.AFTER_RPC),
+        Case(Fault.KILLED, Moment.CLEARING),
+        Case(Fault.EXCEPTION, Moment.BEFORE_LEDGER),
+        Case(Fault.NO_REPLY, Moment.AFTER_RPC),
+        Case(Fault.NO_REPLY, Moment.CLEARING),
+        Case(Fault.NOT_CONTROLLER, Moment.BEFORE_RPC),
+        Case(Fault.TOPIC_DELETED, Moment.AFTER_RPC),
+        Case(Fault.SUPERSEDED, Moment.DEFERRED),
+        Case(Fault.FOREIGN_THROTTLE, Moment.BEFORE_RPC),
+        Case(Fault.LEDGER_LOCKED, Moment.DEFERRED),
+        Case(Fault.LEDGER_AWAY, Moment.CLEARING),
+    }
+)
+"""In ``make test``; all of them are in ``make test-faults``."""

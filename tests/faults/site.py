@@ -1,0 +1,145 @@
+"""What a case of the matrix plays on: brokers, topics with messages, foreign throttles, a plan."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import BrokerId, TopicPartition
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.model import MoveState, PlanState
+from include.execution.throttle_items import FOLLOWER_RATE, LEADER_REPLICAS
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from local.kafka_cluster import CONTROLLER_ID, LocalCluster
+from local.waiting import wait_until
+from local.workload import Workload
+from tests.conftest import Topics
+from tests.execution.driven import replicas_of
+from tests.execution.test_throttle_on_brokers import BROKERS, set_config, standing
+from tests.ledger.small_plans import make_plan, move
+
+LEADER, BESIDE, DESTINATION, ELSEWHERE = 1, 2, 3, 4
+"""Broker 1 leads what moves; 2 has replicas that stay; copies go to 3; the plan leaves 4 alone."""
+MESSAGES, MESSAGE_BYTES = 2000, 1000
+"""Per partition: more than the first fetch takes, so that a copy stays in flight."""
+_serial = itertools.count()
+
+
+@dataclass
+class Site:
+    """Made anew for each case, on brokers that cases share.
+
+    :param kept: a topic of two partitions to which a producer writes all the time.
+    :param other: a topic of one partition, with which something may happen.
+    :param theirs: throttles of somebody else, as they have to stand in the end.
+    """
+
+    cluster: LocalCluster
+    gateway: ClusterGateway
+    topics: Topics
+    ledger_url: str
+    kept: str = ""
+    other: str = ""
+    theirs: dict[Any, str] = field(default_factory=dict)
+
+    def prepare(self) -> Plan:
+        """Create, fill, throttle as somebody else would, and record an approved plan."""
+        self.kept = self.topics.create([[LEADER, BESIDE], [BESIDE, LEADER]], "kept")
+        self.other = self.topics.create([[BESIDE, LEADER]], "other")
+        self.topics.fill(self.other, MESSAGES, MESSAGE_BYTES)
+        # Higher than ours: it is lowered for the time of the plan, and has to be put back.
+        self.set_theirs(ConfigResource.broker(DESTINATION), FOLLOWER_RATE, "90000000")
+        self.set_theirs(ConfigResource.topic(self.kept), LEADER_REPLICAS, "7:7,0:1")
+        return self.record(DESTINATION)
+
+    def record(self, to: BrokerId) -> Plan:
+        """A plan that brings a replica of each partition to a broker."""
+        moves = [
+            move(self.kept, 0, (LEADER, BESIDE), (to, BESIDE), MESSAGES * MESSAGE_BYTES),
+            move(self.kept, 1, (BESIDE, LEADER), (BESIDE, to), MESSAGES * MESSAGE_BYTES),
+            move(self.other, 0, (BESIDE, LEADER), (BESIDE, to), MESSAGES * MESSAGE_BYTES),
+        ]
+        name = f"plan-{os.getpid()}-{next(_serial)}"
+        plan = make_plan(name, *moves, cluster_id=self.cluster.cluster_id)
+        with Ledger.open(self.ledger_url) as ledger:
+            ledger.create_plan(plan, {}, "file:///nowhere", "run-1", "test")
+            ledger.approve(plan.plan_id, plan.plan_hash, "test")
+        return plan
+
+    def workload(self) -> Workload:
+        """A producer to the topic that is kept, which knows what was acknowledged."""
+        settings = self.cluster.client_settings()
+        return Workload(settings, {self.kept: 2}, messages_per_s=40, consume=False)
+
+    def set_theirs(self, resource: ConfigResource, key: str, value: str) -> None:
+        """Set what has to stand in the end."""
+        set_config(self.gateway, resource, key, value)
+        self.theirs[resource, key] = value
+
+    def append_theirs(self, resource: ConfigResource, key: str, item: str) -> None:
+        """Add to a list, of which in the end this and what was there before has to stand."""
+        change = ConfigChange(resource, key, ConfigOperation.APPEND, item)
+        assert self.gateway.alter_configs([change]) == {resource: None}
+        known = self.theirs.get((resource, key))
+        self.theirs[resource, key] = f"{known},{item}" if known else item
+
+    def alive(self) -> set[BrokerId]:
+        """Brokers in a fresh metadata answer."""
+        return set(self.gateway.describe_cluster().brokers)
+
+    def replicas(self, partition: TopicPartition) -> tuple[BrokerId, ...]:
+        return replicas_of(self.gateway, *partition)
+
+    def repair(self) -> None:
+        """Start what does not run."""
+        if CONTROLLER_ID not in self.cluster.pids:
+            self.cluster.start_controller()
+        for broker in self.cluster.broker_ids:
+            if broker not in self.cluster.pids:
+                self.cluster.restart(broker)
+            else:
+                self.cluster.resume(broker)
+        wait_until(lambda: len(self.alive()) == len(BROKERS), "every broker", 60)
+
+    def tidy(self) -> None:
+        """Leave the brokers as they were found, whatever has failed."""
+        self.repair()
+        self.topics.delete_all()
+        wait_until(lambda: not self.gateway.list_reassignments(), "nothing in flight")
+        left = [
+            ConfigChange(resource, key, ConfigOperation.DELETE)
+            for resource, key in standing(self.gateway)
+        ]
+        if left:
+            self.gateway.alter_configs(left)
+
+
+def check_throttles(site: Site, ledger: Ledger) -> None:
+    """Nothing of ours is left, and everything of theirs: on the cluster and in the journal."""
+    there = site.gateway.describe_topics([site.kept, site.other, *site.topics.created])
+    names = [name for name, topic in there.items() if topic.error is None]
+    gone = {ConfigResource.topic(name) for name in there if name not in names}
+    expected = {where: value for where, value in site.theirs.items() if where[0] not in gone}
+
+    def as_expected() -> bool:
+        found = standing(site.gateway, *names)
+        # A list of which everything was taken stays, empty: it throttles nothing.
+        return {w: v for w, v in found.items() if v or w in expected} == expected
+
+    wait_until(as_expected, f"these throttles, and no others: {expected}", 10)
+    assert not ledger.throttles(open_only=True)
+
+
+def check_ledger(plan: Plan, ledger: Ledger) -> None:
+    """Every move has ended, and each start of one has an outcome of its own."""
+    record = ledger.plan(plan.plan_id)
+    assert record.state in (PlanState.DONE, PlanState.FAILED), record.cause
+    states = ledger.view(plan.plan_id).moves
+    assert all(state is not MoveState.ADMITTED for state in states.values()), states
+    starts = ledger.reassignments(plan.plan_id)
+    assert len({start.partition for start in starts}) == len(starts), "a move was started twice"
+    assert all(start.outcome for start in starts)

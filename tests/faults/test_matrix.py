@@ -1,0 +1,102 @@
+"""Every fault at every moment of a run, on real brokers.
+
+After each: no throttle of ours is left (what was owed is paid), what is somebody else's stands as
+they left it, every acknowledged message can be read, and the plan is done, or has ended with all
+that can be done and can be planned anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from include.cluster.model import TopicPartition
+from include.execution.model import MoveState, PlanState
+from include.execution.throttle import sweep
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from local.waiting import wait_until
+from tests.faults.injections import ForeignReassignment, Superseded
+from tests.faults.matrix import CASES, QUICK, Case, Fault, Moment
+from tests.faults.run import Run
+from tests.faults.site import (
+    ELSEWHERE,
+    MESSAGE_BYTES,
+    MESSAGES,
+    Site,
+    check_ledger,
+    check_throttles,
+)
+
+_ENDS_PLANS = (Fault.DESTINATION_LOST, Fault.TOPIC_DELETED, Fault.SUPERSEDED)
+
+
+def ends_plan(case: Case) -> bool:
+    """Whether the plan cannot be carried out as a whole any more."""
+    return case.fault in _ENDS_PLANS and case.moment is not Moment.CLEARING
+
+
+def cases() -> list[object]:
+    return [
+        pytest.param(case, id=case.id, marks=[] if case in QUICK else pytest.mark.long)
+        for case in CASES
+    ]
+
+
+@pytest.mark.parametrize("case", cases())
+def test_whatever_happens_nothing_is_left_and_nothing_lost(
+    case: Case, site: Site, record_property: Callable[[str, object], None]
+) -> None:
+    plan = site.prepare()
+    producer = site.workload()
+    producer.fill(2 * MESSAGES * MESSAGE_BYTES)
+    with producer, Ledger.open(site.ledger_url) as ledger:
+        run = Run(site, plan, case)
+        state = run.to_its_end()
+        site.repair()
+        wait_until(lambda: not sweep(ledger, site.gateway).owed, "debts to be paid", 30)
+        check_ledger(plan, ledger)
+        assert state is (PlanState.FAILED if ends_plan(case) else PlanState.DONE)
+        outcome = check_replicas(case, plan, site, ledger)
+        check_throttles(site, ledger)
+        if case.fault is Fault.DESTINATION_LOST and ends_plan(case):
+            anew = site.record(ELSEWHERE)
+            assert Run(site, anew, None).to_its_end() is PlanState.DONE
+            check_throttles(site, ledger)
+    read = producer.read_back()
+    assert not read.lost, read.problems
+    assert read.acknowledged >= 2 * MESSAGES
+    record_property("outcome", outcome + (", debt paid" if run.owed else ""))
+
+
+def check_replicas(case: Case, plan: Plan, site: Site, ledger: Ledger) -> str:
+    """Replicas are where the plan, or somebody else, wants them; what has come of it, in words."""
+    there = {move.partition: move.target for move in plan.moves}
+    states = dict.fromkeys(there, MoveState.DONE)
+    other, outcome = TopicPartition(site.other, 0), "done"
+    if case.fault is Fault.DESTINATION_LOST and ends_plan(case):
+        there = {move.partition: move.current for move in plan.moves}
+        states = dict.fromkeys(there, MoveState.CANCELLED)
+        outcome = "put back; a plan to another broker is done"
+    if case.fault is Fault.TOPIC_DELETED:
+        del there[other]
+        if ends_plan(case):
+            states[other] = MoveState.FAILED
+            outcome = "done but for the topic that is gone"
+    if case.fault is Fault.SUPERSEDED:
+        there[other] = Superseded.target
+        if ends_plan(case):
+            states[other] = MoveState.SUPERSEDED
+            outcome = "done but for the partition that others took"
+    if case.fault is Fault.FOREIGN_REASSIGNMENT:
+        theirs = next(name for name in site.topics.created if name.startswith("theirs"))
+        there[TopicPartition(theirs, 0)] = ForeignReassignment.target
+    for partition, replicas in there.items():
+        wait_until(
+            lambda p=partition, r=replicas: site.replicas(p) == r,  # type: ignore[misc]
+            f"{partition} on {replicas}",
+        )
+    wait_until(lambda: not site.gateway.list_reassignments(), "nothing to be in flight")
+    assert ledger.view(plan.plan_id).moves == states
+    return outcome
