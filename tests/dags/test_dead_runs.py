@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +19,7 @@ from include.execution.advance import advance
 from include.execution.lease import hold
 from include.execution.model import MoveState, PlanState, Policy
 from include.execution.throttle import clear_throttle, set_up_throttle
+from include.ledger import database
 from include.ledger.database import utc_now
 from include.planning.plan import Plan
 from include.planning.request import parse_request
@@ -120,3 +124,27 @@ def test_each_poll_is_a_sign_of_life_of_its_run_and_wakes_a_worker_once_the_leas
         other = site.ledger.acquire_lease(plan.cluster_id, "another-run", 60.0)
         assert watch.look().reason == "somebody has taken the lease over"
         site.ledger.release_lease(other)
+
+
+def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(
+    site: Site,
+    abandoned: Callable[[str], Plan],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    from rehome import runtime
+    from rehome.triggers import watching
+
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
+    plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
+    gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
+    with closing(watching.PlanWatch(gateway, plan.plan_id)) as watch:
+        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            look = watch.look()
+            assert look.reason == ""
+            assert "database is locked" in look.text
+            later = time.monotonic() + runtime.settings().stall_timeout_s + 1
+            monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: later))
+            assert watch.look().reason == "the ledger is away"
+        assert watch.look().reason == "there is something to do", "the ledger is back"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -53,9 +54,23 @@ class PlanWatch:
         self._policy = policy_for(request, runtime.settings())
         self._backlog = Backlog()
         self._beside: tuple[TopicPartition, ...] | None = None
+        self._ledger_away_since: float | None = None
 
     def look(self) -> Look:
-        """Observe once. A cluster that is away is borne for as long as a stall is."""
+        """Observe once. A cluster or a ledger that is away is borne for as long as a stall is."""
+        from include.ledger.database import LedgerUnavailableError
+
+        try:
+            look = self._look_alive()
+        except LedgerUnavailableError as error:
+            now = time.monotonic()
+            self._ledger_away_since = self._ledger_away_since or now
+            overdue = now - self._ledger_away_since > self._policy.stall_timeout_s
+            return Look("the ledger is away" if overdue else "", str(error))
+        self._ledger_away_since = None
+        return look
+
+    def _look_alive(self) -> Look:
         from include.cluster.errors import ClusterError
 
         if not self._ledger.heartbeat(self._plan.cluster_id, self._run_id, self._lease_s):
