@@ -12,7 +12,7 @@ from include.cluster.gateway import ClusterGateway
 from include.execution.governor import first_rate
 from include.execution.model import MoveState, PlanState
 from include.execution.rates import RateReason
-from include.execution.throttle_items import LEADER_RATE
+from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE
 from include.ledger.store import Ledger
 from local.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to
@@ -71,18 +71,19 @@ def replicas_of(site: Site, topic: str) -> tuple[int, ...]:
     return site.gateway.describe_topics([topic])[topic].partitions[0].replicas
 
 
-def started_run() -> dict[str, Any]:
-    """The parameters of the run that `control_reassignment` has started."""
+def started_run(plan_id: str) -> dict[str, Any]:
+    """The parameters of the run that `control_reassignment` has started for a plan."""
     from airflow.models import DagRun
     from airflow.utils.session import create_session
 
     with create_session() as session:
-        (run,) = (
+        runs = (
             session.query(DagRun)
             .filter(DagRun.dag_id == "reassign_partitions", DagRun.run_id.like("control__%"))
             .all()
         )
-        return dict(run.conf)
+        (conf,) = (dict(run.conf) for run in runs if run.conf["plan_id"] == plan_id)
+        return conf
 
 
 def test_a_throttle_changes_within_one_poll_and_a_paused_plan_is_resumed_by_a_run(
@@ -123,7 +124,7 @@ def test_a_throttle_changes_within_one_poll_and_a_paused_plan_is_resumed_by_a_ru
     assert (changed.state, changed.tasks["start"]) == ("success", "skipped"), changed.log
     resumed = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="resume")
     assert (resumed.state, resumed.tasks["start"]) == ("success", "success"), resumed.log
-    conf = started_run()
+    conf = started_run(plan.plan_id)
     assert (conf["plan_id"], conf["throttle"]) == (plan.plan_id, FAST)
     rest = site.run(**conf)
     assert rest.state == "success", rest.log
@@ -176,10 +177,17 @@ def test_of_a_plan_that_was_cancelled_what_was_done_is_taken_back(
     states = [record.state for record in site.ledger.moves(plan.plan_id).values()]
     assert sorted(states) == [MoveState.CANCELLED, MoveState.CANCELLED, MoveState.DONE]
 
-    back = site.run(action="rollback", plan_id=plan.plan_id)
+    asked = site.run(
+        dag="control_reassignment", plan_id=plan.plan_id, action="roll_back", throttle=FAST
+    )
+    assert (asked.state, asked.tasks["start"]) == ("success", "success"), asked.log
+    conf = started_run(plan.plan_id)
+    assert (conf["action"], conf["throttle"]) == ("rollback", FAST)
+    back = site.run(**conf)
     assert back.state == "success", back.log
     rollback, taken_back = site.ledger.plans()
     assert list(site.ledger.moves(rollback.plan_id)) == [(small, 0)]
+    assert FOLLOWER_RATE in {entry.key for entry in site.ledger.throttles(rollback.plan_id)}
     assert replicas_of(site, small) == (1, 2)
     assert taken_back.state is PlanState.ROLLED_BACK
     again = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="roll_back")
