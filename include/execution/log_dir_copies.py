@@ -75,6 +75,12 @@ def all_there(move: Move, seen: Observation) -> bool:
     return all(place is Place.THERE for place in places(move, seen).values())
 
 
+def all_taken_up(move: Move, seen: Observation) -> bool:
+    """Whether each replica that the plan names a log dir for is in it, or on its way."""
+    found = set(places(move, seen).values())
+    return bool(found) and found <= {Place.THERE, Place.COPYING}
+
+
 def where_copied_from(move: Move, seen: Observation) -> dict[ReplicaId, str]:
     """Replicas that are being copied to where the plan wants them, with the log dirs they are in.
 

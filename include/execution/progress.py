@@ -14,6 +14,7 @@ from include.cluster.model import BrokerError, BrokerId, ReplicaId
 from include.execution.backlog import Backlog
 from include.execution.bystanders import strain_of
 from include.execution.eta import Remaining, Throttle, with_eta
+from include.execution.log_dir_copies import all_taken_up
 from include.execution.model import (
     LedgerView,
     MoveState,
@@ -68,7 +69,8 @@ def record_progress(
     """Work out the plan's progress from an observation and write it to the ledger.
 
     A move that the controller lists, though its answer was lost, was accepted: should somebody
-    else cancel it later, it must not pass for one that never arrived.
+    else cancel it later, it must not pass for one that never arrived. So was one between log dirs
+    that the brokers show.
 
     :param backlog: the view's open moves.
     """
@@ -100,8 +102,10 @@ def _copies(statuses: Mapping[ReplicaId, ReplicaStatus]) -> dict[ReplicaId, Copi
 
 
 def _accepted(move: Move, seen: Observation) -> bool:
-    entry = seen.ongoing.get(move.partition)
-    return entry is not None and entry.target == move.target
+    entry, state = seen.ongoing.get(move.partition), seen.partitions.get(move.partition)
+    if entry is not None or state is None or not move.target_log_dirs:
+        return entry is not None and entry.target == move.target
+    return state.replicas == move.target and all_taken_up(move, seen)
 
 
 def replica_statuses(

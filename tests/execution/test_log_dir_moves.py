@@ -146,6 +146,21 @@ def test_what_somebody_else_does_to_a_copy_is_recognised_and_not_fought(
     assert site.memory.told == []
 
 
+def test_a_copy_whose_answer_was_lost_and_that_somebody_takes_back_is_not_begun_again(
+    ledger: Ledger, approved: Approved
+) -> None:
+    site = Site(WITHIN, ledger, approved)
+    site.memory.crash_at = 2
+    with pytest.raises(Crash):
+        site.step()
+    assert site.memory.future == {ONE: B}
+    site.step()
+    site.memory.future = {}
+    site.memory.told.clear()
+    assert site.end().finished is PlanState.FAILED
+    assert (site.state, site.memory.told) == (MoveState.CANCELLED, [])
+
+
 def test_a_replica_that_somebody_has_moved_to_a_third_log_dir_stays_there(
     started: Callable[..., Site],
 ) -> None:
