@@ -25,12 +25,15 @@ class LatencyProbe:
     def __init__(
         self, settings: Mapping[str, str], topic: str, partitions: int, messages_per_s: float
     ) -> None:
-        self._producer = Producer(dict(settings) | {"acks": "all", "linger.ms": "0"})
+        # The cluster ends before the producer does; librdkafka would print each lost connection.
+        quiet = dict(settings) | {"log_level": "0"}
+        self._producer = Producer(quiet | {"acks": "all", "linger.ms": "0"})
         self._topic = topic
         self._partitions = partitions
         self._interval_s = 1 / messages_per_s
         self._latencies_s: list[float] = []
         self._errors: list[KafkaError] = []
+        self._left = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._produce, name="latency-probe", daemon=True)
 
@@ -46,7 +49,7 @@ class LatencyProbe:
     ) -> None:
         self._stopping.set()
         self._thread.join(FLUSH_TIMEOUT_S)
-        self._producer.flush(FLUSH_TIMEOUT_S)
+        self._left = self._producer.flush(FLUSH_TIMEOUT_S)
 
     @property
     def messages(self) -> int:
@@ -60,6 +63,9 @@ class LatencyProbe:
         """
         if self._errors:
             raise RuntimeError(f"A message of the latency probe was lost: {self._errors[0]}")
+        if self._left:
+            late = f"not acknowledged {FLUSH_TIMEOUT_S:.0f} s after the last one"
+            raise RuntimeError(f"{self._left} messages of the latency probe were {late}")
         return float(np.percentile(self._latencies_s, percent)) * 1000
 
     def _produce(self) -> None:
