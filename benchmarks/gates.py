@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.clusters import Case, build, snapshot_of
+from include.packaging import LOCAL_SPARK
 from include.planning.kafka_json import reassignment_json, rollback_json
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest
 from include.quality.gates import check_plan, check_snapshot
 from include.quality.results import GateResult, refusal
 from include.warehouse import Warehouse
+from spark_jobs.session import compile_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,8 +112,7 @@ def main() -> None:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[*]").appName("rehome-bench-gates")
-    settings = {
-        "spark.ui.enabled": "false",
+    settings = LOCAL_SPARK | {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.log.level": "ERROR",
@@ -119,6 +120,7 @@ def main() -> None:
         "spark.sql.session.timeZone": "UTC",
     }
     spark = builder.config(map=settings).getOrCreate()
+    compile_for(spark, options.replicas)
     spark.range(1000).selectExpr("sum(id)").collect()
     machine = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

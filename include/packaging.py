@@ -19,7 +19,9 @@ LOCAL_SPARK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.ui.enabled": "false",
 }
-"""Settings of a job whose driver is all there is: master ``local[…]``."""
+"""Settings of a job whose driver is all there is: master ``local[…]``. Of a large cluster, whole
+stages are compiled all the same (spark_jobs/session.py).
+"""
 
 
 def build_job_zip(target: Path) -> Path:

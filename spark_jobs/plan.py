@@ -35,7 +35,7 @@ from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot, replicas_uri
 from spark_jobs.overlay import slices_of, spark_slices
 from spark_jobs.proof import EXIT_CODES, Limits, Proof, RefusedError, read_request
-from spark_jobs.session import spark_session
+from spark_jobs.session import compile_for, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,6 +71,7 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
         raise RefusedError.invalid(error) from None
     overlaid = request.action in OVERLAID and len(snapshot.replicas) > options.max_driver_replicas
     with spark_session("rehome-plan", meanwhile=prepare) as spark:
+        compile_for(spark, len(snapshot.replicas))
         limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
         proof = Proof(spark, out, request, limits)
         proof.of_snapshot(options.snapshot, snapshot)

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+MANY_REPLICAS = 200_000
+"""From here on, compiling whole stages gives back more time than it takes."""
+
+
+def compile_for(spark: SparkSession, replicas: int) -> None:
+    """Let Spark compile whole stages where there are many rows, whatever it was started with."""
+    if replicas >= MANY_REPLICAS:
+        spark.conf.set("spark.sql.codegen.wholeStage", "true")
+
+
 @contextmanager
 def spark_session(
     name: str, meanwhile: Callable[[], None] = lambda: None

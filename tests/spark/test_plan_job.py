@@ -17,6 +17,7 @@ from include.planning.request import Action, parse_request
 from include.quality.rules import Rule
 from include.warehouse import PlanDirectory, Warehouse
 from spark_jobs import plan as job
+from spark_jobs.session import MANY_REPLICAS, compile_for
 from tests.quality.snapshots import Rows
 from tests.spark.submit import submit
 
@@ -168,6 +169,18 @@ def test_beyond_a_size_the_plan_is_made_in_slices_and_the_parallelism_does_not_s
         assert [gate["passed"] for gate in gates] == [True, True]
         hashes.add(plan.plan_hash)
     assert len(hashes) == 1
+
+
+def test_whole_stages_are_compiled_for_many_replicas_only(spark: SparkSession) -> None:
+    was = spark.conf.get("spark.sql.codegen.wholeStage")
+    try:
+        spark.conf.set("spark.sql.codegen.wholeStage", "false")
+        compile_for(spark, MANY_REPLICAS - 1)
+        assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
+        compile_for(spark, MANY_REPLICAS)
+        assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
+    finally:
+        spark.conf.set("spark.sql.codegen.wholeStage", was)
 
 
 @pytest.mark.usefixtures("spark")
