@@ -20,7 +20,7 @@ from include.planning.fill import fill
 from include.planning.placement import Placer
 from include.planning.polish import TINY, Polisher
 from include.planning.search import Problem, Search
-from include.planning.shed import INNER, Inner, shed, wanted_loads
+from include.planning.shed import INNER, Inner, narrow, shed, wanted_loads
 
 SMALL = 2_000
 """Slots up to which a cluster is small."""
@@ -80,7 +80,8 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float
     layout = problem.layout
     for _ in range(ROUNDS):
         wanted = wanted_loads(search, inner)
-        stranded = fill(search, wanted, shed(search, wanted))
+        short = narrow(search, wanted)
+        stranded = fill(search, wanted, shed(search, wanted, short), short)
         Polisher(search).run()
         undo(search)
         Polisher(search).run()

@@ -10,7 +10,8 @@ import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints, Mask
 from include.planning.search import Search
-from include.planning.shed import REPLICAS
+from include.planning.shed import coldest
+from include.planning.shedder import BYTES, REPLICAS
 
 LARGE = 1e-3
 """Of a share: from this weight on, replicas are placed one at a time."""
@@ -23,6 +24,12 @@ PICKY = 0.1
 everything: the latter can do with whatever is left.
 """
 
+PICKIER = 0.5
+"""The same where some brokers are short of room for rate: they need the coldest replicas."""
+
+DISFAVOUR = 1e-3
+"""What a gain counts of brokers that are not meant to be served."""
+
 PER_TURN = 8
 MOST_TURNS = 8
 """A broker gets another small replica in a round for each so many that it lacks, up to a limit."""
@@ -34,10 +41,11 @@ IMPORTANCE = (1.0, 0.03, 0.16)
 """What a lack of each resource counts when the neediest broker is chosen: bytes come first."""
 
 
-def fill(search: Search, wanted: Floats, slots: Ints) -> Ints:
+def fill(search: Search, wanted: Floats, slots: Ints, short: Mask) -> Ints:
     """Move replicas to brokers that lack something.
 
     :param wanted: (K, B) loads to fill up to.
+    :param short: (B,) brokers that lack bytes and are short of room for rate, see shed.narrow.
     :returns: slots that must leave their brokers and found no other.
     """
     domain = search.problem.targets.domain
@@ -53,14 +61,38 @@ def fill(search: Search, wanted: Floats, slots: Ints) -> Ints:
         if number != NONE:
             brokers = brokers[domain[brokers] == number]
         mine = of_slot == number
-        stranded.append(_Filler(search, wanted, brokers).run(slots[mine]))
+        stranded.append(_fill_domain(search, wanted, brokers, short[brokers], slots[mine]))
     return np.concatenate(stranded) if stranded else np.zeros(0, np.int64)
 
 
-class _Filler:
-    """Fills the brokers of one domain."""
+def _fill_domain(search: Search, wanted: Floats, brokers: Ints, short: Mask, slots: Ints) -> Ints:
+    """Where brokers are short of room for rate, the coldest replicas go to them before others."""
+    if not short.any() or not len(slots):
+        return _Filler(search, wanted, brokers).run(slots)
+    lack = np.maximum(wanted - search.load, 0)[BYTES, brokers[short]].sum()
+    cold, _ = coldest(search, slots, float(lack))
+    stranded = []
+    for some, served in ((slots[cold], short), (slots[~cold], ~short)):
+        favour = np.where(served, 1.0, DISFAVOUR)
+        stranded.append(_Filler(search, wanted, brokers, PICKIER, favour).run(some))
+    return np.concatenate(stranded)
 
-    def __init__(self, search: Search, wanted: Floats, brokers: Ints) -> None:
+
+class _Filler:
+    """Fills the brokers of one domain.
+
+    :param picky: see PICKY.
+    :param favour: (n,) what a gain of each broker counts beside the others'.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        wanted: Floats,
+        brokers: Ints,
+        picky: float = PICKY,
+        favour: Floats | None = None,
+    ) -> None:
         self._search, self._brokers = search, brokers
         rows = np.flatnonzero(search.scale.any(axis=1))
         self._rows = slice(rows[0], rows[0] + 1) if len(rows) == 1 else slice(None)
@@ -71,6 +103,8 @@ class _Filler:
         reach = np.where(boxed, self._high, 0) - np.where(boxed, self._wanted, 0)
         tight = self._wanted + np.array(TIGHT)[:, None] * reach
         self._tight = np.where(boxed, tight, np.inf)
+        self._picky = picky
+        self._favour = np.ones(len(brokers)) if favour is None else favour
         self._value = np.array(IMPORTANCE)[:, None]
 
     def run(self, slots: Ints) -> Ints:
@@ -116,7 +150,8 @@ class _Filler:
         need = lack * self._value[rows]
         whole = np.add.reduce(need * lack)
         gain = np.add.reduce(need * (weight * self._scale[rows]))
-        gain = gain / np.maximum(whole, 1e-12) ** PICKY
+        gain = gain / np.maximum(whole, 1e-12) ** self._picky
+        gain = gain * self._favour
         for bound in (self._tight, self._high):
             fits = np.flatnonzero(np.logical_and.reduce(after <= bound[rows]))
             broker = self._most_valuable(slot, fits, gain)
@@ -195,7 +230,7 @@ class _Filler:
         load = self._search.load[:, self._brokers]
         lack = self._wanted - load
         needy = np.flatnonzero(lack[REPLICAS] >= 0.5)
-        value = (lack * self._scale**2 * self._value)[[0, 2]].sum(axis=0)
+        value = (lack * self._scale**2 * self._value)[[0, 2]].sum(axis=0) * self._favour
         needy = np.roll(needy[np.argsort(-value[needy], kind="stable")], attempt)
         turns = np.minimum(lack[REPLICAS, needy] // PER_TURN, MOST_TURNS)
         return np.concatenate([needy, *(needy[turns > n] for n in range(1, MOST_TURNS))])

@@ -1,9 +1,12 @@
 """Which replicas leave their brokers, so that what is left is what each broker should keep.
 
-Every broker has a wanted load per resource, inside its box: the level that moves the least. A
-broker gives up bytes first, as few and as large replicas as possible, chosen among those whose
-bytes in per byte match what has to leave as well; then rate, then count. It never gives up more
-than it should in bytes.
+Every broker has a wanted load per resource, inside its box: the level that moves the least. What
+it gives up is for the ``Shedder`` to say, broker by broker.
+
+A domain is *narrow* where the brokers that lack bytes have no room for the rate that usually comes
+with them (their disks are larger, but not their share of the traffic). There, givers send the
+coldest replicas (least rate per byte), those that lack bytes return hot ones, and the givers make
+room for these.
 """
 
 from __future__ import annotations
@@ -12,10 +15,8 @@ import numpy as np
 
 from include.planning.arrays import Floats, Ints, Mask
 from include.planning.search import Search
+from include.planning.shedder import BYTES, FILLED, RATE, Shedder
 from include.planning.targets import grain
-
-BYTES, REPLICAS, RATE = range(3)
-"""Rows of (K, …) arrays, see resources.PLACED."""
 
 Inner = tuple[float, float, float]
 
@@ -25,8 +26,22 @@ INNER: Inner = (0.98, 0.8, 0.8)
 ALONE = 0.985
 """The same where only one resource has boxes: there is nothing else to match."""
 
-ALL = float("inf")
 PASSES = 60
+
+NARROW = 0.6
+"""Part of the rate that bytes bring on average for which there must be room, or it is short."""
+
+MOSTLY = 0.5
+"""Part of the bytes that a narrow domain lacks which is lacking where there is no such room."""
+
+LACKING = 0.01
+"""Of a share: bytes that a broker has to lack to be short of room."""
+
+WARMER = 1.2
+"""How much more rate comes than the coldest replicas have: they do not all fit."""
+
+WORTH = 1e-4
+"""Of a share: bytes for which room is made."""
 
 
 def wanted_loads(search: Search, inner: Inner) -> Floats:
@@ -80,196 +95,98 @@ def _at_level(clipped: Floats, level: Floats, low: Floats, high: Floats, raises:
     return levelled
 
 
-def shed(search: Search, wanted: Floats) -> Ints:
+def shed(search: Search, wanted: Floats, short: Mask) -> Ints:
     """Slots that leave: everything on brokers to be emptied, and what exceeds wanted loads.
 
-    :param wanted: (K, B) of :func:`wanted_loads`.
+    :param wanted: (K, B) of :func:`wanted_loads`; ``short``: (B,) of :func:`narrow`.
     """
-    problem = search.problem
-    chosen = []
+    problem, domain = search.problem, search.problem.targets.domain
+    over = (search.load > wanted) & (search.scale > 0)
+    tight = np.isin(domain, domain[short])
+    chosen: dict[int, Ints] = {}
     for broker in np.flatnonzero(problem.gives).tolist():
         if problem.leaving[broker]:
-            chosen.append(search.on(broker))
-        elif (search.load[:, broker] > wanted[:, broker])[search.scale[:, broker] > 0].any():
-            chosen.append(_Shedder(search, wanted, broker).chosen())
-    return np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
+            chosen[broker] = search.on(broker)
+        elif over[:, broker].any() and not short[broker]:
+            chosen[broker] = Shedder(search, wanted, broker, cold=bool(tight[broker])).chosen()
+    if short.any():
+        _return_rate(search, wanted, short, chosen)
+    return np.concatenate([*chosen.values()]) if chosen else np.zeros(0, np.int64)
 
 
-class _Shedder:
-    """Chooses what one broker gives up. All amounts are in shares of the broker."""
+def narrow(search: Search, wanted: Floats) -> Mask:
+    """(B,) brokers of narrow domains that lack bytes and have no room for their rate.
 
-    def __init__(self, search: Search, wanted: Floats, broker: int) -> None:
-        self._slots = search.on(broker)
-        scale = search.scale[:, broker]
-        load, low, high = (part[:, broker] for part in (search.load, search.low, search.high))
-        loose = scale == 0
-        self._weight = search.weight(self._slots) * scale[:, None]
-        self._loose = bool(loose[REPLICAS])
-        self.due = np.where(loose, 0.0, (load - wanted[:, broker]) * scale)
-        self._slack = np.where(loose, ALL, (wanted[:, broker] - low) * scale)
-        self._room = np.where(
-            loose, ALL, (np.where(loose, 0, high) - np.where(loose, 0, wanted[:, broker])) * scale
-        )
-        if self.due[BYTES] < 0 and not loose[RATE]:
-            # The bytes that this broker will receive bring their rate along.
-            spare = search.share[RATE, broker] * scale[RATE] + 0.6 * (
-                (high - search.share[:, broker])[RATE] * scale[RATE]
-            )
-            ahead = load[RATE] * scale[RATE] - spare + 0.6 * -self.due[BYTES]
-            self.due[RATE] = max(self.due[RATE], ahead)
-        self._left = np.ones(len(self._slots), bool)
-        self._got = np.zeros(len(self._weight))
-        self._window: Ints = np.zeros(0, np.int64)
-
-    def chosen(self) -> Ints:
-        """The slots given up."""
-        if not len(self._slots):
-            return self._slots
-        size = self._weight[BYTES]
-        self._largest: Ints = np.argsort(-size, kind="stable")
-        per_byte = np.maximum(size, 1e-300)
-        self._heat: Floats = self._weight[RATE] / per_byte
-        self._coldest = self._largest
-        if not (self._loose and not self._weight[RATE].any()):
-            extra = self._weight[REPLICAS] / per_byte
-            self._coldest = np.argsort(self._heat + extra, kind="stable")
-        if self.due[BYTES] > 0:
-            self._shed_bytes()
-        if self.due[RATE] > self._got[RATE]:
-            self._shed_rate()
-        if self.due[REPLICAS] > self._got[REPLICAS]:
-            self._shed_count()
-        if self.due[BYTES] > 0:
-            self._keep_what_overshoots()
-            self._close_the_gap()
-        self._make_room()
-        return self._slots[~self._left]
-
-    def _open(self, resource: int) -> float:
-        return float(self.due[resource] - self._got[resource])
-
-    def _take(self, order: Ints, limit: Floats) -> Ints:
-        """Give up replicas in this order while every sum stays within its limit."""
-        taken = _prefix_that_fits(order[self._left[order]], self._weight, limit)
-        self._left[taken] = False
-        self._got = self._got + self._weight[:, taken].sum(axis=1)
-        return taken
-
-    def _shed_bytes(self) -> None:
-        due = np.maximum(self.due, 0)
-        only_bytes = self._loose and not self._weight[RATE].any()
-        limit = np.array(
-            [
-                due[BYTES] * (1 if only_bytes else 0.97),
-                due[REPLICAS] + 0.3 * self._slack[REPLICAS],
-                due[RATE] + 0.05 * self._slack[RATE],
-            ]
-        )
-        inside = self._matching_heat(due[RATE] / due[BYTES], due[BYTES])
-        self._window = self._take(self._largest[inside[self._largest]], limit)
-
-    def _matching_heat(self, heat: float, size: float) -> Floats:
-        """(n,) the replicas whose mean rate per byte is the wanted one, twice the bytes at
-        least.
-        """
-        inside = np.ones(len(self._slots), bool)
-        if not self._weight[RATE].any():
-            return inside
-        order = np.argsort(self._heat, kind="stable")
-        bytes_below = np.cumsum(self._weight[BYTES, order])
-        rate_below = np.cumsum(self._weight[RATE, order])
-        enough = min(2 * size, bytes_below[-1] * 0.999)
-        if rate_below[-1] / max(bytes_below[-1], 1e-300) > heat:
-            mean = rate_below / np.maximum(bytes_below, 1e-300)
-            last = max(np.searchsorted(mean, heat), np.searchsorted(bytes_below, enough))
-            inside[order[last + 1 :]] = False
-        else:
-            above = bytes_below[-1] - bytes_below
-            mean = (rate_below[-1] - rate_below)[:-1] / np.maximum(above[:-1], 1e-300)
-            first = min(np.searchsorted(mean, heat), np.searchsorted(-above, -enough, "right"))
-            inside[order[:first]] = False
-        return inside
-
-    def _shed_rate(self) -> None:
-        hottest = np.argsort(-self._heat, kind="stable")
-        size = max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1)
-        self._take(hottest, np.array([size, ALL, self._open(RATE)]))
-
-    def _shed_count(self) -> None:
-        """The smallest ones, to the whole number that is due."""
-        one = float(self._weight[REPLICAS, 0])
-        count = int(np.ceil(self._open(REPLICAS) / one - 1e-9))
-        left = np.flatnonzero(self._left)
-        both = self._weight[BYTES, left] + self._weight[RATE, left]
-        taken = left[np.argsort(both, kind="stable")[: max(0, count)]]
-        self._left[taken] = False
-        self._got = self._got + self._weight[:, taken].sum(axis=1)
-
-    def _keep_what_overshoots(self) -> None:
-        """Rate and count took bytes along: keep as much of the first choice instead."""
-        over = -self._open(BYTES)
-        if over <= 1e-4 or not len(self._window):
-            return
-        mine = np.zeros(len(self._slots), bool)
-        mine[self._window] = True
-        limit = np.array(
-            [
-                over,
-                0.5 * self._room[REPLICAS] - self._open(REPLICAS),
-                0.5 * self._room[RATE] + max(-self._open(RATE), 0),
-            ]
-        )
-        kept = _prefix_that_fits(self._coldest[mine[self._coldest]], self._weight, limit)
-        self._left[kept] = True
-        self._got = self._got - self._weight[:, kept].sum(axis=1)
-
-    def _close_the_gap(self) -> None:
-        due = np.maximum(self.due, 0)
-        for part in (0.05, 0.4, 0.9):
-            if self._open(BYTES) > 1e-5:
-                limit = due + part * self._slack - self._got
-                limit[BYTES] = self._open(BYTES)
-                order = self._largest if part == 0.05 else self._coldest
-                self._take(order, np.maximum(limit, 0))
-        if self._open(BYTES) > 2e-3:
-            self._take(self._coldest, np.array([self._open(BYTES), ALL, ALL]))
-
-    def _make_room(self) -> None:
-        """What will come for the sake of rate and count brings a few bytes along."""
-        lack = np.maximum(self._got - self.due, 0)[[REPLICAS, RATE]]
-        if self._loose or lack[0] <= 0.01:
-            return
-        room = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES), 0)
-        if room > 0:
-            self._take(self._coldest, np.array([room, ALL, ALL]))
-
-
-def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:
-    """Those of ``order`` that are taken when each is taken whose sums stay within the limit.
-
-    :param weight: (K, n) weights by index; ``limit`` (K,) of their sums.
+    A domain is narrow when most of the bytes that are lacking in it are lacking there.
     """
-    limited = np.isfinite(limit)
-    taken, left = [], limit[limited].astype(float)
-    weight = weight[limited][:, order]
-    for _ in range(PASSES):
-        small = ~_any_above(weight, left)
-        if not small.all():
-            order, weight = order[small], weight[:, small]
-        if not len(order):
-            break
-        sums = np.cumsum(weight, axis=1)
-        over = _any_above(sums, left)
-        end = int(over.argmax()) if over.any() else len(order)
-        if end:
-            taken.append(order[:end])
-            left = left - sums[:, end - 1]
-        order, weight = order[end + 1 :], weight[:, end + 1 :]
-    return np.concatenate(taken) if taken else np.zeros(0, np.int64)
+    problem, domain = search.problem, search.problem.targets.domain
+    short = np.zeros(len(domain), bool)
+    if not search.scale[RATE].any():
+        return short
+    lack = np.where(problem.takes, np.maximum(wanted - search.load, 0)[BYTES], 0.0)
+    room = np.maximum(_filled(search) - search.load[RATE], 0)
+    for number in np.unique(domain[problem.gives]).tolist():
+        here = problem.gives & (domain == number)
+        size, rate = search.load[[BYTES, RATE]][:, here].sum(axis=1).tolist()
+        tight = here & (lack > LACKING * search.share[BYTES])
+        tight &= room < NARROW * rate / max(size, 1.0) * lack
+        if lack[tight].sum() > MOSTLY * lack[here].sum():
+            short |= tight
+    return short
 
 
-def _any_above(values: Floats, limit: Floats) -> Mask:
-    above: Mask = values[0] > limit[0]
-    for row, most in zip(values[1:], limit[1:], strict=True):
-        above |= row > most
-    return above
+def _filled(search: Search) -> Floats:
+    """(B,) the rate up to which brokers are filled."""
+    share, high = search.share[RATE], search.high[RATE]
+    filled: Floats = share + FILLED * (high - share)
+    return filled
+
+
+def coldest(search: Search, slots: Ints, size_bytes: float) -> tuple[Mask, float]:
+    """(n,) the replicas with the least rate per byte that hold so many bytes; their rate per
+    byte.
+    """
+    weight = search.weight(slots)
+    order = np.argsort(weight[RATE] / np.maximum(weight[BYTES], 1.0), kind="stable")
+    sums = np.cumsum(weight[:, order], axis=1)
+    end = min(int(np.searchsorted(sums[BYTES], size_bytes)), len(slots) - 1)
+    cold = np.zeros(len(slots), bool)
+    cold[order[: end + 1]] = True
+    return cold, float(sums[RATE, end] / max(sums[BYTES, end], 1.0))
+
+
+def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, Ints]) -> None:
+    """Have brokers that are short of room for rate give some up, and others make room for it."""
+    domain, load = search.problem.targets.domain, search.load
+    for number in np.unique(domain[short]).tolist():
+        here = np.flatnonzero(domain == number)
+        given = [chosen[broker] for broker in here.tolist() if broker in chosen]
+        lack = float(np.maximum(wanted - load, 0)[BYTES, here[short[here]]].sum())
+        heat = coldest(search, np.concatenate(given), lack)[1] if given else 0.0
+        for broker in here[short[here]].tolist():
+            scale = search.scale[:, broker]
+            brought = WARMER * heat * float(scale[RATE] / scale[BYTES])
+            shedder = Shedder(search, wanted, broker, brought=brought, cold=True)
+            chosen[broker] = shedder.chosen()
+        room = _room(search, wanted, here, short, chosen)
+        for broker, size in zip(here.tolist(), room.tolist(), strict=True):
+            if size > WORTH * search.share[BYTES, broker]:
+                shedder = Shedder(search, wanted, broker, cold=True, room=size)
+                chosen[broker] = shedder.chosen()
+
+
+def _room(
+    search: Search, wanted: Floats, here: Ints, short: Mask, chosen: dict[int, Ints]
+) -> Floats:
+    """(n,) bytes that come back to these brokers with the rate that they lack by now."""
+    gone = np.zeros((len(search.load), len(here)))
+    for place, broker in enumerate(here.tolist()):
+        if broker in chosen:
+            gone[:, place] = search.weight(chosen[broker]).sum(axis=1)
+    returned = float(gone[BYTES, short[here]].sum())
+    left = search.load[:, here] - gone
+    fills = search.problem.gives[here] & ~search.problem.leaving[here] & ~short[here]
+    lack = np.where(fills, np.maximum(wanted[:, here] - left, 0)[RATE], 0.0)
+    gives = fills & (search.load[BYTES, here] > wanted[BYTES, here])
+    room: Floats = np.where(gives, lack * (returned / max(float(lack.sum()), 1.0)), 0.0)
+    return room

@@ -1,0 +1,245 @@
+"""Which replicas one broker gives up.
+
+Bytes first, as few and as large replicas as possible, chosen among those whose bytes in per byte
+match what has to leave as well; then rate, then count. It never gives up more than it should in
+bytes. Where those that lack bytes have no room for the rate that comes with them, bytes go in the
+replicas with the least rate instead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import Floats, Ints, Mask
+from include.planning.search import Search
+
+BYTES, REPLICAS, RATE = range(3)
+"""Rows of (K, …) arrays, see resources.PLACED."""
+
+BROUGHT = 0.6
+"""Rate, in shares, that a share of bytes usually brings along: cold replicas come first."""
+
+FILLED = 0.6
+"""How far above its share, towards the edge of its box, a broker's rate may be filled."""
+
+CROWD = 0.5
+"""What a replica more counts beside its rate where the coldest replicas leave."""
+
+REPLACED = 2
+ALL = float("inf")
+PASSES = 60
+
+
+class Shedder:
+    """Chooses what one broker gives up. All amounts are in shares of the broker.
+
+    :param wanted: (K, B) what brokers are to end with.
+    :param brought: rate that the bytes bring along which the broker will receive, in shares of
+        rate per share of bytes.
+    :param cold: whether the bytes that leave should take as little rate along as they can.
+    :param room: bytes to be given up beyond what is due.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        wanted: Floats,
+        broker: int,
+        *,
+        brought: float = BROUGHT,
+        cold: bool = False,
+        room: float = 0.0,
+    ) -> None:
+        self._slots = search.on(broker)
+        scale = search.scale[:, broker]
+        load, low, high = (part[:, broker] for part in (search.load, search.low, search.high))
+        loose = scale == 0
+        self._weight = search.weight(self._slots) * scale[:, None]
+        self._loose = bool(loose[REPLICAS])
+        self.due = np.where(loose, 0.0, (load - wanted[:, broker]) * scale)
+        self._slack = np.where(loose, ALL, (wanted[:, broker] - low) * scale)
+        self._room = np.where(
+            loose, ALL, (np.where(loose, 0, high) - np.where(loose, 0, wanted[:, broker])) * scale
+        )
+        self._cold = cold
+        self._brought = 0.0
+        if self.due[BYTES] < 0 and not loose[RATE]:
+            self._brought = brought
+            spare = search.share[RATE, broker] * scale[RATE] + FILLED * (
+                (high - search.share[:, broker])[RATE] * scale[RATE]
+            )
+            ahead = load[RATE] * scale[RATE] - spare + brought * -self.due[BYTES]
+            self.due[RATE] = max(self.due[RATE], ahead)
+        self.due[BYTES] += room * scale[BYTES]
+        self._left = np.ones(len(self._slots), bool)
+        self._got = np.zeros(len(self._weight))
+        self._window: Ints = np.zeros(0, np.int64)
+
+    def chosen(self) -> Ints:
+        """The slots given up."""
+        if not len(self._slots):
+            return self._slots
+        size = self._weight[BYTES]
+        self._largest: Ints = np.argsort(-size, kind="stable")
+        per_byte = np.maximum(size, 1e-300)
+        self._heat: Floats = self._weight[RATE] / per_byte
+        self._coldest = self._largest
+        if not (self._loose and not self._weight[RATE].any()):
+            extra = self._weight[REPLICAS] / per_byte
+            crowd = CROWD if self._cold else 1.0
+            self._coldest = np.argsort(self._heat + crowd * extra, kind="stable")
+        if self.due[BYTES] > 0:
+            self._shed_bytes()
+        if self.due[RATE] > self._got[RATE]:
+            self._shed_rate()
+            if self._cold:
+                self._shed_rate_of_replacements()
+        if self.due[REPLICAS] > self._got[REPLICAS]:
+            self._shed_count()
+        if self.due[BYTES] > 0:
+            self._keep_what_overshoots()
+            self._close_the_gap()
+        self._make_room()
+        return self._slots[~self._left]
+
+    def _open(self, resource: int) -> float:
+        return float(self.due[resource] - self._got[resource])
+
+    def _take(self, order: Ints, limit: Floats) -> Ints:
+        """Give up replicas in this order while every sum stays within its limit."""
+        taken = _prefix_that_fits(order[self._left[order]], self._weight, limit)
+        self._left[taken] = False
+        self._got = self._got + self._weight[:, taken].sum(axis=1)
+        return taken
+
+    def _shed_bytes(self) -> None:
+        due = np.maximum(self.due, 0)
+        if self._cold:
+            self._window = self._take(self._coldest, np.array([due[BYTES], ALL, ALL]))
+            return
+        only_bytes = self._loose and not self._weight[RATE].any()
+        limit = np.array(
+            [
+                due[BYTES] * (1 if only_bytes else 0.97),
+                due[REPLICAS] + 0.3 * self._slack[REPLICAS],
+                due[RATE] + 0.05 * self._slack[RATE],
+            ]
+        )
+        inside = self._matching_heat(due[RATE] / due[BYTES], due[BYTES])
+        self._window = self._take(self._largest[inside[self._largest]], limit)
+
+    def _matching_heat(self, heat: float, size: float) -> Floats:
+        """(n,) the replicas whose mean rate per byte is the wanted one, twice the bytes at
+        least.
+        """
+        inside = np.ones(len(self._slots), bool)
+        if not self._weight[RATE].any():
+            return inside
+        order = np.argsort(self._heat, kind="stable")
+        bytes_below = np.cumsum(self._weight[BYTES, order])
+        rate_below = np.cumsum(self._weight[RATE, order])
+        enough = min(2 * size, bytes_below[-1] * 0.999)
+        if rate_below[-1] / max(bytes_below[-1], 1e-300) > heat:
+            mean = rate_below / np.maximum(bytes_below, 1e-300)
+            last = max(np.searchsorted(mean, heat), np.searchsorted(bytes_below, enough))
+            inside[order[last + 1 :]] = False
+        else:
+            above = bytes_below[-1] - bytes_below
+            mean = (rate_below[-1] - rate_below)[:-1] / np.maximum(above[:-1], 1e-300)
+            first = min(np.searchsorted(mean, heat), np.searchsorted(-above, -enough, "right"))
+            inside[order[:first]] = False
+        return inside
+
+    def _shed_rate(self) -> None:
+        hottest = np.argsort(-self._heat, kind="stable")
+        size = max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1)
+        self._take(hottest, np.array([size, ALL, self._open(RATE)]))
+
+    def _shed_rate_of_replacements(self) -> None:
+        """The bytes that leave with the rate have to be replaced, and bring some rate again."""
+        due = float(self.due[RATE])
+        for _ in range(REPLACED):
+            self.due[RATE] = due + self._brought * float(self._got[BYTES])
+            self._shed_rate()
+
+    def _shed_count(self) -> None:
+        """The smallest ones, to the whole number that is due."""
+        one = float(self._weight[REPLICAS, 0])
+        count = int(np.ceil(self._open(REPLICAS) / one - 1e-9))
+        left = np.flatnonzero(self._left)
+        both = self._weight[BYTES, left] + self._weight[RATE, left]
+        taken = left[np.argsort(both, kind="stable")[: max(0, count)]]
+        self._left[taken] = False
+        self._got = self._got + self._weight[:, taken].sum(axis=1)
+
+    def _keep_what_overshoots(self) -> None:
+        """Rate and count took bytes along: keep as much of the first choice instead."""
+        over = -self._open(BYTES)
+        if over <= 1e-4 or not len(self._window):
+            return
+        mine = np.zeros(len(self._slots), bool)
+        mine[self._window] = True
+        limit = np.array(
+            [
+                over,
+                0.5 * self._room[REPLICAS] - self._open(REPLICAS),
+                0.5 * self._room[RATE] + max(-self._open(RATE), 0),
+            ]
+        )
+        order = self._coldest
+        if self._cold:
+            limit[[REPLICAS, RATE]], order = ALL, order[::-1]
+        kept = _prefix_that_fits(order[mine[order]], self._weight, limit)
+        self._left[kept] = True
+        self._got = self._got - self._weight[:, kept].sum(axis=1)
+
+    def _close_the_gap(self) -> None:
+        due = np.maximum(self.due, 0)
+        for part in (0.05, 0.4, 0.9):
+            if self._open(BYTES) > 1e-5:
+                limit = due + part * self._slack - self._got
+                limit[BYTES] = self._open(BYTES)
+                order = self._largest if part == 0.05 else self._coldest
+                self._take(order, np.maximum(limit, 0))
+        if self._open(BYTES) > 2e-3:
+            self._take(self._coldest, np.array([self._open(BYTES), ALL, ALL]))
+
+    def _make_room(self) -> None:
+        """What will come for the sake of rate and count brings a few bytes along."""
+        lack = np.maximum(self._got - self.due, 0)[[REPLICAS, RATE]]
+        if self._loose or lack[0] <= 0.01:
+            return
+        room = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES), 0)
+        if room > 0:
+            self._take(self._coldest, np.array([room, ALL, ALL]))
+
+
+def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:
+    """Those of ``order`` that are taken when each is taken whose sums stay within the limit.
+
+    :param weight: (K, n) weights by index; ``limit`` (K,) of their sums.
+    """
+    limited = np.isfinite(limit)
+    taken, left = [], limit[limited].astype(float)
+    weight = weight[limited][:, order]
+    for _ in range(PASSES):
+        small = ~_any_above(weight, left)
+        if not small.all():
+            order, weight = order[small], weight[:, small]
+        if not len(order):
+            break
+        sums = np.cumsum(weight, axis=1)
+        over = _any_above(sums, left)
+        end = int(over.argmax()) if over.any() else len(order)
+        if end:
+            taken.append(order[:end])
+            left = left - sums[:, end - 1]
+        order, weight = order[end + 1 :], weight[:, end + 1 :]
+    return np.concatenate(taken) if taken else np.zeros(0, np.int64)
+
+
+def _any_above(values: Floats, limit: Floats) -> Mask:
+    above: Mask = values[0] > limit[0]
+    for row, most in zip(values[1:], limit[1:], strict=True):
+        above |= row > most
+    return above

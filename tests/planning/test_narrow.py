@@ -1,0 +1,76 @@
+"""Brokers with larger disks and no larger share of the traffic: what goes where."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.clusters import CASES, build
+from benchmarks.plan import request_of
+from include.planning.arrays import broker_sums
+from include.planning.balance import rebalance
+from include.planning.bounds import boxes_bound
+from include.planning.layout import Layout
+from include.planning.outcome import tree_of
+from include.planning.rebalance import problem_of
+from include.planning.search import Problem, Search
+from include.planning.shed import coldest, narrow, wanted_loads
+from include.planning.shedder import BYTES, RATE
+
+INNER = (0.98, 0.8, 0.8)
+
+
+def posed(name: str, partitions: int = 4_000, brokers: int = 12) -> tuple[Problem, np.ndarray]:
+    """A case of the benchmark, small; the capacity of its brokers in bytes."""
+    instance = build(next(case for case in CASES if case.name == name), partitions, brokers, seed=3)
+    layout, hosts, request = Layout(instance.arrays), ~instance.drained, request_of("strict")
+    problem = problem_of(
+        layout,
+        tree_of(instance.arrays, hosts, request),
+        request,
+        partitions=np.ones(partitions, bool),
+        brokers=np.ones(brokers, bool),
+        capacity=instance.capacity,
+    )
+    return problem, instance.capacity[0]
+
+
+def short_ones(name: str) -> tuple[np.ndarray, np.ndarray]:
+    problem, capacity = posed(name)
+    search = Search(problem)
+    return narrow(search, wanted_loads(search, INNER)), capacity
+
+
+def test_only_brokers_whose_disks_alone_are_larger_are_short_of_room_for_rate():
+    short, capacity = short_ones("stress")
+    assert short.any()
+    assert (capacity[short] == 2).all()
+    for name in ("skew", "drain", "uneven", "rates"):
+        assert not short_ones(name)[0].any()
+
+
+def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for():
+    search = Search(posed("stress")[0])
+    slots = search.on(0)
+    weight = search.weight(slots)
+    heat = weight[RATE] / weight[BYTES]
+    half = float(weight[BYTES].sum() / 2)
+    cold, per_byte = coldest(search, slots, half)
+    assert heat[cold].max() <= heat[~cold].min()
+    assert weight[BYTES, cold].sum() >= half > weight[BYTES, cold].sum() - weight[BYTES].max()
+    assert np.isclose(per_byte, weight[RATE, cold].sum() / weight[BYTES, cold].sum())
+
+
+def test_larger_disks_are_filled_with_few_bytes_though_their_traffic_stays():
+    problem, capacity = posed("stress", 10_000, 30)
+    before = broker_sums(problem.layout.rows, problem.weights[BYTES], len(capacity))
+    rebalance(problem, capacity)
+    layout, targets = problem.layout, problem.targets
+    load = np.stack([broker_sums(layout.rows, w, len(capacity)) for w in problem.weights])
+    assert ((load >= targets.low) & (load <= targets.high)).all()
+    assert not problem.tree.violations(layout.rows).any()
+    bound = boxes_bound(
+        before, layout.load, targets.low[BYTES], targets.high[BYTES], targets.domain
+    )
+    ratio = layout.incoming.sum() / bound
+    print(f"{ratio:.4f} x the bound of bytes alone")
+    assert ratio <= 1.19
