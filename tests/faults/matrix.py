@@ -71,13 +71,11 @@ CASES = tuple(
 )
 QUICK = frozenset(
     {
-        Case(Fault.KILLED, Moment.BEFORE_RPC),
         Case(Fault.KILLED, Moment.AFTER_RPC),
         Case(Fault.KILLED, Moment.CLEARING),
         Case(Fault.EXCEPTION, Moment.BEFORE_LEDGER),
         Case(Fault.NO_REPLY, Moment.AFTER_RPC),
         Case(Fault.NO_REPLY, Moment.CLEARING),
-        Case(Fault.NOT_CONTROLLER, Moment.BEFORE_RPC),
         Case(Fault.TOPIC_DELETED, Moment.AFTER_RPC),
         Case(Fault.SUPERSEDED, Moment.DEFERRED),
         Case(Fault.FOREIGN_THROTTLE, Moment.BEFORE_RPC),

@@ -21,6 +21,7 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ClusterPort
 from include.execution.abort import abort
 from include.execution.advance import Advance, advance
+from include.execution.bystanders import bystanders
 from include.execution.decide import needs_worker
 from include.execution.lease import Held, hold
 from include.execution.model import PlanState, Policy
@@ -139,7 +140,8 @@ class Tasks:
             return True
         flying = {move.partition for move in admitted(self.plan, view)}
         watched = moves_to_watch(self.plan, view)
-        seen = observe(self.cluster, watched, utc_now(), in_flight=flying)
+        beside = bystanders(self.plan, self.cluster.describe_topics())
+        seen = observe(self.cluster, watched, utc_now(), in_flight=flying, beside=beside)
         record_progress(self.plan, view, self.ledger, seen)
         view = self.ledger.view(self.plan.plan_id)
         return needs_worker(self.plan, view, seen, self.policy)
