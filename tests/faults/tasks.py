@@ -21,14 +21,13 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ClusterPort
 from include.execution.abort import abort
 from include.execution.advance import Advance, advance
+from include.execution.backlog import Backlog
 from include.execution.bystanders import bystanders
 from include.execution.decide import needs_worker
 from include.execution.lease import Held, hold
-from include.execution.model import PlanState, Policy
-from include.execution.observe import observe
-from include.execution.progress import admitted, moves_to_watch, record_progress
+from include.execution.model import Policy
+from include.execution.poll import poll
 from include.execution.throttle import Cleared, clear_throttle, set_up_throttle, sweep
-from include.ledger.database import utc_now
 from include.ledger.fencing import Lease
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
@@ -135,16 +134,11 @@ class Tasks:
         self.ledger.strike.task = "look"
         record = self.ledger.plan(self.plan.plan_id)
         assert self.ledger.heartbeat(record.cluster_id, record.run_id, LEASE_S)
-        view = self.ledger.view(self.plan.plan_id)
-        if view.state is not PlanState.RUNNING:
+        beside, backlog = bystanders(self.plan, self.cluster.describe_topics()), Backlog()
+        found = poll(self.plan, self.ledger, self.cluster, self.policy, backlog, beside=beside)
+        if found is None:
             return True
-        flying = {move.partition for move in admitted(self.plan, view)}
-        watched = moves_to_watch(self.plan, view)
-        beside = bystanders(self.plan, self.cluster.describe_topics())
-        seen = observe(self.cluster, watched, utc_now(), in_flight=flying, beside=beside)
-        record_progress(self.plan, view, self.ledger, seen)
-        view = self.ledger.view(self.plan.plan_id)
-        return needs_worker(self.plan, view, seen, self.policy)
+        return needs_worker(self.plan, found.view, found.seen, self.policy, backlog)
 
     def clear(self) -> Cleared:
         with self._task("clear", release=True) as held:
