@@ -87,7 +87,7 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
 
 def _outside(checked: Checked) -> list[list[str]]:
     """Per broker, the resources in which it ends outside the band that the summary tells of it
-    without being named.
+    without being named. One more or less is let pass: what brokers lead is counted in whole ones.
     """
     summary = checked.plan.summary
     obstacles = Obstacles(summary.infeasible)
@@ -96,7 +96,8 @@ def _outside(checked: Checked) -> list[list[str]]:
         resource = Resource(balance.resource)
         bands = zip(summary.brokers, balance.after, balance.low, balance.high, strict=False)
         for load, after, low, high in bands:
-            if not low <= after <= high and (load.broker, resource) not in obstacles.brokers:
+            named = (load.broker, resource) in obstacles.brokers
+            if not named and not low - 1 <= after <= high + 1:
                 outside.setdefault(load.broker, []).append(resource.value)
     return [outside.get(broker, []) for broker in checked.brokers.tolist()]
 
