@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 
 from include.cluster.model import ReplicaId, TopicDescription, TopicPartition
 from include.execution.model import Observation
-from include.execution.rates import Strain
+from include.execution.rates import FlowSample, Strain
 from include.planning.plan import Plan
 
 WATCHED = 200
 """So many tell how a cluster is, and their offsets come with those of the plan's own replicas."""
+RISING_LOOKS = 3
+LAG_FACTOR, LAG_MESSAGES = 2.0, 100
+"""In-sync followers fall behind when they lack more and more, and this much more than usual."""
 
 
 def bystanders(plan: Plan, topics: Mapping[str, TopicDescription]) -> tuple[TopicPartition, ...]:
@@ -44,3 +49,30 @@ def strain_of(seen: Observation) -> Strain | None:
         ends = [end for end in offsets if isinstance(end, int)]
         behind += sum(max(ends) - end for end in ends)
     return Strain(outside, behind)
+
+
+def strain(flows: Sequence[FlowSample]) -> str | None:
+    """What partitions outside the plan suffer at the newest look; None = nothing that is known.
+
+    :param flows: oldest first; what the older ones show is what is usual.
+    """
+    told = [sample.strain for sample in flows if sample.strain is not None]
+    if len(told) < RISING_LOOKS or flows[-1].strain is None:
+        return None
+    out = told[-1].outside_isr - min(item.outside_isr for item in told)
+    if out > 0:
+        return f"{out} replicas of partitions outside the plan have left the ISR"
+    return _falling_behind(told)
+
+
+def _falling_behind(told: Sequence[Strain]) -> str | None:
+    lags = [item.messages_behind for item in told]
+    newest, earlier = lags[-RISING_LOOKS:], lags[: 1 - RISING_LOOKS]
+    rising = all(one < other for one, other in pairwise(newest))
+    usual = median(earlier)
+    if not rising or lags[-1] < LAG_FACTOR * usual + LAG_MESSAGES:
+        return None
+    return (
+        f"in-sync followers of partitions outside the plan fall behind: {lags[-1]} messages, "
+        f"usually {usual:.0f}"
+    )

@@ -11,7 +11,8 @@ from include.cluster.port import ClusterPort
 from include.errors import InvalidRequestError, PlanConflictError
 from include.execution.abort import Cancelled, abort
 from include.execution.continuing import orphaned, same_bounds
-from include.execution.governor import INFLOW_MARGIN, inflow_bytes_per_s
+from include.execution.delivered import inflow_bytes_per_s
+from include.execution.governor import INFLOW_MARGIN
 from include.execution.lease import hold
 from include.execution.model import Control, PlanState
 from include.execution.throttle import Cleared, clear_throttle

@@ -11,13 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from include.execution.governor import (
-    LEAST_EFFICIENCY,
-    first_rate,
-    govern,
-    inflow_bytes_per_s,
-    strain,
-)
+from include.execution.bystanders import strain
+from include.execution.delivered import inflow_bytes_per_s
+from include.execution.governor import LEAST_EFFICIENCY, first_rate, govern
 from include.execution.model import LedgerView, PlanState, Policy, SetRate
 from include.execution.rates import BrokerFlow, FlowSample, RateChange, RateReason, Strain
 from include.execution.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster

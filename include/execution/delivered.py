@@ -1,0 +1,142 @@
+"""What brokers deliver of the rate they are told, and how fast what they copy grows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from include.cluster.model import BrokerId
+from include.execution.rates import (
+    FETCH_BYTES,
+    QUOTA_WINDOW_S,
+    BrokerFlow,
+    FlowSample,
+    RateChange,
+)
+
+MEASURED_S, MEASURED_AT_MOST_S = 20.0, 120.0
+"""The least time that anything is concluded from, and the most."""
+LOOK_S = 0.5
+"""Brokers look at their quotas about that often: what is copied between two looks blurs figures."""
+LARGEST_RAISE = 1.15
+"""A raise is followed by a burst of what it adds in the quota window: 15 % by 5 % of 30 s."""
+_WINDOW = timedelta(seconds=QUOTA_WINDOW_S)
+
+_Slot = tuple[str, BrokerId]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What a broker delivered in one direction while its throttle was all that limited it.
+
+    :param part: of the nominal rates that it was told meanwhile.
+    :param blur: how much of it may be due to the moments of the first and the last look.
+    """
+
+    direction: str
+    broker: BrokerId
+    bytes_per_s: float
+    seconds: float
+    part: float
+    blur: float
+
+
+def delivered(
+    flows: Sequence[FlowSample], rates: Sequence[RateChange], since: datetime | None = None
+) -> Delivered | None:
+    """Of the broker that delivers the largest part of its rate; None = not known yet.
+
+    Counted are only spells in which a broker always had something left to copy, from a quota
+    window after their beginning on, and after each change of the rate: what it had saved up by
+    then has been spent. The newest two minutes of that count.
+
+    :param flows: oldest first; so are the rates.
+    :param since: what was before does not count.
+    """
+    run = _unbroken(flows, since or rates[0].at)
+    slots = {(flow.direction, flow.broker) for flow in run[-1].flows} if run else set()
+    found = (_of_slot(run, slot, rates) for slot in slots)
+    return max((one for one in found if one is not None), key=_by_part, default=None)
+
+
+def _by_part(one: Delivered) -> tuple[float, str, BrokerId]:
+    return one.part, one.direction, one.broker
+
+
+def _unbroken(flows: Sequence[FlowSample], since: datetime) -> list[FlowSample]:
+    """The newest samples, without any look missing between them."""
+    run: list[FlowSample] = []
+    for sample in reversed(flows):
+        if sample.since < since or (run and sample.at != run[-1].since):
+            break
+        run.append(sample)
+    return run[::-1]
+
+
+def _of_slot(
+    run: Sequence[FlowSample], slot: _Slot, rates: Sequence[RateChange]
+) -> Delivered | None:
+    seconds = copied = told = 0.0
+    copies = 0
+    for sample, flow in _spell(run, slot, rates[-1].target_bytes_per_s):
+        rate = _settled_rate(sample, rates)
+        if rate is not None and seconds < MEASURED_AT_MOST_S:
+            seconds += sample.seconds
+            copied += flow.copied_bytes
+            told += rate * sample.seconds
+            copies = max(copies, flow.copies)
+    if seconds < MEASURED_S or not copied:
+        return None
+    blur = FETCH_BYTES * copies / copied + LOOK_S / seconds
+    return Delivered(*slot, copied / seconds, seconds, copied / told, blur)
+
+
+def _spell(
+    run: Sequence[FlowSample], slot: _Slot, rate_bytes_per_s: int
+) -> list[tuple[FlowSample, BrokerFlow]]:
+    """The newest samples in which the broker never was without work, newest first."""
+    spell: list[tuple[FlowSample, BrokerFlow]] = []
+    for sample in reversed(run):
+        flow = next((f for f in sample.flows if (f.direction, f.broker) == slot), None)
+        # A second's worth left at a look: it was busy all the time until then.
+        if (
+            flow is None
+            or flow.left_bytes < rate_bytes_per_s
+            or _stood(sample, flow, rate_bytes_per_s)
+        ):
+            break
+        spell.append((sample, flow))
+    begun = spell[-1][0].since if spell else None
+    return [(s, flow) for s, flow in spell if begun and s.since - begun >= _WINDOW]
+
+
+def _stood(sample: FlowSample, flow: BrokerFlow, rate_bytes_per_s: int) -> bool:
+    """Whether a broker copied nothing for longer than its fetch before had to be waited for."""
+    return not flow.copied_bytes and FETCH_BYTES * flow.copies < rate_bytes_per_s * sample.seconds
+
+
+def _settled_rate(sample: FlowSample, rates: Sequence[RateChange]) -> int | None:
+    """The rate that the brokers went by; None where they had just been told another one."""
+    told = [change for change in rates if change.at < sample.at]
+    if len(told) > 1:
+        ratio = told[-1].rate_bytes_per_s / told[-2].rate_bytes_per_s
+        small = 1 / LARGEST_RAISE <= ratio <= LARGEST_RAISE
+        if sample.since - told[-1].at < _WINDOW * (1 if small else 2):
+            return None  # after a great change burst and silence alternate for a while
+    return told[-1].rate_bytes_per_s if told else None
+
+
+def inflow_bytes_per_s(flows: Sequence[FlowSample]) -> float:
+    """How fast what is copied grows: of the broker and direction where it grows most.
+
+    :param flows: samples, oldest first; the newest minute of them counts.
+    """
+    recent = [s for s in flows if flows[-1].at - s.at < timedelta(seconds=60)]
+    seconds = sum(sample.seconds for sample in recent)
+    grown: dict[_Slot, int] = {}
+    for sample in recent:
+        for flow in sample.flows:
+            slot = (flow.direction, flow.broker)
+            grown[slot] = grown.get(slot, 0) + flow.grown_bytes
+    return max(grown.values(), default=0) / seconds if seconds > 0 else 0.0
