@@ -88,7 +88,7 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
         if code:
             raise AirflowException(f"plan.py ended with {code}")
 
-    patched.setattr(plan, "spark_session", nullcontext)
+    patched.setattr(plan, "spark_session", lambda *_, **__: nullcontext())
     patched.setattr(proof, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
     patched.setattr(proof, "check_history", lambda *a, **k: GateResult("history", ()))
     patched.setattr(proof, "check_plan", lambda *a, **k: GateResult("plan", ()))

@@ -227,7 +227,7 @@ def test_an_unfinished_snapshot_is_refused_before_spark_starts(
     assert "snapshot.json does not exist" in plan_job.failure()["message"]
 
 
-def _must_not_start(*_: object) -> None:
+def _must_not_start(*_: object, **__: object) -> None:
     raise AssertionError("Spark was started")
 
 
