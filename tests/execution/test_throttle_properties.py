@@ -179,7 +179,7 @@ def test_a_plan_that_is_given_up_leaves_no_throttle_either(examples: int) -> Non
 def test_no_rate_of_the_governors_outlives_the_plan_whatever_crashes(examples: int) -> None:
     rate = 50_000_000
     delivered = 4 * rate  # four fifths of it in the five seconds between two polls
-    plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 12 * delivered), cluster_id="sim")
+    plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 40 * delivered), cluster_id="sim")
 
     @property_of(examples)
     @given(st.booleans(), foreign_configs(), st.lists(st.integers(1, 12), max_size=6))
