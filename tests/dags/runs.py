@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
+from jsonschema import Draft202012Validator
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -59,7 +62,7 @@ def run_dag(
     for task in dag.tasks:
         task.retries = 0
     output.readouterr()
-    with mock.patch("time.sleep", _sleep):
+    with mock.patch("time.sleep", _sleep), _schemas_checked_once():
         run = dag.test(run_conf=dict(conf))
     states = {ti.task_id: ti.state and str(ti.state) for ti in run.get_task_instances()}
     said = output.readouterr()
@@ -73,6 +76,20 @@ def _sleep(seconds: float) -> None:
     """`dag.test()` rests for a second between two looks at a run in which nothing can start."""
     caller = sys._getframe(1).f_globals["__name__"]
     _really_sleep(min(seconds, 0.02) if caller == "airflow.sdk.definitions.dag" else seconds)
+
+
+@contextmanager
+def _schemas_checked_once() -> Iterator[None]:
+    """Airflow checks each param's schema hundreds of times in a run, which is most of its time."""
+    check = Draft202012Validator.check_schema
+
+    @cache
+    def once(schema: str) -> None:
+        check(json.loads(schema))
+
+    checked = staticmethod(lambda schema, **_: once(json.dumps(schema)))
+    with mock.patch.object(Draft202012Validator, "check_schema", checked):
+        yield
 
 
 def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
