@@ -1,8 +1,7 @@
-"""An Airflow of the test process's own. Imported by conftest.py files before Airflow is."""
+"""An Airflow of the test process's own: a plugin, to be there before Airflow is imported."""
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import sys
@@ -22,4 +21,7 @@ os.environ |= {
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
 }
-atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(HOME, ignore_errors=True)

@@ -24,7 +24,7 @@ from local.kafka_cluster import LocalCluster, Security
 from local.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of
 
-pytest_plugins = ["tests.side_by_side"]
+pytest_plugins = ["tests.airflow_home", "tests.side_by_side"]
 
 _serial = itertools.count()
 

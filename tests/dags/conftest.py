@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import airflow_home
-
-# isort: split
 from include.cluster.gateway import ClusterGateway
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
@@ -22,8 +19,6 @@ from tests.spark_session import quick_spark
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
-
-assert airflow_home.HOME.exists()
 
 
 @pytest.fixture(scope="session")
