@@ -165,7 +165,8 @@ def test_of_a_plan_that_was_cancelled_what_was_done_is_taken_back(
     small = site.topics.create([[1, 2]])
 
     def ask(plan_id: str) -> None:
-        wait_until(lambda: replicas_of(site, small) == (3, 2), "the small partition to move")
+        # Under the throttle of both: what their first fetches took has to be waited for.
+        wait_until(lambda: replicas_of(site, small) == (3, 2), "the small partition to move", 90)
         request(plan_id, "cancel")
 
     in_mid_run(ask)
