@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 from itertools import cycle
-from types import TracebackType
 
 import numpy as np
 from confluent_kafka import KafkaError, Message, Producer
@@ -41,12 +40,7 @@ class LatencyProbe:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join(FLUSH_TIMEOUT_S)
         self._left = self._producer.flush(FLUSH_TIMEOUT_S)

@@ -16,7 +16,7 @@ from include.execution.model import LedgerView, Policy, SetRate
 from include.execution.rates import RateChange, RateReason
 
 FIRST_PART = 0.95
-"""Of a rate that has just been set brokers deliver 0.73 to 0.98 (measured): reckon with this."""
+"""Of a new rate brokers deliver 0.73 to 0.95 (measured): begin where none exceeds the target."""
 VARIES = 0.08
 """The less of a rate brokers deliver, the more that varies: aim lower by this part of the rest."""
 DEADBAND = 0.02

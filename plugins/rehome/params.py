@@ -13,6 +13,13 @@ from include.planning.values import TOLERANCES
 _WHAT, _LIMITS, _HOW = "What to do", "Balance and limits", "How to do it"
 
 
+def _count(description: str, section: str) -> Param:
+    """A whole number from 1 on that may be left out."""
+    return Param(
+        None, type=["null", "integer"], minimum=1, description=description, section=section
+    )
+
+
 def connection_param() -> Param:
     """Which cluster."""
     return Param(
@@ -75,13 +82,7 @@ def _what_to_do() -> dict[str, Param]:
             "except that a drain empties the broker of everything.",
             _WHAT,
         ),
-        "replication_factor": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            description="For set_replication_factor.",
-            section=_WHAT,
-        ),
+        "replication_factor": _count("For set_replication_factor.", _WHAT),
         "reassignment": Param(
             None,
             type=["null", "object"],
@@ -144,20 +145,10 @@ def _balance_and_limits() -> dict[str, Param]:
             "1 for the others.",
             section=_LIMITS,
         ),
-        "budget_bytes": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            description="rebalance, expand: the most bytes to copy; the moves that help most.",
-            section=_LIMITS,
+        "budget_bytes": _count(
+            "rebalance, expand: the most bytes to copy; the moves that help most.", _LIMITS
         ),
-        "budget_moves": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            description="rebalance, expand: the most replicas to copy.",
-            section=_LIMITS,
-        ),
+        "budget_moves": _count("rebalance, expand: the most replicas to copy.", _LIMITS),
         "ignore_racks": Param(
             defaults["ignore_racks"],
             type="boolean",
@@ -185,21 +176,12 @@ def _how_to_do_it() -> dict[str, Param]:
             description='Bytes per second per broker and direction, or "auto".',
             section=_HOW,
         ),
-        "throttle_min": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            description="The least throttle: auto chooses no less, and partitions outside the plan "
+        "throttle_min": _count(
+            "The least throttle: auto chooses no less, and partitions outside the plan "
             "that suffer do not bring it lower. None: a tenth of the throttle.",
-            section=_HOW,
+            _HOW,
         ),
-        "throttle_max": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            description="The most that auto chooses.",
-            section=_HOW,
-        ),
+        "throttle_max": _count("The most that auto chooses.", _HOW),
         "window_end": Param(
             None,
             type=["null", "string"],

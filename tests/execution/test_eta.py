@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.cluster.model import PartitionState, ReplicaId
@@ -37,23 +37,11 @@ from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Asked, At, Simulation
 from include.planning.plan import Plan
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
+from tests.execution.properties import few_and_many, property_of
 from tests.ledger.small_plans import make_plan, move
 
 RATE = 10_000_000
 MB = 1_000_000
-few_and_many = pytest.mark.parametrize(
-    "examples", [8, pytest.param(500, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
-)
-
-
-def property_of(examples: int) -> settings:
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        derandomize=True,
-        database=None,
-    )
 
 
 @dataclass
@@ -136,7 +124,7 @@ plans = st.builds(
 reactions_s = st.sampled_from([5.0, 15.0])
 
 
-@few_and_many
+@few_and_many(8, 500)
 def test_the_eta_keeps_its_promise_where_brokers_deliver_what_is_expected(examples: int) -> None:
     @property_of(examples)
     @given(plans, st.floats(0.6, 1.0), reactions_s, st.floats(16, 100))
@@ -146,7 +134,7 @@ def test_the_eta_keeps_its_promise_where_brokers_deliver_what_is_expected(exampl
     holds()
 
 
-@few_and_many
+@few_and_many(8, 500)
 def test_the_eta_of_a_long_plan_keeps_its_promise_whatever_brokers_deliver(examples: int) -> None:
     @property_of(examples)
     @given(plans, st.floats(0.6, 1.0), reactions_s, st.floats(600, 1000))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.execution.bystanders import strain
@@ -19,6 +19,7 @@ from include.execution.rates import BrokerFlow, FlowSample, RateChange, RateReas
 from include.execution.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster
 from include.execution.simulation.quota import QuotaWindow, ThrottledCopies
 from include.execution.simulation.simulator import Asked, At, Simulation
+from tests.execution.properties import few_and_many, property_of
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
@@ -26,9 +27,6 @@ RATE = 50_000_000
 POLICY = Policy(RATE, reaction_s=15)
 PLENTY = 10**12
 POLL_S = 5
-few_and_many = pytest.mark.parametrize(
-    "examples", [5, pytest.param(150, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
-)
 
 
 def after(seconds: float) -> datetime:
@@ -250,15 +248,9 @@ class Loop:
         return [change.reason for change in self.simulation.rates]
 
 
-@few_and_many
+@few_and_many(5, 150)
 def test_what_is_delivered_comes_to_what_was_asked_for_and_never_far_above(examples: int) -> None:
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        derandomize=True,
-        database=None,
-    )
+    @property_of(examples)
     @given(st.floats(0.3, 0.8))  # brokers that deliver 0.98 to 0.93 of a rate
     def holds(look_s: float) -> None:
         loop = Loop(look_s).run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -62,8 +61,7 @@ def test_what_is_delivered_over_a_minute_is_what_was_asked_for(
     policy = Policy(ASKED, poll_interval_s=POLL_S, reaction_s=POLL_S, metadata_grace_s=2)
     try:
         set_up_throttle(plan, ledger, gateway, first_rate(ASKED), ASKED)
-        while advance(plan, ledger, gateway, policy).finished is None:
-            time.sleep(POLL_S)
+        wait_until(lambda: advance(plan, ledger, gateway, policy).finished, "the end", 500, POLL_S)
     finally:
         clear_throttle(plan.plan_id, ledger, gateway)
     flows = [sample for sample, _ in ledger.flows(plan.plan_id)]

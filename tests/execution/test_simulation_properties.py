@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.cluster.model import TopicPartition
@@ -34,6 +34,7 @@ from include.execution.simulation.cluster import (
 from include.execution.simulation.journal import Journal
 from include.execution.simulation.simulator import Asked, At, Simulation
 from include.planning.plan import Plan
+from tests.execution.properties import few_and_many, property_of
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
@@ -41,19 +42,6 @@ BROKERS = (1, 2, 3, 4, 5)
 OTHER = TopicPartition("other", 0)
 RATE = 100
 MAX_POLLS = 2000
-few_and_many = pytest.mark.parametrize(
-    "examples", [60, pytest.param(5000, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
-)
-
-
-def property_of(examples: int) -> settings:
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        derandomize=True,
-        database=None,
-    )
 
 
 @st.composite
@@ -170,7 +158,7 @@ def check_every_admission_has_an_outcome(simulation: Simulation) -> None:
     assert not simulation.cluster.ours
 
 
-@few_and_many
+@few_and_many(60, 5000)
 def test_every_plan_is_done_within_its_slots(examples: int) -> None:
     @property_of(examples)
     @given(plans(), policies())
@@ -182,7 +170,7 @@ def test_every_plan_is_done_within_its_slots(examples: int) -> None:
     holds()
 
 
-@few_and_many
+@few_and_many(60, 5000)
 def test_whatever_happens_no_disk_is_over_and_every_admission_has_an_outcome(
     examples: int,
 ) -> None:
@@ -196,7 +184,7 @@ def test_whatever_happens_no_disk_is_over_and_every_admission_has_an_outcome(
     holds()
 
 
-@few_and_many
+@few_and_many(60, 5000)
 def test_resuming_from_any_prefix_of_the_ledger_ends_in_the_same_assignment(examples: int) -> None:
     @property_of(examples)
     @given(plans(), policies(), st.data())
@@ -215,7 +203,7 @@ def test_resuming_from_any_prefix_of_the_ledger_ends_in_the_same_assignment(exam
     holds()
 
 
-@few_and_many
+@few_and_many(60, 5000)
 def test_crashes_and_faults_together_leave_nothing_of_ours_in_flight(examples: int) -> None:
     @property_of(examples)
     @given(plans(), policies(), faults(), st.sets(st.integers(1, 30), max_size=4))
@@ -227,7 +215,7 @@ def test_crashes_and_faults_together_leave_nothing_of_ours_in_flight(examples: i
     holds()
 
 
-@few_and_many
+@few_and_many(60, 5000)
 def test_nothing_is_in_flight_after_a_window_and_the_next_one_goes_on(examples: int) -> None:
     @property_of(examples)
     @given(plans(), policies(), st.integers(1, 40))
@@ -250,7 +238,7 @@ def test_nothing_is_in_flight_after_a_window_and_the_next_one_goes_on(examples: 
     holds()
 
 
-@few_and_many
+@few_and_many(60, 5000)
 def test_a_kept_backlog_decides_as_a_fresh_one_does(examples: int) -> None:
     def both(
         plan: Plan,

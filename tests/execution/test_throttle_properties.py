@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from include.cluster.port import ClusterPort, ConfigResource
@@ -26,6 +26,7 @@ from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE, LISTS
 from include.execution.throttle_rates import DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
+from tests.execution.properties import few_and_many, property_of
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 from tests.execution.test_advance_properties import BROKERS, MEMORY, plans, record
 from tests.ledger.small_plans import make_plan, move
@@ -119,21 +120,6 @@ class Run:
             self._clear(ledger)
 
 
-def few_and_many(test: Callable[..., None]) -> Callable[..., None]:
-    counts = [10, pytest.param(300, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
-    return pytest.mark.parametrize("examples", counts)(test)
-
-
-def property_of(examples: int) -> settings:
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        derandomize=True,
-        database=None,
-    )
-
-
 def cluster_of(plan: Plan, by_default: bool, foreign: Configs) -> SimulatedCluster:
     features = {METADATA_VERSION: DEFAULT_HONOURED_SINCE} if by_default else {}
     cluster = SimulatedCluster(BROKERS, plan.moves, features)
@@ -141,7 +127,7 @@ def cluster_of(plan: Plan, by_default: bool, foreign: Configs) -> SimulatedClust
     return cluster
 
 
-@few_and_many
+@few_and_many(10, 300)
 def test_whatever_crashes_the_throttles_are_as_before_when_the_plan_is_over(examples: int) -> None:
     @property_of(examples)
     @given(plans(), st.booleans(), foreign_configs(), st.lists(st.integers(1, 6), max_size=5))
@@ -157,7 +143,7 @@ def test_whatever_crashes_the_throttles_are_as_before_when_the_plan_is_over(exam
     holds()
 
 
-@few_and_many
+@few_and_many(10, 300)
 def test_a_plan_that_is_given_up_leaves_no_throttle_either(examples: int) -> None:
     @property_of(examples)
     @given(plans(), st.booleans(), foreign_configs(), st.integers(0, 3))
@@ -173,9 +159,7 @@ def test_a_plan_that_is_given_up_leaves_no_throttle_either(examples: int) -> Non
     holds()
 
 
-@pytest.mark.parametrize(
-    "examples", [2, pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
-)
+@few_and_many(2, 100)
 def test_no_rate_of_the_governors_outlives_the_plan_whatever_crashes(examples: int) -> None:
     rate = 50_000_000
     delivered = 4 * rate  # four fifths of it in the five seconds between two polls

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ class Broken(Exception):
     """A bug: what nobody expects, and nobody catches."""
 
 
-class Injection:
+class Injection(ABC):
     """One fault at one moment, which ends as it strikes unless it says otherwise.
 
     :param lasting: it goes on until the run is over.
@@ -55,15 +56,15 @@ class Injection:
         self.strike()
         return call(*args, **options)
 
+    @abstractmethod
     def strike(self) -> None:
         """Bring it about."""
-        raise NotImplementedError
 
     def due(self) -> bool:
         """Whether it is to end now; asked after every step once it has struck."""
         return not self.lasting
 
-    def mend(self) -> None:
+    def mend(self) -> None:  # noqa: B027 - most faults have nothing to end
         """End what it has begun."""
 
 
