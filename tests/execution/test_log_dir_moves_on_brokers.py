@@ -123,16 +123,24 @@ def test_a_worker_killed_around_its_request_is_followed_by_one_that_copies_once(
     assert start.outcome is MoveState.DONE
 
 
-def test_a_cancelled_copy_leaves_its_replica_where_it_is(
+@pytest.fixture
+def moving(
     gateway: ClusterGateway,
     ledger: Ledger,
     throttled: Callable[..., None],
     within: Callable[[int], Within],
+) -> Within:
+    """A copy that crawls from one log dir to the other."""
+    begun = within(4)
+    throttled(begun.plan, SLOW_RATE // 5)
+    advance(begun.plan, ledger, gateway, SLOW)
+    assert begun.copies() == {"current": begun.here, "future": begun.there}
+    return begun
+
+
+def test_a_cancelled_copy_leaves_its_replica_where_it_is(
+    gateway: ClusterGateway, ledger: Ledger, moving: Within
 ) -> None:
-    moving = within(4)
-    throttled(moving.plan, SLOW_RATE // 5)
-    advance(moving.plan, ledger, gateway, SLOW)
-    assert moving.copies() == {"current": moving.here, "future": moving.there}
     abort(moving.plan, ledger, gateway, "enough")
     assert moving.copies() == {"current": moving.here}
     (record,) = ledger.moves(moving.plan.plan_id).values()
@@ -140,14 +148,8 @@ def test_a_cancelled_copy_leaves_its_replica_where_it_is(
 
 
 def test_a_copy_that_somebody_else_takes_back_is_not_begun_again(
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    throttled: Callable[..., None],
-    within: Callable[[int], Within],
+    gateway: ClusterGateway, ledger: Ledger, moving: Within
 ) -> None:
-    moving = within(4)
-    throttled(moving.plan, SLOW_RATE // 5)
-    advance(moving.plan, ledger, gateway, SLOW)
     assert gateway.alter_replica_log_dirs({moving.replica: moving.here}) == {moving.replica: None}
     assert run(moving.plan, ledger, gateway, SLOW).finished is PlanState.FAILED
     (record,) = ledger.moves(moving.plan.plan_id).values()
