@@ -32,6 +32,11 @@ def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
         yield cluster
 
 
+def _children() -> set[psutil.Process]:
+    """What this process itself has started; what those start in their turn is not the cluster's."""
+    return set(psutil.Process().children())
+
+
 def _alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
@@ -98,10 +103,9 @@ def test_kafkas_own_tools_run_against_the_cluster(three_brokers: LocalCluster) -
 
 
 def test_stop_leaves_no_process(private_cluster: Callable[..., LocalCluster]) -> None:
-    ours = psutil.Process()
-    before = set(ours.children(recursive=True))
+    before = _children()
     cluster = private_cluster(brokers=1)
-    processes = [child for child in ours.children(recursive=True) if child not in before]
+    processes = list(_children() - before)
     assert {process.pid for process in processes} > set(cluster.pids.values()), "and the guard"
     cluster.pause(1)
     cluster.stop()
@@ -109,12 +113,11 @@ def test_stop_leaves_no_process(private_cluster: Callable[..., LocalCluster]) ->
 
 
 def test_a_cluster_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Path) -> None:
-    ours = psutil.Process()
-    before = set(ours.children(recursive=True))
+    before = _children()
     cluster = LocalCluster(tmp_path, brokers=1, broker_config={"log.retention.ms": "soon"})
     with pytest.raises(ClusterStartError, match="soon"):
         cluster.start()
-    assert not [child for child in ours.children(recursive=True) if child not in before]
+    assert not _children() - before
 
 
 _CALLER = """
