@@ -17,6 +17,7 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.dataset import dataset
 
 from include.cluster.snapshot import REPLICAS, Snapshot
 from include.errors import RehomeError
@@ -115,10 +116,26 @@ class _Directory:
         except FileNotFoundError:
             raise self._missing(name) from None
         except pa.ArrowInvalid as error:
-            raise RehomeError(
-                f"{self.uri}/{name} cannot be read: {error}",
-                next_step="It was damaged after it was written: take a new one.",
-            ) from None
+            raise self._damaged(name, error) from None
+
+    def count_rows(self, name: str) -> int:
+        """How many rows a Parquet file, or a directory of them, has; only its ends are read.
+
+        :raises RehomeError: when it is not there, or is no Parquet.
+        """
+        try:
+            table = dataset(f"{self._path}/{name}", format="parquet", filesystem=self._fs)
+            return int(table.count_rows())
+        except FileNotFoundError:
+            raise self._missing(name) from None
+        except pa.ArrowInvalid as error:
+            raise self._damaged(name, error) from None
+
+    def _damaged(self, name: str, error: pa.ArrowInvalid) -> RehomeError:
+        return RehomeError(
+            f"{self.uri}/{name} cannot be read: {error}",
+            next_step="It was damaged after it was written: take a new one.",
+        )
 
     def _missing(self, name: str) -> RehomeError:
         return RehomeError(
@@ -279,6 +296,14 @@ def cluster_of(snapshot_uri: str) -> str:
 def replicas_uri(uri: str) -> str:
     """Where the snapshot at a URI keeps its replicas, for readers other than this module."""
     return f"{uri.rstrip('/')}/replicas.parquet"
+
+
+def replicas_in(uri: str) -> int:
+    """How many replicas the snapshot at a URI has.
+
+    :raises RehomeError: when there is none.
+    """
+    return _Directory(uri).count_rows("replicas.parquet")
 
 
 def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:

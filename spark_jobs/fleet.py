@@ -31,7 +31,7 @@ from include.planning.request import Action, ReassignmentRequest, parse_request,
 from include.quality.runner import prepare
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs.plan import add_history_options, by_history, demands_of, plan_forward
-from spark_jobs.proof import Limits, Proof, RefusedError, read_parameters
+from spark_jobs.proof import Limits, Proof, RefusedError, evidence_of, read_parameters
 from spark_jobs.session import spark_session
 
 if TYPE_CHECKING:
@@ -191,7 +191,8 @@ def _prove_plan(member: Member, answer: Answer) -> None:
     if answer.history is not None:
         member.proof.of_history(answer.history)
         member.out.write_json("load.json", answer.load)
-    member.proof.of_plan(read_snapshot(member.uri), answer.plan)
+    limits, snapshot = member.proof.limits, read_snapshot(member.uri)
+    member.proof.of_plan(evidence_of(snapshot, answer.plan, member.request, limits))
     member.out.save(answer.plan, member.request)
     member.plan_hash = answer.plan.plan_hash
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
@@ -32,19 +33,43 @@ from include.planning.request import Action, ReassignmentRequest, request_to_par
 from include.planning.rollback import rollback_plan
 from include.quality.runner import prepare
 from include.settings import Settings
-from include.warehouse import PlanDirectory, Warehouse, read_snapshot, replicas_uri
+from include.warehouse import (
+    PlanDirectory,
+    Warehouse,
+    read_snapshot,
+    replicas_in,
+    replicas_uri,
+)
+from spark_jobs.beside import beside
 from spark_jobs.overlay import slices_of, spark_slices
-from spark_jobs.proof import EXIT_CODES, Limits, Proof, RefusedError, read_request
-from spark_jobs.session import compile_for, spark_session
+from spark_jobs.proof import (
+    EXIT_CODES,
+    Limits,
+    Proof,
+    RefusedError,
+    evidence_of,
+    read_request,
+)
+from spark_jobs.session import MANY_REPLICAS, compile_for, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from include.cluster.snapshot import Snapshot
+    from include.quality.gates import Evidence
 
 
 RATED = "rated_replicas.parquet"
 """While a plan is made in slices: the replicas with the rates that the history knows."""
+
+
+class Planned(NamedTuple):
+    """A plan and what its gate judges it by; where it went by a history, that and load.json."""
+
+    plan: Plan
+    evidence: Evidence
+    history: LoadHistory | None = None
+    load: Mapping[str, Any] | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,38 +91,49 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     try:
         request = read_request(options.request)
         out.write_json("request.json", request_to_params(request))
-        snapshot = read_snapshot(options.snapshot)
+        snapshot = read_snapshot(options.snapshot, replicas=False)
+        replicas = replicas_in(options.snapshot)
     except RehomeError as error:
         raise RefusedError.invalid(error) from None
-    overlaid = request.action in OVERLAID and len(snapshot.replicas) > options.max_driver_replicas
-    with spark_session("rehome-plan", meanwhile=prepare) as spark:
-        compile_for(spark, len(snapshot.replicas))
-        limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
-        proof = Proof(spark, out, request, limits)
+    overlaid = request.action in OVERLAID and replicas > options.max_driver_replicas
+    work = partial(_planned, options, request)
+    here = partial(work, partial(_plan, options, request))
+    with ExitStack() as held:
+        many = replicas >= MANY_REPLICAS and not overlaid
+        planned = held.enter_context(beside(here)) if many else here
+        spark = held.enter_context(spark_session("rehome-plan", meanwhile=prepare))
+        compile_for(spark, replicas)
+        proof = Proof(spark, out, request, _limits(options))
         proof.of_snapshot(options.snapshot, snapshot)
-        here = partial(_plan, options, request)
-        sliced = partial(_plan_in_slices, spark, options, request, out)
+        sliced = partial(work, partial(_plan_in_slices, spark, options, request, out))
         try:
-            plan, history = _planned(options, snapshot, sliced if overlaid else here)
+            found = sliced() if overlaid else planned()
         except RehomeError as error:
             raise RefusedError.invalid(error) from None
-        if history is not None:
-            proof.of_history(history)
-            report = load_report(snapshot, plan, history, options.forecast_days)
-            out.write_json("load.json", report)
-        proof.of_plan(snapshot, plan)
-    out.save(plan, request)
-    return plan
+        if found.history is not None:
+            proof.of_history(found.history)
+            out.write_json("load.json", found.load)
+        proof.of_plan(found.evidence)
+    out.save(found.plan, request)
+    return found.plan
 
 
 def _planned(
-    options: argparse.Namespace, snapshot: Snapshot, solve: Callable[[Snapshot], Plan]
-) -> tuple[Plan, LoadHistory | None]:
-    """The plan, by the rates that the history knows, and that history."""
+    options: argparse.Namespace, request: ReassignmentRequest, solve: Callable[[Snapshot], Plan]
+) -> Planned:
+    """The plan, by the rates that the history knows. Whoever calls this need not have Spark."""
+    snapshot, limits = read_snapshot(options.snapshot), _limits(options)
     if not options.history:
-        return solve(snapshot), None
+        plan = solve(snapshot)
+        return Planned(plan, evidence_of(snapshot, plan, request, limits))
     history = LoadHistory.read(Warehouse(options.history), snapshot, demands_of(options))
-    return by_history(snapshot, history, solve), history
+    plan = by_history(snapshot, history, solve)
+    report = load_report(snapshot, plan, history, options.forecast_days)
+    return Planned(plan, evidence_of(snapshot, plan, request, limits), history, report)
+
+
+def _limits(options: argparse.Namespace) -> Limits:
+    return Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
 
 
 def demands_of(options: argparse.Namespace) -> Demands:

@@ -13,7 +13,7 @@ import fsspec
 from include.errors import InvalidRequestError, RehomeError
 from include.planning.kafka_json import reassignment_text, rollback_text
 from include.planning.request import Action, parse_request
-from include.quality.gates import check_plan, check_snapshot
+from include.quality.gates import Evidence, check_evidence, check_snapshot
 from include.quality.history import check_history
 from include.quality.results import GateResult, describe, refusal
 
@@ -95,22 +95,12 @@ class Proof:
         """Is the history enough to plan by? What it lacks is told, and the plan does without."""
         self._record(check_history(self.spark, history))
 
-    def of_plan(self, snapshot: Snapshot, plan: Plan) -> None:
+    def of_plan(self, evidence: Evidence) -> None:
         """Does the plan keep every hard rule?
 
         :raises RefusedError: it does not.
         """
-        self._record(
-            check_plan(
-                self.spark,
-                snapshot,
-                plan,
-                self.request,
-                reassignment=json.loads("".join(reassignment_text(plan.moves))),
-                rollback=json.loads("".join(rollback_text(plan.moves))),
-                min_free_disk_fraction=self.limits.min_free_disk_fraction,
-            )
-        )
+        self._record(check_evidence(self.spark, evidence))
 
     def _record(self, result: GateResult) -> None:
         self._results.append(result)
@@ -123,6 +113,20 @@ class Proof:
                 f"The gate on the {result.gate} did not pass:\n{refusal(result)}",
                 [outcome.name for outcome in (*result.crashed, *result.failed)],
             )
+
+
+def evidence_of(
+    snapshot: Snapshot, plan: Plan, request: ReassignmentRequest, limits: Limits
+) -> Evidence:
+    """What the gate judges a plan by, Kafka's files as they will be written among it."""
+    return Evidence.of(
+        snapshot,
+        plan,
+        request,
+        reassignment=json.loads("".join(reassignment_text(plan.moves))),
+        rollback=json.loads("".join(rollback_text(plan.moves))),
+        min_free_disk_fraction=limits.min_free_disk_fraction,
+    )
 
 
 def read_request(path: str) -> ReassignmentRequest:

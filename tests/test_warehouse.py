@@ -15,7 +15,7 @@ from include.errors import RehomeError
 from include.planning.plan import Plan
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest, parse_request
-from include.warehouse import OF_ONE_PLAN, TABLES, Warehouse, read_snapshot
+from include.warehouse import OF_ONE_PLAN, TABLES, Warehouse, read_snapshot, replicas_in
 from tests.quality.snapshots import TAKEN_AT, Rows
 
 DRAIN = ReassignmentRequest(Action.DRAIN, brokers=(4,))
@@ -82,13 +82,28 @@ def test_the_tables_are_written_before_what_finishes_a_snapshot(
     ],
     ids=["gone", "damaged"],
 )
+@pytest.mark.parametrize("read", [read_snapshot, replicas_in])
 def test_a_damaged_snapshot_is_an_error_that_names_the_file(
-    warehouse: Warehouse, spoil: Callable[[Warehouse], object], message: str
+    warehouse: Warehouse,
+    read: Callable[[str], object],
+    spoil: Callable[[Warehouse], object],
+    message: str,
 ) -> None:
     uri = warehouse.write_snapshot(snapshot())
     spoil(Warehouse(uri))
     with pytest.raises(RehomeError, match=message):
-        read_snapshot(uri)
+        read(uri)
+
+
+def test_replicas_are_counted_in_one_file_and_in_many(warehouse: Warehouse) -> None:
+    uri, replicas = warehouse.write_snapshot(snapshot()), snapshot().replicas
+    assert replicas_in(uri) == len(replicas)
+    Warehouse(uri).remove("replicas.parquet")
+    written_by_spark = Warehouse(f"{uri}/replicas.parquet")
+    written_by_spark.write_text("_SUCCESS", "")
+    for part in range(2):
+        written_by_spark.write_table(f"part-{part}.parquet", replicas)
+    assert replicas_in(uri) == len(read_snapshot(uri).replicas) == 2 * len(replicas)
 
 
 def test_a_plan_comes_back_as_it_was(warehouse: Warehouse) -> None:

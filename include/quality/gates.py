@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from include.cluster.model import BrokerId
 from include.cluster.snapshot import Snapshot
@@ -15,6 +18,7 @@ from include.quality.frames import frame_of
 from include.quality.plan_rules import plan_rules
 from include.quality.plan_tables import plan_tables
 from include.quality.results import GateResult
+from include.quality.rules import Rule
 from include.quality.runner import run_gate
 from include.quality.snapshot_rules import snapshot_rules
 from include.quality.snapshot_tables import snapshot_tables
@@ -47,23 +51,50 @@ def check_snapshot(
         return run_gate("snapshot", tables, rules)
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """What a plan is judged by. It takes no Spark to bring it together, and can be pickled."""
+
+    rules: tuple[Rule, ...]
+    tables: Mapping[str, pa.Table]
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        plan: Plan,
+        request: ReassignmentRequest,
+        *,
+        reassignment: Mapping[str, Any],
+        rollback: Mapping[str, Any],
+        min_free_disk_fraction: float = 0.0,
+    ) -> Evidence:
+        """The plan beside all that it has to agree with.
+
+        :param reassignment: content of reassignment.json as it will be written.
+        :param rollback: content of rollback.json as it will be written.
+        :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
+        """
+        checked = Checked(snapshot, plan, request, reassignment, rollback, min_free_disk_fraction)
+        rules = plan_rules(request, rack_levels=checked.rack_levels)
+        return cls(rules, plan_tables(checked))
+
+
 def check_plan(
     spark: SparkSession,
     snapshot: Snapshot,
     plan: Plan,
     request: ReassignmentRequest,
-    *,
-    reassignment: Mapping[str, Any],
-    rollback: Mapping[str, Any],
-    min_free_disk_fraction: float = 0.0,
+    **files: Any,
 ) -> GateResult:
     """Does the plan keep every hard rule?
 
-    :param reassignment: content of reassignment.json as it will be written.
-    :param rollback: content of rollback.json as it will be written.
-    :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
+    :param files: see :meth:`Evidence.of`.
     """
-    checked = Checked(snapshot, plan, request, reassignment, rollback, min_free_disk_fraction)
-    rules = plan_rules(request, rack_levels=checked.rack_levels)
-    tables = {name: frame_of(spark, table) for name, table in plan_tables(checked).items()}
-    return run_gate("plan", tables, rules)
+    return check_evidence(spark, Evidence.of(snapshot, plan, request, **files))
+
+
+def check_evidence(spark: SparkSession, evidence: Evidence) -> GateResult:
+    """Does the plan keep every hard rule?"""
+    tables = {name: frame_of(spark, table) for name, table in evidence.tables.items()}
+    return run_gate("plan", tables, evidence.rules)

@@ -108,5 +108,5 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(plan, "spark_session", lambda *_, **__: nullcontext())
     patched.setattr(proof, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
     patched.setattr(proof, "check_history", lambda *a, **k: GateResult("history", ()))
-    patched.setattr(proof, "check_plan", lambda *a, **k: GateResult("plan", ()))
+    patched.setattr(proof, "check_evidence", lambda *a, **k: GateResult("plan", ()))
     patched.setattr(SparkSubmitHook, "submit", submit)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,44 +12,15 @@ from include.packaging import build_job_zip
 from include.planning.kafka_json import reassignment_json, rollback_json
 from include.planning.request import Action, parse_request
 from include.quality.rules import Rule
-from include.warehouse import PlanDirectory, Warehouse
+from include.warehouse import Warehouse
 from spark_jobs import plan as job
 from spark_jobs.session import MANY_REPLICAS, compile_for
 from tests.quality.snapshots import Rows
+from tests.spark.jobs import DRAIN, TO_CARRY_OUT, Job
 from tests.spark.submit import submit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-DRAIN = {"action": "drain", "brokers": [4], "throttle": 1_000_000}
-TO_CARRY_OUT = ("summary.json", "moves.parquet", "reassignment.json", "rollback.json")
-
-
-class Job:
-    """One run's input and output."""
-
-    def __init__(self, directory: Path) -> None:
-        self.warehouse = Warehouse(directory.as_uri())
-        self.request_file = directory / "request.json"
-        self.out = PlanDirectory(f"{directory.as_uri()}/plans/p1")
-
-    def arguments(self, rows: Rows, request: Any) -> list[str]:
-        snapshot = replace(rows.snapshot(), taken_at=datetime.now(UTC))
-        text = request if isinstance(request, str) else json.dumps(request)
-        self.request_file.write_text(text)
-        return [
-            *("--snapshot", self.warehouse.write_snapshot(snapshot)),
-            *("--request", str(self.request_file)),
-            *("--out", self.out.uri),
-        ]
-
-    def run(self, rows: Rows, request: Any, extra: Sequence[str] = ()) -> int:
-        return job.main([*self.arguments(rows, request), *extra])
-
-    def failure(self) -> dict[str, Any]:
-        assert not [name for name in TO_CARRY_OUT if self.out.exists(name)]
-        content: dict[str, Any] = self.out.read_json("failure.json")
-        return content
 
 
 @pytest.fixture

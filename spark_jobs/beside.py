@@ -1,0 +1,59 @@
+"""Work in a process of its own, while this one starts Spark and waits for it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+
+@contextmanager
+def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
+    """Let a new process do the work; what this yields waits for the answer.
+
+    The process ends with the context, whatever it has come to: an answer that nobody has asked
+    for is never known. It is spawned, not forked: threads, clients of object stores and JVMs of
+    this process do not survive a fork.
+
+    :param work: can be pickled, and so can its answer. What it raises is raised to whoever waits.
+    :raises RuntimeError: to whoever waits, when the process has ended without an answer.
+    """
+    spawning = get_context("spawn")
+    mine, theirs = spawning.Pipe(duplex=False)
+    process = spawning.Process(target=_answer, args=(theirs, work), daemon=True)
+    process.start()
+    theirs.close()  # the only writer left is the process: its end is the end of the pipe
+
+    def wait() -> Found:
+        try:
+            found, error = mine.recv()
+        except EOFError:
+            process.join()
+            raise RuntimeError(
+                f"The process that planned has ended with {process.exitcode} before it was done."
+            ) from None
+        if error is not None:
+            raise error
+        answer: Found = found
+        return answer
+
+    try:
+        yield wait
+    finally:
+        process.kill()
+        process.join()
+        mine.close()
+
+
+def _answer(to: Connection, work: Callable[[], object]) -> None:
+    try:
+        found, raised = work(), None
+    except Exception as error:  # noqa: BLE001 - told where the answer is waited for
+        error.add_note(f"In the process that planned:\n{traceback.format_exc()}")
+        found, raised = None, error
+    to.send((found, raised))
