@@ -20,7 +20,7 @@ EVERY_S = 0.2
 
 
 def whole_job(uri: str, params: dict[str, Any], place: str) -> dict[str, Any]:
-    """Run spark_jobs/plan.py by spark-submit on a snapshot; seconds, and memory of its parts.
+    """Run spark_jobs/plan.py by spark-submit on a snapshot; seconds, processor time and memory.
 
     :param params: the request; ``place``: a directory for it and for the plan.
     :raises RuntimeError: when the job fails.
@@ -39,10 +39,10 @@ def whole_job(uri: str, params: dict[str, Any], place: str) -> dict[str, Any]:
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as job:
-        memory = _Memory(job.pid)
+        watch = _Watch(job.pid)
         told, _ = job.communicate()
     took = time.perf_counter() - started
-    peaks = memory.end()
+    seen = watch.end()
     if job.returncode:
         raise RuntimeError(f"The plan job ended with {job.returncode}: {told[-2000:]}")
     summary = json.loads((Path(place) / "job" / "summary.json").read_text())
@@ -56,33 +56,53 @@ def whole_job(uri: str, params: dict[str, Any], place: str) -> dict[str, Any]:
         "moved_over_bound": round(summary["bytes_to_move"] / summary["lower_bound_bytes"], 4),
         "infeasible": len(summary["infeasible"]),
         "hard_violations": summary["rack_violations_after"],
-        "peak_rss_bytes": peaks["python"],
-        "jvm_rss_bytes": peaks["java"],
+        **seen,
     }
 
 
-class _Memory:
-    """Watches the most memory that the largest Python and the largest JVM below a process have."""
+class _Watch:
+    """Watches all processes below one: what they hold, and what they take of the processors.
+
+    Of the largest Python and the largest JVM, the most memory that they had; of all together, the
+    most that they had at once. Processor time is that of their last sight, by kind.
+    """
 
     def __init__(self, pid: int) -> None:
         self._root, self._ended = psutil.Process(pid), threading.Event()
-        self._peaks = {"python": 0, "java": 0}
+        self._peaks = {"python": 0, "java": 0, "all": 0}
+        self._cpu: dict[tuple[str, int], float] = {}
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
         while not self._ended.wait(EVERY_S):
             try:
-                processes = [self._root, *self._root.children(recursive=True)]
-                sizes = [(process.name(), process.memory_info().rss) for process in processes]
+                self._look([self._root, *self._root.children(recursive=True)])
             except psutil.NoSuchProcess:
                 continue
-            for name, size in sizes:
-                for kind in self._peaks:
-                    if kind in name:
-                        self._peaks[kind] = max(self._peaks[kind], size)
 
-    def end(self) -> dict[str, int]:
+    def _look(self, processes: list[psutil.Process]) -> None:
+        together = 0
+        for process in processes:
+            kind = next((kind for kind in ("python", "java") if kind in process.name()), None)
+            if kind is not None:
+                size, times = process.memory_info().rss, process.cpu_times()
+                self._cpu[kind, process.pid] = times.user + times.system
+                self._peaks[kind] = max(self._peaks[kind], size)
+                together += size
+        self._peaks["all"] = max(self._peaks["all"], together)
+
+    def end(self) -> dict[str, float]:
+        """What was seen, as the benchmark's result names it."""
         self._ended.set()
         self._thread.join()
-        return self._peaks
+        cpu = {"python": 0.0, "java": 0.0}
+        for (kind, _), seconds in self._cpu.items():
+            cpu[kind] += seconds
+        return {
+            "cpu_s": round(sum(cpu.values()), 2),
+            "jvm_cpu_s": round(cpu["java"], 2),
+            "peak_rss_bytes": self._peaks["python"],
+            "jvm_rss_bytes": self._peaks["java"],
+            "all_rss_bytes": self._peaks["all"],
+        }
