@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from include.quality.results import (
     refusal,
 )
 from include.quality.rules import Rule
-from include.quality.runner import run_gate
+from include.quality.runner import prepare, run_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,3 +105,13 @@ def test_a_refusal_names_expectations_rows_and_remedies_but_not_what_passed(
     assert "the check itself crashed" in text
     assert "numbers: holds" not in text
     assert "numbers: holds" in describe([result])
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_garbage_is_looked_for_afterwards_where_it_was_before(looked: bool) -> None:
+    (gc.enable if looked else gc.disable)()
+    try:
+        prepare()
+        assert gc.isenabled() is looked
+    finally:
+        gc.enable()
