@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
@@ -16,9 +18,9 @@ Found = TypeVar("Found")
 def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
     """Let a new process do the work; what this yields waits for the answer.
 
-    The process ends with the context, whatever it has come to: an answer that nobody has asked
-    for is never known. It is spawned, not forked: threads, clients of object stores and JVMs of
-    this process do not survive a fork.
+    The process ends with the context, whatever it has come to, and with this process, however that
+    ends: an answer that nobody has asked for is never known. It is spawned, not forked: threads,
+    clients of object stores and JVMs of this process do not survive a fork.
 
     :param work: can be pickled, and so can its answer. What it raises is raised to whoever waits.
     :raises RuntimeError: to whoever waits, when the process has ended without an answer.
@@ -51,9 +53,17 @@ def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
 
 
 def _answer(to: Connection, work: Callable[[], object]) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         found, raised = work(), None
     except Exception as error:  # noqa: BLE001 - told where the answer is waited for
         error.add_note(f"In the process that planned:\n{traceback.format_exc()}")
         found, raised = None, error
     to.send((found, raised))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -155,6 +157,27 @@ def test_a_process_that_is_not_waited_for_ends_with_the_context() -> None:
     with beside(signal.pause):
         (planner,) = _planners()
     assert not planner.is_running()
+
+
+def test_a_process_ends_with_the_job_however_that_ends() -> None:
+    script = (
+        "import os, signal\n"
+        "from multiprocessing import active_children\n"
+        "from spark_jobs.beside import beside\n"
+        "with beside(signal.pause):\n"
+        "    print(active_children()[0].pid, flush=True)\n"
+        "    input()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as killed:
+        assert killed.stdin is not None
+        assert killed.stdout is not None
+        planner = psutil.Process(int(killed.stdout.readline()))
+        assert planner.is_running()
+        killed.communicate("\n")
+    planner.wait(timeout=30)
 
 
 def _planners() -> list[psutil.Process]:
