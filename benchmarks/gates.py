@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.clusters import Case, build, snapshot_of
-from include.packaging import LOCAL_SPARK
+from include.packaging import local_spark
 from include.planning.kafka_json import reassignment_json, rollback_json
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest
@@ -112,7 +112,7 @@ def main() -> None:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[*]").appName("rehome-bench-gates")
-    settings = LOCAL_SPARK | {
+    settings = local_spark() | {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.log.level": "ERROR",

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from include.packaging import LOCAL_SPARK
+from include.packaging import local_spark
 
 ROOT = Path(__file__).parents[1]
 EVERY_S = 0.2
@@ -30,7 +30,7 @@ def whole_job(uri: str, params: dict[str, Any], place: str) -> dict[str, Any]:
     command = [
         str(Path(sys.executable).parent / "spark-submit"),
         *("--master", "local[2]", "--driver-memory", "1g"),
-        *(part for item in LOCAL_SPARK.items() for part in ("--conf", "=".join(item))),
+        *(part for item in local_spark().items() for part in ("--conf", "=".join(item))),
         str(ROOT / "spark_jobs" / "plan.py"),
         *("--snapshot", uri, "--request", str(request), "--out", f"{place}/job"),
     ]

@@ -12,16 +12,32 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("include", "spark_jobs")
 
+CLASS_ARCHIVE = ROOT / ".cache" / "spark" / "classes.jsa"
+"""Spark's classes, as set-up has archived them (local/spark_archive.py)."""
+
 # A driver of a few seconds: compiling its code thoroughly costs more than it gives back (32
 # instead of 52 s of processor time for the whole job on a small cluster).
-LOCAL_SPARK = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.ui.enabled": "false",
-}
-"""Settings of a job whose driver is all there is: master ``local[…]``. Of a large cluster, whole
-stages are compiled all the same (spark_jobs/session.py).
-"""
+DRIVER_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def local_spark() -> dict[str, str]:
+    """Settings of a job whose driver is all there is: master ``local[…]``. Of a large cluster,
+    whole stages are compiled all the same (spark_jobs/session.py).
+    """
+    options = [DRIVER_JVM]
+    if CLASS_ARCHIVE.exists() and " " not in str(CLASS_ARCHIVE):  # Spark splits at blanks
+        # Where Java or the class path is another one, the JVM goes on without it, and says so: not
+        # among what the job prints.
+        options += [
+            f"-XX:SharedArchiveFile={CLASS_ARCHIVE}",
+            "-Xlog:cds=off",
+            "-Xlog:cds+dynamic=off",
+        ]
+    return {
+        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.ui.enabled": "false",
+    }
 
 
 def build_job_zip(target: Path) -> Path:

@@ -97,7 +97,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         return directory
 
     def _ship_sources(self, scratch: Path) -> None:
-        from include.packaging import LOCAL_SPARK, build_job_zip
+        from include.packaging import build_job_zip, local_spark
 
         self.py_files = str(build_job_zip(scratch / "rehome.zip"))
         env = {"PYSPARK_PYTHON": sys.executable}
@@ -105,7 +105,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             # A driver on this machine serves its own executors only: nothing else may connect.
             env["SPARK_LOCAL_IP"] = "127.0.0.1"
             env["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
-            self.conf = LOCAL_SPARK | (self.conf or {})
+            self.conf = local_spark() | (self.conf or {})
         self.env_vars = env
 
     def _master_is_local(self) -> bool:
