@@ -14,11 +14,13 @@ from datetime import datetime, timedelta
 from include.cluster.model import ReplicaId, TopicPartition
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
+from include.execution.governor import first_rate
 from include.execution.model import (
     Action,
     Admit,
     Cancel,
     Finish,
+    Hold,
     LedgerView,
     MoveState,
     Observation,
@@ -72,6 +74,8 @@ class Simulation:
     :param watch: called after the actions of each poll.
     :param governed: the governor gets to know what is copied, and the cluster the nominal rate;
         else brokers deliver what the policy says of it.
+    :param wake_s: as in production a trigger looks at each poll, and the worker acts so much later
+        when there is something to do; None = who looks acts at once.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Simulation:
         decide_by: Decide = decide,
         watch: Watch | None = None,
         governed: bool = False,
+        wake_s: float | None = None,
     ) -> None:
         self.plan = plan
         self.cluster = cluster
@@ -101,18 +106,19 @@ class Simulation:
         self._resolution_s = resolution_s
         self._decide = decide_by
         self.watch = watch
-        self._rate = policy.rate_bytes_per_s
+        target = policy.rate_bytes_per_s
+        self._rate = first_rate(target) if governed else target
         self._asked = Asked()
         self._last_progress_at = start
         self._governed = governed
+        self._wake_s = wake_s
         self._delivered_part = 1.0 if governed else policy.throttle_efficiency
         self._flows: deque[FlowSample] = deque(maxlen=FLOWS_VIEWED)
         self._seen_before: dict[ReplicaId, Copied] = {}
         self._looked_at: datetime | None = None
         self._strain: Strain | None = None
-        rate = self._rate
-        self.rates = [RateChange(start, rate, rate, rate, RateReason.SET_UP, "set up")]
-        cluster.set_rate(rate * self._delivered_part)
+        self.rates = [RateChange(start, self._rate, target, target, RateReason.SET_UP, "set up")]
+        cluster.set_rate(self._rate * self._delivered_part)
         self._backlog = self._indexed()
 
     @property
@@ -129,7 +135,8 @@ class Simulation:
             self.poll()
             if self.state is not PlanState.RUNNING:
                 return self.state
-            self._flow_until(self.now + timedelta(seconds=self.policy.poll_interval_s))
+            self._flow_for(self.policy.poll_interval_s)
+            self._await_worker()
         raise RuntimeError(f"plan {self.plan.plan_id} is still running after {max_polls} polls")
 
     def resume(self, policy: Policy) -> None:
@@ -142,11 +149,7 @@ class Simulation:
     def poll(self) -> list[Action]:
         """One step as in production: observe, decide, act. Dies where the journal says."""
         self.polls += 1
-        seen = self.cluster.observe(self.now)
-        if self._governed:
-            self._measure(seen)
-        view = self._view()
-        actions = self._decide(self.plan, view, seen, self.now, self.policy, self._backlog)
+        seen, actions = self._look()
         try:
             for action in actions:
                 self._act(action, seen)
@@ -156,6 +159,21 @@ class Simulation:
         if self.watch is not None:
             self.watch(self, actions)
         return actions
+
+    def _look(self) -> tuple[Observation, list[Action]]:
+        seen = self.cluster.observe(self.now)
+        if self._governed:
+            self._measure(seen)
+        view = self._view()
+        return seen, self._decide(self.plan, view, seen, self.now, self.policy, self._backlog)
+
+    def _await_worker(self) -> None:
+        """Let the trigger look until there is something to do, and the worker be woken."""
+        if self._wake_s is None:
+            return
+        while all(isinstance(action, Hold) for action in self._look()[1]):
+            self._flow_for(self.policy.poll_interval_s)
+        self._flow_for(self._wake_s)
 
     def _act(self, action: Action, seen: Observation) -> None:
         match action:
@@ -195,6 +213,10 @@ class Simulation:
             self._flows.append(flows)
         self._looked_at = seen.taken_at
         self._seen_before |= {replica: Copied(size) for replica, size in seen.sizes.items()}
+        arrived = (m for m in moves if seen.partitions[m.partition].replicas == m.target)
+        self._seen_before |= {
+            ReplicaId(*m.partition, b): Copied(m.size_bytes) for m in arrived for b in m.adding
+        }
 
     def _admit(self, partitions: Collection[TopicPartition], seen: Observation) -> None:
         self._record(partitions, MoveState.ADMITTED, seen)
@@ -234,7 +256,8 @@ class Simulation:
     def _indexed(self) -> Backlog:
         return Backlog.of(self.plan, self._view(), self.cluster.observe(self.now))
 
-    def _flow_until(self, end: datetime) -> None:
+    def _flow_for(self, seconds: float) -> None:
+        end = self.now + timedelta(seconds=seconds)
         while self.now < end:
             until_s = (end - self.now).total_seconds()
             if self._events:
