@@ -15,6 +15,9 @@ from typing import Any
 
 from include.errors import InvalidRequestError
 
+THROTTLE_EFFICIENCY = 0.95
+"""The governor comes to what was asked for from below."""
+
 
 def _state_dir() -> Path:
     """Where local state lives unless told otherwise: beside Airflow's own, off the checkout."""
@@ -30,7 +33,8 @@ class Settings:
     :param ledger_url: SQLAlchemy URL of the ledger.
     :param request_timeout_s: bound on each RPC to a broker.
     :param connect_timeout_s: bound on connecting and authenticating, TLS handshake included.
-    :param throttle_efficiency: part of a nominal throttle that brokers deliver; predictions use it.
+    :param throttle_efficiency: part of the rate asked for that brokers deliver as it is governed:
+        admission and predictions use it.
     :param auto_throttle_bytes_per_s: the rate that throttle="auto" plans with; what it sets is
         known when the dry run has measured the traffic.
     :param broker_capacity_bytes_per_s: what a broker can take in, and can send: for "auto".
@@ -58,7 +62,7 @@ class Settings:
     ledger_url: str = ""
     request_timeout_s: float = 10.0
     connect_timeout_s: float = 5.0
-    throttle_efficiency: float = 0.85
+    throttle_efficiency: float = THROTTLE_EFFICIENCY
     auto_throttle_bytes_per_s: int = 50_000_000
     broker_capacity_bytes_per_s: int = 125_000_000
     max_snapshot_age_s: float = 3600.0

@@ -29,6 +29,7 @@ from include.load.knowledge import Demands, LoadHistory
 from include.planning.plan import Plan
 from include.planning.request import Action, ReassignmentRequest, parse_request, request_to_params
 from include.quality.runner import prepare
+from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs.plan import add_history_options, by_history, demands_of, plan_forward
 from spark_jobs.proof import Limits, Proof, RefusedError, evidence_of, read_parameters
@@ -266,7 +267,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", required=True, help="URI of the directory of plans")
     parser.add_argument("--name", default="fleet", help="what the plans' ids begin with")
     parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
-    parser.add_argument("--throttle-efficiency", type=float, default=0.85)
+    parser.add_argument("--throttle-efficiency", type=float, default=THROTTLE_EFFICIENCY)
     parser.add_argument("--reaction-s", type=float, default=15.0, help="until somebody acts")
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)

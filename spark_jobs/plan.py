@@ -32,7 +32,7 @@ from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest, request_to_params
 from include.planning.rollback import rollback_plan
 from include.quality.runner import prepare
-from include.settings import Settings
+from include.settings import THROTTLE_EFFICIENCY, Settings
 from include.warehouse import (
     PlanDirectory,
     Warehouse,
@@ -223,7 +223,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", required=True, help="URI of the plan's directory")
     parser.add_argument("--plan-id", help="default: the last part of --out")
     parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
-    parser.add_argument("--throttle-efficiency", type=float, default=0.85)
+    parser.add_argument("--throttle-efficiency", type=float, default=THROTTLE_EFFICIENCY)
     parser.add_argument("--reaction-s", type=float, default=15.0, help="until somebody acts")
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)

@@ -251,7 +251,7 @@ def _admission(
         return [*([Admit(again)] if again else []), Hold("pause requested")]
     if _held_by_others(now_true, policy):
         return [*([Admit(again)] if again else []), Hold("somebody else's reassignment runs")]
-    rate = view.rate_bytes_per_s or policy.rate_bytes_per_s
+    rate = view.target_bytes_per_s or policy.rate_bytes_per_s
     admission = admit(
         now_true.backlog, now_true.started, seen, now, policy, rate, now_true.still_pending
     )

@@ -19,6 +19,7 @@ from include.execution.disks import Disk
 from include.execution.rates import FlowSample, RateChange, RateReason
 from include.planning.pace import Pace
 from include.planning.request import OnWindowEnd
+from include.settings import THROTTLE_EFFICIENCY
 
 METADATA_GRACE_S = 10.0
 """See Policy."""
@@ -91,7 +92,7 @@ class Policy:
     :param poll_interval_s: time between two polls of the progress trigger.
     :param stall_alert_s: nothing moved for this long: alert.
     :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail.
-    :param throttle_efficiency: part of a nominal throttle that brokers deliver.
+    :param throttle_efficiency: part of the rate asked for that brokers deliver, governed.
     :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
     :param min_rate_bytes_per_s: others' strain does not bring the throttle below this; 0 = a
         tenth of what was asked for.
@@ -109,13 +110,13 @@ class Policy:
     window_end: datetime | None = None
     on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
     additional: bool = False
-    throttle_efficiency: float = 0.85
+    throttle_efficiency: float = THROTTLE_EFFICIENCY
     min_free_disk_fraction: float = 0.0
     min_rate_bytes_per_s: int = 0
     metadata_grace_s: float = METADATA_GRACE_S
 
     def pace(self, rate_bytes_per_s: int) -> Pace:
-        """How fast moves can be made at a throttle."""
+        """How fast moves can be made, where brokers are to deliver this rate."""
         return Pace(
             bytes_per_s=rate_bytes_per_s * self.throttle_efficiency,
             reaction_s=self.reaction_s,
@@ -186,6 +187,13 @@ class LedgerView:
     rates: tuple[RateChange, ...] = ()
     flows: tuple[FlowSample, ...] = ()
 
+    @property
+    def target_bytes_per_s(self) -> int | None:
+        """What brokers are to deliver; of a rate that nobody governs, the rate. None = not set."""
+        if self.rates and self.rates[-1].rate_bytes_per_s == self.rate_bytes_per_s:
+            return self.rates[-1].target_bytes_per_s
+        return self.rate_bytes_per_s
+
 
 class ReplicaStanding(enum.StrEnum):
     """How a replica stands (KIP-179's Status column)."""
@@ -230,7 +238,7 @@ class ProgressSample:
     :param eta_s: time left until the plan's end is noticed (see ``eta``); None while nothing
         comes through.
     :param busiest_bytes: bytes left at the broker and direction where most are left.
-    :param throttle_bytes_per_s: the throttle that was set, per broker and direction.
+    :param throttle_bytes_per_s: what brokers were told, per broker and direction.
     """
 
     sampled_at: datetime

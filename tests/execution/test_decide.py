@@ -19,7 +19,7 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
-from include.execution.rates import RateReason
+from include.execution.rates import RateChange, RateReason
 from include.execution.stall import stall_alert_due
 from include.planning.request import OnWindowEnd
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
@@ -184,3 +184,14 @@ def test_the_worker_is_woken_only_when_there_is_something_to_do() -> None:
     assert not needs_worker(ONE, running(ONE), seen(ONE, live=(1, 2)), POLICY)
     assert needs_worker(ONE, running(ONE), seen(ONE), POLICY)
     assert needs_worker(ONE, replace(view, cancel_requested=True), flight, POLICY)
+
+
+def test_what_brokers_are_told_to_deliver_the_target_widens_no_window() -> None:
+    """Told 1300 they deliver 1000: 5000 bytes take five seconds."""
+    told = RateChange(T0, 1300, 1000, 1000, RateReason.RAISED, "they deliver too little")
+    view = running(ONE, rate_bytes_per_s=1300, rates=(told,))
+    narrow = replace(POLICY, window_end=T0 + timedelta(seconds=4.5))
+    (paused,) = decide(ONE, view, seen(ONE), T0, narrow)
+    assert isinstance(paused, Finish)
+    wide = replace(POLICY, window_end=T0 + timedelta(seconds=5))
+    assert decide(ONE, view, seen(ONE), T0, wide) == [Admit((TP[0],))]
