@@ -11,27 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
+from statistics import median
 
 from include.execution.backlog import Backlog
 from include.execution.model import LedgerView, Observation, Policy, ProgressSample
 from include.execution.slots import Slot, slots_of
+from include.execution.trend import WINDOW, trend
 from include.planning.pace import Pace
 from include.planning.plan import Move
 
-WINDOW = timedelta(seconds=120)
-"""The pace is measured over this time: many of the brokers' own windows (11 samples of 1 s)."""
-TRUSTED_AFTER_S = 30.0
-"""What was measured for less than this is mixed with what was expected: a broker may deliver
-nothing for 10 s, and then all of it at once."""
-
-
-GOVERNED_PART = 0.95
-"""The governor approaches its target from below."""
+WAKES = 5
+"""Over so many of the newest wakes of the worker their time is measured."""
+EXPECTED_WAKE = 0.25
+"""Part of the time that is set for a wake which one takes as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """What is asked of brokers now, per broker and direction, and the part that they deliver.
+    """What brokers are told now, per broker and direction, and the part that they deliver.
 
     :param expected_part: before it has been measured.
     """
@@ -41,10 +38,10 @@ class Throttle:
 
     @classmethod
     def of(cls, view: LedgerView, policy: Policy) -> Throttle:
-        """The governor's target; without one, the rate that is set."""
-        if view.rates:
-            return cls(view.rates[-1].target_bytes_per_s, GOVERNED_PART)
-        return cls(view.rate_bytes_per_s or policy.rate_bytes_per_s, policy.throttle_efficiency)
+        """The nominal rate that is set, of which most of the governor's target is expected."""
+        told = view.rate_bytes_per_s or policy.rate_bytes_per_s
+        target = view.target_bytes_per_s or told
+        return cls(told, policy.throttle_efficiency * target / told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +52,13 @@ class Remaining:
         with no less than what its smallest part of a slot stands for.
     :param waiting: moves that have not been admitted.
     :param in_flight: moves that have been, and have not ended.
+    :param copying: those of them that are not complete yet.
     """
 
     busiest_bytes: int
     waiting: int
     in_flight: int
+    copying: int
 
     @classmethod
     def of(cls, backlog: Backlog, seen: Observation, pace: Pace) -> Remaining:
@@ -69,12 +68,16 @@ class Remaining:
         for slot, waiting in backlog.by_slot.items():
             if slot is not None:
                 left[slot] += waiting.lacking(least)
+        copying = 0
         for move, ends in backlog.admitted.values():
             if _has_arrived(move, seen):
                 continue
+            copying += 1
             for slot, left_bytes in slots_of(move, seen, ends).items():
                 left[slot] += max(left_bytes, least)
-        return cls(max(left.values(), default=0), backlog.pending_count, len(backlog.admitted))
+        return cls(
+            max(left.values(), default=0), backlog.pending_count, len(backlog.admitted), copying
+        )
 
 
 def _has_arrived(move: Move, seen: Observation) -> bool:
@@ -98,45 +101,51 @@ def with_eta(
     """
     rate = throttle.bytes_per_s
     sample = replace(sample, busiest_bytes=left.busiest_bytes, throttle_bytes_per_s=rate)
-    part = delivered_part([*history, sample], throttle.expected_part)
-    return replace(sample, eta_s=_eta_s(left, part * rate, policy))
+    return replace(sample, eta_s=_eta_s(left, [*history, sample], throttle, policy))
 
 
-def delivered_part(samples: Sequence[ProgressSample], expected: float) -> float:
-    """What the busiest broker gets of the throttle, measured over the last two minutes.
-
-    Each span between two samples counts at the throttle of its time, so that a change of the
-    throttle changes the ETA at once. Spans in which nothing was in flight do not count.
-
-    :param samples: oldest first; the newest one is now.
-    :param expected: the part that stands in for what has not been measured for long enough.
-    """
-    now = samples[-1]
-    asked = passed = covered_s = 0.0
-    for earlier, later in pairwise(samples):
-        if earlier.busiest_bytes is None or later.busiest_bytes is None:
-            continue
-        if not earlier.in_flight or now.sampled_at - earlier.sampled_at > WINDOW:
-            continue
-        seconds = (later.sampled_at - earlier.sampled_at).total_seconds()
-        covered_s += seconds
-        asked += seconds * (earlier.throttle_bytes_per_s or 0)
-        passed += earlier.busiest_bytes - later.busiest_bytes
-    unmeasured = max(0.0, TRUSTED_AFTER_S - covered_s) * (now.throttle_bytes_per_s or 0)
-    possible = asked + unmeasured
-    return max(0.0, passed + expected * unmeasured) / possible if possible else expected
-
-
-def _eta_s(left: Remaining, bytes_per_s: float, policy: Policy) -> float | None:
+def _eta_s(
+    left: Remaining, samples: Sequence[ProgressSample], throttle: Throttle, policy: Policy
+) -> float | None:
     """Until the plan's end is noticed; None while nothing comes through."""
     if not left.waiting and not left.in_flight:
         return 0.0
-    if bytes_per_s <= 0:
+    if not left.waiting and not left.copying:
+        return wake_s(samples, policy)
+    line = trend(samples, throttle.expected_part)
+    if line.part <= 0:
         return None
     started_s = left.waiting * policy.reaction_s / policy.max_partitions_in_flight
-    # Half a poll passes on average until somebody looks.
-    noticed_s = max(policy.poll_interval_s, policy.reaction_s) - policy.poll_interval_s / 2
-    return max(left.busiest_bytes / bytes_per_s, started_s) + noticed_s
+    copied_s = (left.busiest_bytes + line.ahead_bytes) / (line.part * throttle.bytes_per_s)
+    return max(copied_s, started_s, 0.0) + _noticed_s(samples, policy)
+
+
+def _noticed_s(samples: Sequence[ProgressSample], policy: Policy) -> float:
+    """Mean time until the worker sees that everything has ended."""
+    return policy.poll_interval_s / 2 + wake_s(samples, policy)
+
+
+def wake_s(samples: Sequence[ProgressSample], policy: Policy) -> float:
+    """How long it takes from a look that finds something to do until the worker acts.
+
+    Who looked is not written down, but what a look changed shows at the next one: where the look
+    before it had changed nothing, that was the trigger's, which had the worker woken.
+
+    :returns: the median of the last wakes; a part of what is set before one was seen, and never
+        more: the setting is what admission has to be prepared for.
+    """
+    longest = max(0.0, policy.reaction_s - policy.poll_interval_s)
+    seen = [
+        (acted.sampled_at - woke.sampled_at).total_seconds()
+        for woke, acted, after in zip(samples, samples[1:], samples[2:], strict=False)
+        if _acted(acted, after) and not _acted(woke, acted)
+    ]
+    return min(longest, median(seen[-WAKES:]) if seen else longest * EXPECTED_WAKE)
+
+
+def _acted(look: ProgressSample, after: ProgressSample) -> bool:
+    """Whether moves were settled or admitted after a look."""
+    return (look.in_flight, look.moves_done) != (after.in_flight, after.moves_done)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ def record_progress(
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
     sample = measure(plan, view, seen, statuses, history)
     throttle = Throttle.of(view, policy)
-    left = Remaining.of(backlog, seen, policy.pace(throttle.bytes_per_s))
+    target = view.target_bytes_per_s or policy.rate_bytes_per_s
+    left = Remaining.of(backlog, seen, policy.pace(target))
     sample = with_eta(sample, history, left, policy, throttle)
     since = history[-1].sampled_at if history else None
     flows = flow_sample(flying, seen, _copies(before), since, strain_of(seen))

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from include.cluster.model import OngoingReassignment, PartitionState, TopicPartition
-from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
+from include.execution.model import (
+    LedgerView,
+    MoveState,
+    Observation,
+    PlanState,
+    Policy,
+    ProgressSample,
+)
 from include.planning.plan import Move, Plan
 from tests.ledger.small_plans import make_plan, move
 
@@ -41,3 +48,14 @@ def in_flight(plan: Plan) -> tuple[LedgerView, Observation]:
         sent={m.partition: T0 for m in plan.moves},
     )
     return view, seen(plan, ongoing={m.partition: flying(m) for m in plan.moves})
+
+
+def looks(*points: tuple[float, int], throttle: int = 100) -> list[ProgressSample]:
+    """Samples at these seconds, with these bytes left at the busiest broker."""
+    return [
+        ProgressSample(
+            T0 + timedelta(seconds=at), 0, 0, 0, 2, 1, busiest_bytes=left,
+            throttle_bytes_per_s=throttle,
+        )
+        for at, left in points
+    ]  # fmt: skip
