@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import contenders, execute, poll
+from benchmarks import contenders, execute, governor, poll
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
 from include.planning.plan import Move, MoveReason
@@ -65,3 +65,12 @@ def test_a_poll_of_all_partitions_is_measured(gateway: ClusterGateway, topics: T
     assert result["replicas"] >= 12
     assert result["brokers"] == 4
     assert 0 < result["median_s"] <= result["worst_s"]
+
+
+def test_what_a_governor_delivers_is_told_by_its_first_minute_and_by_those_after_it() -> None:
+    """At 80 of 100 bytes a second for a minute, then at 100."""
+    told = [(float(at), 80 * at + 20 * max(0, at - 60)) for at in range(1, 200)]
+    found = governor.figures(told, 100, 30_000)
+    assert found["first_minute_part"] == pytest.approx(0.8, abs=0.01)
+    assert found["least_minute_part"] == found["largest_minute_part"] == 1.0
+    assert found["minutes_within_5_percent"] == 1.0
