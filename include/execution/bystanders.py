@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from statistics import median
 
@@ -16,6 +17,8 @@ WATCHED = 200
 RISING_LOOKS = 3
 LAG_FACTOR, LAG_MESSAGES = 2.0, 100
 """In-sync followers fall behind when they lack more and more, and this much more than usual."""
+KNOWN_FOR = timedelta(seconds=60)
+"""What the trigger saw holds for the worker that it wakes for it, which does not watch others."""
 
 
 def bystanders(plan: Plan, topics: Mapping[str, TopicDescription]) -> tuple[TopicPartition, ...]:
@@ -52,13 +55,15 @@ def strain_of(seen: Observation) -> Strain | None:
 
 
 def strain(flows: Sequence[FlowSample]) -> str | None:
-    """What partitions outside the plan suffer at the newest look; None = nothing that is known.
+    """What partitions outside the plan suffer by the newest look at them; None = nothing known.
 
-    :param flows: oldest first; what the older ones show is what is usual.
+    :param flows: oldest first; what the older ones show is what is usual. Not every look, and
+        never a worker's, is at partitions outside the plan.
     """
-    told = [sample.strain for sample in flows if sample.strain is not None]
-    if len(told) < RISING_LOOKS or flows[-1].strain is None:
+    looks = [(sample.at, sample.strain) for sample in flows if sample.strain is not None]
+    if len(looks) < RISING_LOOKS or flows[-1].at - looks[-1][0] > KNOWN_FOR:
         return None
+    told = [item for _, item in looks]
     out = told[-1].outside_isr - min(item.outside_isr for item in told)
     if out > 0:
         return f"{out} replicas of partitions outside the plan have left the ISR"

@@ -153,6 +153,15 @@ def test_replicas_that_leave_the_isr_halve_the_target_until_the_users_least() ->
     assert bounded.target_bytes_per_s == 40_000_000
 
 
+def test_what_the_trigger_saw_holds_for_the_worker_which_does_not_watch_others() -> None:
+    seen = strained(samples([RATE] * 3), (1, 0), (1, 0), (3, 0))
+    change = governed(view((*seen, *samples([RATE] * 4, begin_s=15))))
+    assert change is not None
+    assert change.reason is RateReason.STRAIN
+    a_window_later = view((*seen, *samples([RATE], begin_s=600)))
+    assert governed(a_window_later) is None
+
+
 def test_the_target_stays_above_the_growth_of_what_is_copied() -> None:
     growing = samples([RATE] * 3, grown=POLL_S * 30_000_000)
     assert inflow_bytes_per_s(growing) == 30_000_000
