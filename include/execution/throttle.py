@@ -69,6 +69,7 @@ def set_up_throttle(
     cluster: ClusterPort,
     rate_bytes_per_s: int,
     target_bytes_per_s: int | None = None,
+    cause: str = "",
 ) -> ThrottleSetUp:
     """Claim the cluster for the plan and throttle its moves. A retry changes nothing.
 
@@ -76,6 +77,7 @@ def set_up_throttle(
 
     :param rate_bytes_per_s: nominal rate, per broker and direction.
     :param target_bytes_per_s: what brokers are to deliver of it; None = all of it.
+    :param cause: why it is this rate; "" = it was asked for.
     :raises PlanConflictError: another plan holds the cluster; nothing was changed.
     :raises RehomeError: a throttle was refused, or does not read back as set. What was set is
         in the ledger: clear_throttle takes it back.
@@ -89,7 +91,7 @@ def set_up_throttle(
     ledger.set_rate(
         plan.plan_id,
         rate_bytes_per_s,
-        "set up",
+        cause or RateReason.SET_UP,
         reason=RateReason.SET_UP,
         target_bytes_per_s=target_bytes_per_s,
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from include.execution.throttle import Cleared
     from include.ledger.records import ThrottleEntry
     from include.planning.plan import Plan
+    from include.planning.request import ReassignmentRequest
     from include.warehouse import PlanDirectory
 
 EARLY_END = "the run ended before the plan did"
@@ -37,7 +38,9 @@ class SetThrottleOperator(ClusterOperator):
         from include.planning.explanation import bytes_text
 
         plan, request = runtime.load_plan(context)
-        rate = request.throttle_bytes_per_s or _tried(runtime.plan_directory(context))
+        rate, cause = _rate(request, runtime.plan_directory(context))
+        if cause:
+            self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
         with (
             runtime.open_ledger() as ledger,
             self.gateway() as cluster,
@@ -48,7 +51,7 @@ class SetThrottleOperator(ClusterOperator):
                 refuse_drift(not_started(plan, view), cluster)
             if view.state.active:
                 self.log.info("Plan %s goes on where it was left.", plan.plan_id)
-            done = set_up_throttle(plan, held.ledger, held.cluster, first_rate(rate), rate)
+            done = set_up_throttle(plan, held.ledger, held.cluster, first_rate(rate), rate, cause)
         for entry in done.entries:
             self.log.info("%s %s: %s", entry.resource, entry.key, ",".join(entry.ours))
         for where, value in done.foreign_rates.items():
@@ -59,10 +62,12 @@ class SetThrottleOperator(ClusterOperator):
             )
 
 
-def _tried(directory: PlanDirectory) -> int:
-    """The rate that the dry run has found for a throttle that was left to it."""
-    rate: int = directory.read_json("dry_run.json")["rate_bytes_per_s"]
-    return rate
+def _rate(request: ReassignmentRequest, directory: PlanDirectory) -> tuple[int, str]:
+    """The throttle that was asked for, or what the dry run has found for it, and why."""
+    if request.throttle_bytes_per_s is not None:
+        return request.throttle_bytes_per_s, ""
+    tried = directory.read_json("dry_run.json")
+    return tried["rate_bytes_per_s"], f"auto: {tried['rate_cause']}"
 
 
 class ClearThrottleOperator(ClusterOperator):
