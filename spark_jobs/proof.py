@@ -130,11 +130,11 @@ def evidence_of(
 
 
 def read_request(path: str) -> ReassignmentRequest:
-    """The request in a file.
+    """The request in a file. Its window may close meanwhile: the plan is for the next one then.
 
     :raises InvalidRequestError: lists every problem.
     """
-    return parse_request(read_parameters(path))
+    return parse_request(read_parameters(path), now=datetime.min.replace(tzinfo=UTC))
 
 
 def read_parameters(path: str) -> Mapping[str, Any]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from include.execution.model import MoveState, PlanState
+from include.ledger.database import utc_now
 from include.ledger.requests import CONTINUED
 from include.planning.request import parse_request
 from include.warehouse import Warehouse
 from local.waiting import wait_until
+from spark_jobs import plan as plan_job
+from spark_jobs.proof import read_request
 from tests.dags.clusters import throttles_of
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
@@ -21,12 +24,12 @@ CRAWL, FAST = 10_000, 20_000_000
 
 
 @pytest.fixture
-def window(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Windows of ten minutes that open by a cron expression."""
+def window(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Windows of ten minutes, or of another time, that open by a cron expression."""
 
-    def opens(cron: str) -> None:
+    def opens(cron: str, seconds: int = 600) -> None:
         monkeypatch.setenv("REHOME_WINDOW_CRON", cron)
-        monkeypatch.setenv("REHOME_WINDOW_DURATION_S", "600")
+        monkeypatch.setenv("REHOME_WINDOW_DURATION_S", str(seconds))
 
     return opens
 
@@ -59,6 +62,36 @@ def test_what_does_not_fit_into_a_window_goes_on_in_the_next(
         assert 4 not in site.gateway.describe_topics([topic])[topic].partitions[0].replicas
     assert len(site.ledger.reassignments(plan.plan_id)) == 2, "nothing is moved twice"
     wait_until(lambda: throttles_of(site.gateway, [small, large]) == before, "no throttle")
+
+
+def test_a_plan_that_was_made_until_its_window_closed_is_for_the_next_one(
+    window: Callable[..., None], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = site.topics.create([[4]])
+    before = throttles_of(site.gateway, [topic])
+    drain = {"action": "drain", "brokers": [4], "topics": [topic]}
+    planned = plan_job.main
+
+    def plan_for_long(arguments: Sequence[str]) -> int:
+        closes = read_request(arguments[list(arguments).index("--request") + 1]).window_end
+        assert closes is not None
+        wait_until(lambda: utc_now() >= closes, "the window to close", 90)
+        return planned(arguments)
+
+    window("* * * * *", utc_now().second + 15)
+    with monkeypatch.context() as patched:
+        patched.setattr(plan_job, "main", plan_for_long)
+        late = site.run(dag=DAG, throttle=FAST, **drain)
+    assert late.state == "success", late.log
+    (plan,) = site.ledger.plans()
+    assert (plan.state, plan.cause) == (PlanState.PAUSED, "the window has ended")
+    assert not site.ledger.reassignments(plan.plan_id)
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "no throttle")
+
+    window("* * * * *")
+    then = site.run(dag=DAG, throttle=FAST, **drain)
+    assert then.state == "success", then.log
+    assert [(p.plan_id, p.state) for p in site.ledger.plans()] == [(plan.plan_id, PlanState.DONE)]
 
 
 def test_a_waiting_plan_that_fits_no_more_is_given_up_for_a_new_one(
