@@ -46,6 +46,15 @@ class AirflowApi:
         body = {"logical_date": None, "conf": dict(conf or {})}
         return str(self._ask("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
+    def set_paused(self, dag_id: str, *, paused: bool) -> None:
+        """What the switch in the UI does: a paused DAG's schedule starts no runs."""
+        self._ask("PATCH", f"/dags/{dag_id}", {"is_paused": paused})
+
+    def runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """The DAG's newest runs, newest first, as the API tells them."""
+        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=50")
+        return list(answer["dag_runs"])
+
     def run_state(self, dag_id: str, run_id: str) -> str:
         """The run's state."""
         return str(self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])

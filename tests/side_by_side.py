@@ -2,7 +2,8 @@
 
 Files that need the same costly fixture go one after the other in the same process, so that it is
 made once: the idle brokers of a second secured cluster take more of a small machine than its
-tests. They come first, so that at the end there are short files to fill both processes with.
+tests, and so do the processes of a second Airflow. They come first, so that at the end there are
+short files to fill both processes with.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from xdist.scheduler import LoadFileScheduling
 _ROOT = Path(__file__).resolve().parents[1]
 _COSTLY = {
     "the secured cluster": re.compile(r"\b(secured_\w+|gateway_of)\b"),
+    "Airflow": re.compile(r"\bworld: World\b"),
     "Spark": re.compile(r'\bSparkSession\b|usefixtures\("spark"\)'),
 }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,20 +18,39 @@ from local.kafka_cluster import LocalCluster
 from tests.e2e.webhook import Webhook
 from tests.spark_session import quick_spark
 
+WINDOW_DAG = "rebalance_in_window"
+BETWEEN_WINDOWS = timedelta(seconds=15)
+
 
 @dataclass(frozen=True)
 class World:
-    """Airflow, what it remembers, and whom it tells."""
+    """Airflow, what it remembers, and whom it tells.
+
+    :param every: time from the opening of a maintenance window to that of the next one.
+    """
 
     airflow: AirflowStandalone
     ledger: Ledger
     webhook: Webhook
+    every: timedelta
+
+    @property
+    def window(self) -> timedelta:
+        """How long a maintenance window is open."""
+        return self.every - BETWEEN_WINDOWS
+
+
+def _minutes_between_openings() -> int:
+    """Time enough for a run to start copying, and for its tasks to start on a busy machine."""
+    return 2 if os.getloadavg()[0] < 4 * (os.cpu_count() or 1) else 6
 
 
 @pytest.fixture(scope="session")
 def world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Airflow standalone, once for the session: its start costs more than a run."""
     home = tmp_path_factory.mktemp("airflow")
+    minutes = _minutes_between_openings()
+    every = timedelta(minutes=minutes)
     ledger_url = f"sqlite:///{home}/ledger.db"
     with Webhook() as webhook, Ledger.open(ledger_url) as ledger:
         settings = AirflowSettings.read().with_connections(
@@ -45,7 +66,12 @@ def world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> It
             "REHOME_LEDGER_URL": ledger_url,
             "REHOME_WAREHOUSE": (home / "warehouse").as_uri(),
             "REHOME_POLL_INTERVAL_S": "1",
+            # The DAG is paused until a test wants its windows.
+            "REHOME_WINDOW_CRON": f"*/{minutes} * * * *",
+            "REHOME_WINDOW_DURATION_S": str((every - BETWEEN_WINDOWS).total_seconds()),
+            "REHOME_BROKER_CAPACITY_BYTES_PER_S": "2500000",
             "SPARK_CONF_DIR": quick_spark(home / "spark-conf"),
         }
-        with AirflowStandalone(Path(home), settings=settings, env=env) as airflow:
-            yield World(airflow, ledger, webhook)
+        dags = ("reassign_partitions", WINDOW_DAG)
+        with AirflowStandalone(Path(home), settings=settings, env=env, dags=dags) as airflow:
+            yield World(airflow, ledger, webhook, every)

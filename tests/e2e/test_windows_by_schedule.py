@@ -1,0 +1,131 @@
+"""Maintenance windows that the scheduler opens by itself: nobody triggers a run here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import ReplicaId
+from include.execution.model import MoveState, PlanState
+from include.ledger.records import PlanRecord
+from include.ledger.requests import CONTINUED
+from local.airflow_api import ENDED
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.dags.clusters import throttles_of
+from tests.e2e.conftest import WINDOW_DAG, World
+
+PARTITIONS, MESSAGES, MESSAGE_BYTES = 4, 3000, 10_000
+CRAWL, FAST = 20_000, 50_000_000
+"""What somebody asks for while a window is open, and before the next one opens.
+
+A broker fetches 1 MiB of a partition at once, and forgets it after eleven seconds: 95 kB/s is the
+least that any throttle brings a copy down to, and the copy has to outlast its window.
+"""
+SEVERAL_WINDOWS_S = 1200.0
+"""A busy machine may spend a window or two on starting its tasks."""
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+
+
+@contextmanager
+def scheduled(world: World) -> Iterator[None]:
+    """The window DAG's schedule is on; afterwards it is off, and none of its runs is left."""
+    api = world.airflow.api
+    api.set_paused(WINDOW_DAG, paused=False)
+    try:
+        yield
+    finally:
+        wait_until(lambda: not _unended(world), "no run", SEVERAL_WINDOWS_S, 0.2)
+        api.set_paused(WINDOW_DAG, paused=True)
+
+
+def _unended(world: World) -> list[str]:
+    runs = world.airflow.api.runs(WINDOW_DAG)
+    return [run["dag_run_id"] for run in runs if run["state"] not in ENDED]
+
+
+def plan_of(world: World, topic: str) -> PlanRecord | None:
+    """The newest plan that moves a topic; None = no window has made one yet."""
+    for plan in world.ledger.plans():
+        if any(partition.topic == topic for partition in world.ledger.moves(plan.plan_id)):
+            return plan
+    return None
+
+
+def window_of(world: World, run_id: str) -> tuple[datetime, datetime]:
+    """When the window of a run that nobody has triggered opened and closed."""
+    run = next(r for r in world.airflow.api.runs(WINDOW_DAG) if r["dag_run_id"] == run_id)
+    assert (run["run_type"], run["triggered_by"]) == ("scheduled", "timetable"), run
+    begin, end = (_time(run, name) for name in ("data_interval_start", "data_interval_end"))
+    since_the_hour = begin - begin.replace(minute=0, second=0, microsecond=0)
+    assert not since_the_hour % world.every, run
+    assert end - begin == world.window, run
+    assert begin == _time(run, "run_after") <= _time(run, "start_date"), run
+    return begin, end
+
+
+def _time(run: dict[str, Any], name: str) -> datetime:
+    return datetime.fromisoformat(run[name])
+
+
+def test_a_plan_that_its_window_closes_on_goes_on_in_the_next_that_the_scheduler_opens(
+    world: World, topics: Topics, gateway: ClusterGateway
+) -> None:
+    ledger, api = world.ledger, world.airflow.api
+    topic = topics.create([[1 + at % 2] for at in range(PARTITIONS)])
+    topics.fill(topic, MESSAGES, MESSAGE_BYTES)
+    before = throttles_of(gateway, [topic])
+
+    def closed_upon() -> PlanRecord | None:
+        """Slow the plan down when it copies; a window in which it did not has another after it."""
+        plan = plan_of(world, topic)
+        if plan is None:
+            return None
+        copies = MoveState.ADMITTED in ledger.view(plan.plan_id).moves.values()
+        if copies and plan.requested_rate_bytes_per_s is None:
+            ledger.request_rate(plan.plan_id, CRAWL, "ann")
+        outcomes = {start.outcome for start in ledger.reassignments(plan.plan_id)}
+        paused = plan.state is PlanState.PAUSED and MoveState.CANCELLED in outcomes
+        return plan if paused else None
+
+    with scheduled(world):
+        paused = wait_until(closed_upon, "a window to close on copies", SEVERAL_WINDOWS_S, 0.3)
+        assert paused is not None
+        assert paused.cause == "the window has ended"
+        assert api.wait_for_run(WINDOW_DAG, paused.run_id, SEVERAL_WINDOWS_S) == "success"
+        _, closed = window_of(world, paused.run_id)
+        assert datetime.fromisoformat(paused.request["window_end"]) == closed
+        starts = ledger.reassignments(paused.plan_id)
+        cut_off = [start for start in starts if start.outcome is MoveState.CANCELLED]
+        assert all(start.ended_at and start.ended_at >= closed for start in cut_off)
+        assert not gateway.list_reassignments()
+        wait_until(lambda: throttles_of(gateway, [topic]) == before, "no throttle between windows")
+        assert not ledger.throttles(open_only=True)
+
+        ledger.request_rate(paused.plan_id, FAST, "ann")
+        wait_until(
+            lambda: ledger.plan(paused.plan_id).state.ended, "a window to end it", SEVERAL_WINDOWS_S
+        )
+        done = ledger.plan(paused.plan_id)
+        assert (done.state, done.cause) == (PlanState.DONE, "every move is done")
+        assert api.wait_for_run(WINDOW_DAG, done.run_id, SEVERAL_WINDOWS_S) == "success"
+
+    opened, _ = window_of(world, done.run_id)
+    assert opened >= closed
+    detail = f"{WINDOW_DAG}/{done.run_id}"
+    assert detail in [e.detail for e in ledger.events(done.plan_id) if e.kind == CONTINUED]
+    moved = [start for start in ledger.reassignments(done.plan_id) if start not in cut_off]
+    assert {start.outcome for start in moved} == {MoveState.DONE}
+    assert len(moved) == len(ledger.moves(done.plan_id)), "nothing is moved twice"
+    found = gateway.describe_topics([topic])[topic].partitions
+    assert Counter(found[at].replicas for at in found) == {(broker,): 1 for broker in (1, 2, 3, 4)}
+    replicas = [ReplicaId(topic, at, *found[at].replicas) for at in found]
+    assert set(gateway.log_end_offsets(replicas).value.values()) == {MESSAGES}
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
