@@ -15,8 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints
+from include.planning.bounds import rebalance_bound
 from include.planning.exchange import exchange
 from include.planning.fill import fill
+from include.planning.guided import guided
 from include.planning.placement import Placer
 from include.planning.polish import TINY, Polisher
 from include.planning.search import Problem, Search
@@ -36,6 +38,9 @@ RECONSIDERED = 40
 
 OTHER_INNER: tuple[Inner, ...] = ((1.0, 1.0, 1.0), (0.9, 0.5, 0.5), (0.98, 0.0, 0.0))
 """See shed.INNER: other places to aim at."""
+
+DEAR = 1.08
+"""Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices."""
 
 ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
@@ -59,6 +64,8 @@ def rebalance(problem: Problem, capacity: Floats) -> Ints:
     stranded, after = _search(search, capacity, INNER)
     if after > before - TINY:
         layout.lay_out(layout.home)
+    if layout.rows.size > SMALL and _dear(problem):
+        _by_prices(problem, after)
     if after > 0 or layout.rows.size > SMALL:
         return stranded
     best, cost = layout.rows.copy(), Search(problem).cost()
@@ -93,6 +100,35 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float
             break
         search = Search(problem)
     return stranded, _excess(search)
+
+
+def _dear(problem: Problem) -> bool:
+    """Whether a finished plan copies so much more than the bound of bytes alone that prices may
+    find a cheaper one: all resources have boxes, nothing has to leave or to be made even.
+    """
+    layout, finite = problem.layout, np.isfinite(problem.targets.high[:, problem.gives])
+    if problem.leaving.any() or not finite.all() or not Search(problem).seats.even():
+        return False
+    before = layout.arrays.load(layout.home, layout.size)
+    bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
+    return bool(layout.incoming.sum() > DEAR * bound)
+
+
+def _by_prices(problem: Problem, excess: float) -> None:
+    """Plan anew by prices, and keep the plan that is cheaper and as close to the boxes."""
+    layout = problem.layout
+    found, cost = layout.rows.copy(), Search(problem).cost()
+    layout.lay_out(layout.home)
+    search = guided(problem)
+    undo(search)
+    Polisher(search).run()
+    undo(search)
+    if layout.rows.size <= EXCHANGED_UP_TO:
+        exchange(search, EXCHANGED)
+        undo(search)
+    layout.refresh()
+    if _excess(search) > excess or search.cost() >= cost:
+        layout.lay_out(found)
 
 
 def _excess(search: Search) -> float:

@@ -1,0 +1,201 @@
+"""A rebalance by prices, for clusters whose resources pull against each other.
+
+Where disks are larger but not their share of the traffic, what a broker gives up cannot be told
+broker by broker: it depends on what others can take. A linear program over a few dozen brokers of a
+domain (``Program``) tells both at once, and a price of each resource on each broker. The largest
+replicas worth moving are decided first, in tiers: whole ones as the program has them, of the others
+the largest few are rounded and it is solved again. What is small is left to classes of like
+replicas, and seated by a program of its own. What rounding leaves outside of a box is for the
+polisher, which then ranks trades by what they cost at these prices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.planning.program import Classes, Program, charges
+from include.planning.search import Problem, Search
+from include.planning.shedder import BYTES, RATE
+
+INSIDE = (0.98, 0.94, 0.94)
+"""Part of its box that a load is to end in: slack for whole replicas."""
+
+BLOCK = 40
+"""Brokers of a program at most."""
+
+CLASSES = (6, 24)
+"""Classes by size, and of each by rate per byte, of the first program of a block; and of what is
+smaller than the replicas that are decided one by one."""
+
+SMALL_CLASSES = (3, 24)
+TIERS = 3
+TIER = 250
+"""Replicas, the largest worth it, that are variables of a program by themselves."""
+
+WORTH = 0.05
+"""Of a replica's bytes: it may be worth moving if it costs no more than that at the prices."""
+
+WHOLE = 0.999
+ROUNDED = 4
+"""The largest of so many replicas that the program divides is rounded before the next look."""
+
+LOOKS = 8
+
+
+class PricedSearch(Search):
+    """A search whose moves cost what they change in bytes copied and in charges.
+
+    :ivar charged: (K, B) price of a unit of load, in bytes.
+    """
+
+    charged: Floats
+
+    def price(self, slots: Ints, brokers: Ints) -> Floats:
+        """What moving adds to the cost; nothing where it takes some off it."""
+        here = self.holders(slots)
+        saved = self.at_home(slots, here).astype(float) - self.at_home(slots, brokers)
+        weight = self.weight(slots)
+        price = (weight[BYTES] + self.problem.overhead_bytes) * saved
+        somewhere = brokers >= 0
+        for of, charge in zip(weight, self.charged, strict=True):
+            price = price + of * (np.where(somewhere, charge[brokers], 0.0) - charge[here])
+        positive: Floats = np.maximum(price, 0.0)
+        return positive
+
+
+def guided(problem: Problem) -> PricedSearch:
+    """The problem's layout with replicas moved as the programs say; close to the boxes, not in."""
+    search = PricedSearch(problem)
+    search.charged = np.zeros_like(search.load)
+    unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
+    part = np.array(INSIDE)[:, None]
+    low = search.share - (search.share - search.low) * part
+    high = np.where(
+        np.isfinite(search.high), search.share + (search.high - search.share) * part, np.inf
+    )
+    load = search.load.copy()
+    for brokers in _blocks(search):
+        slots = np.concatenate([search.on(broker) for broker in brokers.tolist()])
+        program = Program(
+            *((of * unit)[:, brokers] for of in (load, low, high)),
+            takes=np.flatnonzero(problem.takes[brokers]),
+        )
+        owner = np.searchsorted(brokers, search.holders(slots))
+        block = _Block(program, search.weight(slots) * unit, owner)
+        block.decide()
+        search.charged[:, brokers] = block.prices * unit / unit[BYTES]
+        moves = np.flatnonzero(block.target != NONE)
+        targets = brokers[block.target[moves]]
+        for slot, broker in zip(slots[moves].tolist(), targets.tolist(), strict=True):
+            if search.valid_one(slot, broker):
+                search.move(slot, broker)
+    return search
+
+
+def _blocks(search: Search) -> list[Ints]:
+    """The brokers of each domain, in blocks that have about as much to give as to take."""
+    problem, blocks = search.problem, []
+    domain, surplus = problem.targets.domain, search.load[BYTES] - search.share[BYTES]
+    for number in np.unique(domain[problem.gives]):
+        brokers = np.flatnonzero(problem.gives & (domain == number))
+        brokers = brokers[np.argsort(-surplus[brokers], kind="stable")]
+        count = -(-len(brokers) // BLOCK)
+        turn = np.arange(len(brokers)) % (2 * count)
+        dealt = np.minimum(turn, 2 * count - 1 - turn)  # there and back again
+        blocks += [np.sort(brokers[dealt == place]) for place in range(count)]
+    return [block for block in blocks if problem.takes[block].any()]
+
+
+class _Block:
+    """Decides what some brokers do with what they hold.
+
+    :param weight, owner: (K, n), (n,) of the replicas they hold.
+    :ivar target: (n,) where each goes; NONE = it stays.
+    :ivar prices: (K, B) of the last program.
+    """
+
+    def __init__(self, program: Program, weight: Floats, owner: Ints) -> None:
+        self._program, self._weight, self._owner = program, weight, owner
+        self._matters = np.maximum(weight[BYTES], weight[RATE])
+        self.target: Ints = np.full(len(owner), NONE)
+        self.prices = np.zeros_like(program.load)
+
+    def decide(self) -> None:
+        """Find the target of every replica."""
+        rest = np.argsort(-self._matters, kind="stable")
+        self._solve(rest[:0], self._classes(rest, CLASSES))
+        for _ in range(TIERS):
+            tier = rest[self._worth(rest)][:TIER]
+            if not len(tier):
+                break
+            rest = rest[self._matters[rest] < self._matters[tier[-1]]]
+            self._decide_each(tier, self._classes(rest, SMALL_CLASSES))
+        classes = self._classes(rest, SMALL_CLASSES)
+        _, leaves = self._solve(rest[:0], classes)
+        self._seat(rest[_evenly(classes, leaves)])
+
+    def _classes(self, some: Ints, bins: tuple[int, int]) -> Classes:
+        brokers = self._program.load.shape[1]
+        return Classes.of(self._weight[:, some], self._owner[some], brokers, bins)
+
+    def _solve(self, own: Ints, classes: Classes) -> tuple[Floats, Floats]:
+        solved = self._program.solve(
+            self._weight[:, own], self._owner[own], classes, self.prices
+        )
+        self.prices = solved.prices
+        return solved.part, solved.leaves
+
+    def _worth(self, some: Ints) -> Mask:
+        """(n,) whether a replica costs little enough to move at the prices."""
+        weight, prices = self._weight[:, some], self.prices
+        cheapest = charges(weight, prices[:, self._program.takes]).min(axis=1)
+        stays = (weight * prices[:, self._owner[some]]).sum(axis=0)
+        worth: Mask = cheapest - stays < (WORTH - 1) * weight[BYTES]
+        return worth
+
+    def _decide_each(self, own: Ints, classes: Classes) -> None:
+        for look in range(LOOKS):
+            part, _ = self._solve(own, classes)
+            target, goes, stays = part.argmax(axis=1), part.max(axis=1), 1 - part.sum(axis=1)
+            sure = np.maximum(goes, stays) > WHOLE
+            divided = np.flatnonzero(~sure)
+            sure[divided[: len(divided) // ROUNDED + 1]] = True
+            if look == LOOKS - 1:
+                sure[:] = True
+            leaves = sure & (goes > stays)
+            self._move(own[leaves], target[leaves])
+            own = own[~sure]
+            if not len(own):
+                return
+
+    def _move(self, some: Ints, target: Ints) -> None:
+        weight = self._weight[:, some]
+        self._program = self._program.moved(weight, self._owner[some], target)
+        self.target[some] = target
+
+    def _seat(self, some: Ints) -> None:
+        """Hand small replicas that leave out to brokers, class by class, in turn."""
+        classes = self._classes(some, SMALL_CLASSES)
+        brokers = self._program.load.shape[1]
+        gone = np.stack([np.bincount(self._owner[some], w, brokers) for w in self._weight[:, some]])
+        seats = self._program.lifted(gone).seats(classes)
+        for number in np.unique(classes.number).tolist():
+            mine = some[classes.number == number]
+            turn, credit = seats[number] / len(mine), np.zeros(brokers)
+            for replica in mine.tolist():
+                credit += turn
+                self.target[replica] = broker = int(credit.argmax())
+                credit[broker] -= 1
+
+
+def _evenly(classes: Classes, leaves: Floats) -> Mask:
+    """(n,) of each class on each broker the part that leaves, evenly from its replicas' order."""
+    cell = classes.number * leaves.shape[1] + classes.owner
+    order = np.argsort(cell, kind="stable")
+    sorted_cell = cell[order]
+    rank = np.arange(len(cell)) - np.searchsorted(sorted_cell, sorted_cell)
+    part = leaves.ravel()[sorted_cell]
+    chosen = np.zeros(len(cell), bool)
+    chosen[order] = np.floor((rank + 1) * part + 0.5) > np.floor(rank * part + 0.5)
+    return chosen
