@@ -5,7 +5,9 @@
 2. *polish*: for the broker furthest outside its boxes, the trades that remove the most excess
    per byte copied: push a replica away, pull one in, or swap two;
 3. *undo*: moved replicas go home where that leaves all boxes as well met;
-4. partitions that were unevenly spread and have moved are made even, and the search goes on.
+4. partitions that were unevenly spread and have moved are made even, and the search goes on;
+5. where the plan is far above the bound of bytes, for resources pull against each other, another
+   one is made by prices, and the cheaper one is kept.
 
 It ends when no trade helps, so planning again on the result plans nothing.
 """
@@ -23,6 +25,7 @@ from include.planning.placement import Placer
 from include.planning.polish import TINY, Polisher
 from include.planning.search import Problem, Search
 from include.planning.shed import INNER, Inner, narrow, shed, wanted_loads
+from include.planning.shedder import BYTES, RATE
 
 SMALL = 2_000
 """Slots up to which a cluster is small."""
@@ -41,6 +44,9 @@ OTHER_INNER: tuple[Inner, ...] = ((1.0, 1.0, 1.0), (0.9, 0.5, 0.5), (0.98, 0.0, 
 
 DEAR = 1.08
 """Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices."""
+
+PRICED_UP_TO = 300_000
+"""Slots up to which that is done: it takes several times as long as the search."""
 
 ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
@@ -64,7 +70,7 @@ def rebalance(problem: Problem, capacity: Floats) -> Ints:
     stranded, after = _search(search, capacity, INNER)
     if after > before - TINY:
         layout.lay_out(layout.home)
-    if layout.rows.size > SMALL and _dear(problem):
+    if SMALL < layout.rows.size <= PRICED_UP_TO and _dear(problem):
         _by_prices(problem, after)
     if after > 0 or layout.rows.size > SMALL:
         return stranded
@@ -104,10 +110,10 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float
 
 def _dear(problem: Problem) -> bool:
     """Whether a finished plan copies so much more than the bound of bytes alone that prices may
-    find a cheaper one: all resources have boxes, nothing has to leave or to be made even.
+    find a cheaper one. Bytes and rate have to have boxes; nothing has to leave or be made even.
     """
-    layout, finite = problem.layout, np.isfinite(problem.targets.high[:, problem.gives])
-    if problem.leaving.any() or not finite.all() or not Search(problem).seats.even():
+    layout, high = problem.layout, problem.targets.high[[BYTES, RATE]][:, problem.gives]
+    if problem.leaving.any() or np.isinf(high).any() or not Search(problem).seats.even():
         return False
     before = layout.arrays.load(layout.home, layout.size)
     bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)

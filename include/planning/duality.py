@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, vstack
 
 from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums
+from include.planning.program import quantile
 from include.planning.search import Problem
 from include.planning.seats import Seats
 
@@ -179,10 +180,10 @@ class _Relaxed:
         """(n,) class of each replica, by size and by rate per byte."""
         bins = CLASSES if len(self.held) <= MANY_BROKERS else FEWER_CLASSES
         size = np.log(np.maximum(self.weight[0], 1e-300))
-        kinds = _quantile(size, bins)
+        kinds = quantile(size, bins)
         if len(self.weight) > 1:
             heat = np.log(np.maximum(self.weight[-1], 1e-300)) - size
-            kinds = kinds * bins + _quantile(heat, bins)
+            kinds = kinds * bins + quantile(heat, bins)
         return kinds
 
 
@@ -203,10 +204,3 @@ def _cheapest(prices: Floats, brokers: Ints) -> Ints:
     beaten: Mask = np.asarray((charged[:, :, None] <= charged[:, None, :]).all(axis=0))
     np.fill_diagonal(beaten, False)
     return left[~beaten.any(axis=0)]
-
-
-def _quantile(values: Floats, bins: int) -> Ints:
-    if not len(values):
-        return np.zeros(0, np.int64)
-    found: Ints = np.searchsorted(np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1]), values)
-    return found

@@ -34,7 +34,7 @@ TIER = 250
 """Replicas, the largest worth it, that are variables of a program by themselves."""
 
 WORTH = 0.05
-"""Of a replica's bytes: it may be worth moving if it costs no more than that at the prices."""
+"""Of what its copy costs: a replica may be worth moving if it costs no more at the prices."""
 
 WHOLE = 0.999
 ROUNDED = 4
@@ -77,10 +77,12 @@ def guided(problem: Problem) -> PricedSearch:
     load = search.load.copy()
     for brokers in _blocks(search):
         slots = np.concatenate([search.on(broker) for broker in brokers.tolist()])
-        program = Program(
-            *((of * unit)[:, brokers] for of in (load, low, high)),
-            takes=np.flatnonzero(problem.takes[brokers]),
+        held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
+        takes, overhead = (
+            np.flatnonzero(problem.takes[brokers]),
+            problem.overhead_bytes * unit[BYTES, 0],
         )
+        program = Program(held, least, most, takes, float(overhead))
         owner = np.searchsorted(brokers, search.holders(slots))
         block = _Block(program, search.weight(slots) * unit, owner)
         block.decide()
@@ -140,9 +142,7 @@ class _Block:
         return Classes.of(self._weight[:, some], self._owner[some], brokers, bins)
 
     def _solve(self, own: Ints, classes: Classes) -> tuple[Floats, Floats]:
-        solved = self._program.solve(
-            self._weight[:, own], self._owner[own], classes, self.prices
-        )
+        solved = self._program.solve(self._weight[:, own], self._owner[own], classes, self.prices)
         self.prices = solved.prices
         return solved.part, solved.leaves
 
@@ -151,7 +151,8 @@ class _Block:
         weight, prices = self._weight[:, some], self.prices
         cheapest = charges(weight, prices[:, self._program.takes]).min(axis=1)
         stays = (weight * prices[:, self._owner[some]]).sum(axis=0)
-        worth: Mask = cheapest - stays < (WORTH - 1) * weight[BYTES]
+        copied = weight[BYTES] + self._program.overhead
+        worth: Mask = cheapest - stays < (WORTH - 1) * copied
         return worth
 
     def _decide_each(self, own: Ints, classes: Classes) -> None:
@@ -178,8 +179,7 @@ class _Block:
         """Hand small replicas that leave out to brokers, class by class, in turn."""
         classes = self._classes(some, SMALL_CLASSES)
         brokers = self._program.load.shape[1]
-        gone = np.stack([np.bincount(self._owner[some], w, brokers) for w in self._weight[:, some]])
-        seats = self._program.lifted(gone).seats(classes)
+        seats = self._program.lifted(classes.mass.sum(axis=1)).seats(classes)
         for number in np.unique(classes.number).tolist():
             mine = some[classes.number == number]
             turn, credit = seats[number] / len(mine), np.zeros(brokers)

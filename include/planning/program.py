@@ -2,12 +2,13 @@
 
 The replicas that matter most are variables by themselves, one per broker that may take them. All
 others are amounts of classes of like replicas (by size, and by rate per byte): what leaves each
-broker, and what arrives at each. A box that cannot be met is missed at a price far above any copy's,
-so that there is always a solution. Loads are in shares of the mean broker.
+broker, and what arrives at each. A box that cannot be met is missed at a price far above that of
+any copy, so that there is always a solution. Loads are in shares of the mean broker.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,12 +45,15 @@ class Classes:
         """Classes by quantiles: so many by size, and of each so many by rate per byte."""
         size = np.log(np.maximum(weight[BYTES], 1e-300))
         heat = np.log(np.maximum(weight[RATE], 1e-300)) - size
-        number, many = _quantile(size, bins[0]) * bins[1] + _quantile(heat, bins[1]), bins[0] * bins[1]
+        number, many = (
+            quantile(size, bins[0]) * bins[1] + quantile(heat, bins[1]),
+            math.prod(bins),
+        )
         cell = number * brokers + owner
         count = np.bincount(cell, minlength=many * brokers).reshape(many, brokers)
         mass = np.stack([np.bincount(cell, w, count.size).reshape(count.shape) for w in weight])
-        mean = mass.sum(axis=2) / np.maximum(count.sum(axis=1), 1)
-        return cls(number, owner, mean, count.astype(float), mass)
+        mean: Floats = mass.sum(axis=2) / np.maximum(count.sum(axis=1), 1)
+        return cls(number, owner, mean, count.astype(float), mass.astype(float))
 
 
 @dataclass(frozen=True)
@@ -72,12 +76,14 @@ class Program:
 
     :param load, low, high: (K, B) held, and the box that loads have to end in.
     :param takes: indexes of the brokers that may receive.
+    :param overhead: what a move costs beside its bytes.
     """
 
     load: Floats
     low: Floats
     high: Floats
     takes: Ints
+    overhead: float
 
     def moved(self, weight: Floats, source: Ints, target: Ints) -> Program:
         """The same after replicas (K, n) went from their sources to their targets."""
@@ -114,7 +120,10 @@ class Program:
         )
         solved = linprog(
             np.r_[
-                weight[BYTES, own], mass[BYTES], np.zeros(len(taker)), np.full(2 * missed, MISSED)
+                weight[BYTES, own] + self.overhead,
+                mass[BYTES] + self.overhead * classes.count[kind, giver],
+                np.zeros(len(taker)),
+                np.full(2 * missed, MISSED),
             ],
             A_ub=vstack([_elastic(load[boxed]), once]),
             b_ub=np.r_[
@@ -216,7 +225,8 @@ def _kept(count: Floats, kind: Ints, mass: Floats, kinds: int) -> csr_array:
     return vstack([by_class, csr_array(mass[[BYTES, RATE]])])
 
 
-def _quantile(values: Floats, bins: int) -> Ints:
+def quantile(values: Floats, bins: int) -> Ints:
+    """(n,) which of so many equally large groups, by size, each value lies in."""
     if not len(values):
         return np.zeros(0, np.int64)
     found: Ints = np.searchsorted(np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1]), values)
