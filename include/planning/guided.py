@@ -75,7 +75,7 @@ def guided(problem: Problem) -> PricedSearch:
         np.isfinite(search.high), search.share + (search.high - search.share) * part, np.inf
     )
     load = search.load.copy()
-    for brokers in _blocks(search):
+    for brokers in blocks(search):
         slots = np.concatenate([search.on(broker) for broker in brokers.tolist()])
         held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
         takes, overhead = (
@@ -95,9 +95,9 @@ def guided(problem: Problem) -> PricedSearch:
     return search
 
 
-def _blocks(search: Search) -> list[Ints]:
+def blocks(search: Search) -> list[Ints]:
     """The brokers of each domain, in blocks that have about as much to give as to take."""
-    problem, blocks = search.problem, []
+    problem, found = search.problem, []
     domain, surplus = problem.targets.domain, search.load[BYTES] - search.share[BYTES]
     for number in np.unique(domain[problem.gives]):
         brokers = np.flatnonzero(problem.gives & (domain == number))
@@ -105,8 +105,8 @@ def _blocks(search: Search) -> list[Ints]:
         count = -(-len(brokers) // BLOCK)
         turn = np.arange(len(brokers)) % (2 * count)
         dealt = np.minimum(turn, 2 * count - 1 - turn)  # there and back again
-        blocks += [np.sort(brokers[dealt == place]) for place in range(count)]
-    return [block for block in blocks if problem.takes[block].any()]
+        found += [np.sort(brokers[dealt == place]) for place in range(count)]
+    return [block for block in found if problem.takes[block].any()]
 
 
 class _Block:
