@@ -141,8 +141,7 @@ class ClusterArrays:
     @property
     def replication_factor(self) -> Ints:
         """(P,) replicas per partition."""
-        counts: Ints = (self.rows != NONE).sum(axis=1).astype(np.int64)
-        return counts
+        return replica_counts(self.rows)
 
     def partition(self, index: int) -> TopicPartition:
         """The partition's name."""
@@ -166,6 +165,14 @@ class ClusterArrays:
         return broker_sums(rows, weight, len(self.brokers.ids)).astype(np.int64)
 
 
+def replica_counts(rows: Rows) -> Ints:
+    """(P,) replicas in each of (P, R) rows."""
+    counts = np.zeros(len(rows), np.int64)
+    for column in rows.T:  # sums along a short axis take NumPy ten times as long
+        counts += column != NONE
+    return counts
+
+
 def fresh(rows: Rows, home: Rows) -> Mask:
     """(P, R) slots of ``rows`` whose broker has no replica of the partition in ``home``."""
     new: Mask = rows != NONE
@@ -179,7 +186,10 @@ def broker_sums(rows: Rows, weight: Ints | Floats, brokers: int) -> Floats:
     total = np.zeros(brokers)
     for column in rows.T:
         held = column != NONE
-        total += np.bincount(column[held], weight[held], brokers)
+        if held.all():
+            total += np.bincount(column, weight, brokers)
+        else:
+            total += np.bincount(column[held], weight[held], brokers)
     return total
 
 

@@ -65,5 +65,7 @@ class Layout:
 
     def changed(self) -> Ints:
         """Partitions whose replica set, in its order, is not what it was."""
-        changed: Ints = np.flatnonzero((self.rows != self.home).any(axis=1))
-        return changed
+        changed = np.zeros(len(self.rows), bool)
+        for now, before in zip(self.rows.T, self.home.T, strict=True):
+            changed |= now != before
+        return np.flatnonzero(changed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Ints, Mask, Rows
+from include.planning.arrays import NONE, Ints, Mask, Rows, replica_counts
 from include.planning.racks import RackTree
 
 
@@ -26,7 +26,8 @@ class Seats:
         level = next((n for n, count in enumerate(branches) if count > 1), tree.height)
         self._branch = np.where(tree.hosts, tree.node[level], NONE)
         self._branches: list[int] = self._branch.tolist()
-        self._plain: Mask = (rows != NONE).sum(axis=1) <= branches[level]
+        self._plain: Mask = replica_counts(rows) <= branches[level]
+        self._even = False
         self._uneven = np.zeros(len(rows), np.int64)
         self._uneven[~self._plain] = tree.violations(rows[~self._plain])
 
@@ -35,14 +36,19 @@ class Seats:
         return bool(self._plain.all())
 
     def even(self) -> bool:
-        """Whether all rows are evenly spread now."""
-        rows = self._rows[self._plain]
-        branch = np.where(rows != NONE, self._branch[rows], NONE)
-        if ((rows != NONE) & (branch == NONE)).any():
-            return False
-        branch = np.sort(branch, axis=1)
-        if ((branch[:, 1:] == branch[:, :-1]) & (branch[:, 1:] != NONE)).any():
-            return False
+        """Whether all rows are evenly spread now: once they are, no allowed move changes it."""
+        self._even = self._even or self._all_even()
+        return self._even
+
+    def _all_even(self) -> bool:
+        rows = self._rows if self.plain() else self._rows[self._plain]
+        branch = np.append(self._branch, NONE).astype(np.int32)  # the last one is that of NONE
+        columns = [branch[column] for column in rows.T]
+        for place, column in enumerate(columns):
+            if ((column == NONE) & (rows[:, place] != NONE)).any():
+                return False
+            if any(((column == other) & (column != NONE)).any() for other in columns[:place]):
+                return False
         return not bool(self._tree.violations(self._rows[~self._plain]).any())
 
     def admits(self, partitions: Ints, places: Ints, brokers: Ints) -> Mask:

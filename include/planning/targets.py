@@ -259,7 +259,9 @@ def _pour(total: float, base: Floats, weight: Floats, low: Floats, high: Floats)
         top = float((np.maximum(high - base, 0)[positive] / weight[positive]).max()) + 1.0
     for _ in range(100):
         level = (bottom + top) / 2
-        if np.clip(base + level * weight, low, high).sum() < total:
+        if level in (bottom, top):
+            break
+        if np.minimum(np.maximum(base + level * weight, low), high).sum() < total:
             bottom = level
         else:
             top = level
