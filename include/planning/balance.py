@@ -102,7 +102,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float
             exchange(search, EXCHANGED)
             undo(search)
         layout.refresh()
-        if not _repair(problem, capacity):
+        if search.seats.even() or not _repair(problem, capacity):
             break
         search = Search(problem)
     return stranded, _excess(search)
@@ -203,13 +203,7 @@ def _harm(search: Search, slots: Ints) -> Floats:
     """(n,) excess that sending each replica home would add."""
     source, target = search.holders(slots), search.home.reshape(-1)[slots].astype(np.int64)
     weight = search.weight(slots)
-    leaves, enters = search.load[:, source], search.load[:, target]
-    harm: Floats = (
-        search.excess(source, leaves - weight)
-        - search.excess(source, leaves)
-        + search.excess(target, enters + weight)
-        - search.excess(target, enters)
-    )
+    harm: Floats = search.added(source, -weight) + search.added(target, weight)
     return harm
 
 

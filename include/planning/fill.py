@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.planning.neediest import Neediest
 from include.planning.search import Search
 from include.planning.shed import coldest
 from include.planning.shedder import BYTES, REPLICAS
@@ -94,8 +95,6 @@ class _Filler:
         favour: Floats | None = None,
     ) -> None:
         self._search, self._brokers = search, brokers
-        rows = np.flatnonzero(search.scale.any(axis=1))
-        self._rows = slice(rows[0], rows[0] + 1) if len(rows) == 1 else slice(None)
         self._wanted = wanted[:, brokers]
         self._high = search.high[:, brokers]
         self._scale = search.scale[:, brokers]
@@ -131,41 +130,44 @@ class _Filler:
     # ---------------------------------------------------------------- one at a time
 
     def _one_by_one(self, slots: Ints) -> Ints:
-        stranded = []
-        for slot in slots.tolist():
-            broker = self._best(slot)
-            if broker == NONE:
+        search, stranded = self._search, []
+        books = Neediest(
+            load=search.load[:, self._brokers],
+            wanted=self._wanted,
+            tight=self._tight,
+            high=self._high,
+            scale=self._scale,
+            value=IMPORTANCE,
+            picky=self._picky,
+            favour=self._favour,
+        )
+        weights = search.weights[books.rows][:, slots // search.width].T.tolist()
+        for slot, weight in zip(slots.tolist(), weights, strict=True):
+            place = self._best(slot, books, weight)
+            if place == NONE:
                 stranded.append(slot)
-            else:
-                self._search.put_one(slot, broker)
+                continue
+            search.put_one(slot, int(self._brokers[place]))
+            books.add(place, weight)
         return self._put_back(np.array(stranded, np.int64))
 
-    def _best(self, slot: int) -> int:
-        """The valid broker for one lifted replica; NONE when it should stay."""
-        search, rows = self._search, self._rows
-        weight = search.weights[rows, slot // search.width, None]
-        load = search.load[rows, self._brokers]
-        after = load + weight
-        lack = (self._wanted[rows] - load) * self._scale[rows]
-        need = lack * self._value[rows]
-        whole = np.add.reduce(need * lack)
-        gain = np.add.reduce(need * (weight * self._scale[rows]))
-        gain = gain / np.maximum(whole, 1e-12) ** self._picky
-        gain = gain * self._favour
-        for bound in (self._tight, self._high):
-            fits = np.flatnonzero(np.logical_and.reduce(after <= bound[rows]))
-            broker = self._most_valuable(slot, fits, gain)
-            if broker != NONE:
-                return broker
+    def _best(self, slot: int, books: Neediest, weight: list[float]) -> int:
+        """Place of the valid broker for one lifted replica; NONE when it should stay."""
+        gain = books.gain(weight)
+        for room in (books.tight, books.high):
+            place = self._most_valuable(slot, books.fits(room, weight), gain)
+            if place != NONE:
+                return place
         return self._least_harm(slot)
 
-    def _most_valuable(self, slot: int, fits: Ints, gain: Floats) -> int:
-        if not len(fits):
+    def _most_valuable(self, slot: int, fits: Mask, gain: Floats) -> int:
+        best = int(np.where(fits, gain, -np.inf).argmax())
+        if not fits[best]:
             return NONE
-        best = int(self._brokers[fits[gain[fits].argmax()]])
-        if self._search.valid_one(slot, best):
+        if self._search.valid_one(slot, int(self._brokers[best])):
             return best
-        return self._first_valid(slot, fits[np.argsort(-gain[fits], kind="stable")])
+        places = np.flatnonzero(fits)
+        return self._first_valid(slot, places[np.argsort(-gain[places], kind="stable")])
 
     def _least_harm(self, slot: int) -> int:
         search, owner = self._search, int(self._search.flat[slot])
@@ -183,18 +185,20 @@ class _Filler:
         return self._first_valid(slot, order)
 
     def _first_valid(self, slot: int, order: Ints) -> int:
+        """The first of these places whose broker may take the replica."""
         search = self._search
         plain = search.seats.plain()
         for start in range(0, len(order), TRIES):
-            brokers = self._brokers[order[start : start + TRIES]]
+            places = order[start : start + TRIES]
+            brokers = self._brokers[places]
             if plain:
-                for broker in brokers.tolist():
+                for place, broker in zip(places.tolist(), brokers.tolist(), strict=True):
                     if search.valid_one(slot, broker):
-                        return int(broker)
+                        return int(place)
                 continue
             valid = search.valid(np.full(len(brokers), slot), brokers)
             if valid.any():
-                return int(brokers[valid.argmax()])
+                return int(places[valid.argmax()])
         return NONE
 
     # ---------------------------------------------------------------- in rounds

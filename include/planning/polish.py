@@ -308,15 +308,7 @@ class Polisher:
                 change += sign * search.weight(slots)
             elif real.any():
                 change[:, real] += sign * search.weight(slots[real])
-        load = search.load
-        here = load[:, broker, None]
-        theirs = load[:, other]
-        gain: Floats = (
-            search.excess(broker, here)
-            - search.excess(broker, here + change)
-            + search.excess(other, theirs)
-            - search.excess(other, theirs - change)
-        )
+        gain: Floats = -(search.added(broker, change) + search.added(other, -change))
         return gain
 
 

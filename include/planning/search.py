@@ -107,9 +107,21 @@ class Search:
         total: Floats = outside[0] + outside[1] + outside[2]
         return total
 
+    def added(self, brokers: Ints | int, more: Floats) -> Floats:
+        """(n,) excess that brokers (n,) gain by holding more (K, n), each for itself; below zero
+        where they lose some.
+        """
+        added = np.zeros(more.shape[1])
+        for row in np.flatnonzero(self.scale.any(axis=1)).tolist():
+            above, below = self.load[row] - self.high[row], self.low[row] - self.load[row]
+            outside = np.maximum(np.maximum(above, below), 0)
+            after = np.maximum(above[brokers] + more[row], below[brokers] - more[row])
+            added += (np.maximum(after, 0) - outside[brokers]) * self.scale[row][brokers]
+        return added
+
     def weight(self, slots: Ints) -> Floats:
         """(K, n) what the replicas in these slots weigh."""
-        of_slots: Floats = self.weights[:, slots // self.width]
+        of_slots: Floats = self.weights.take(slots // self.width, axis=1)
         return of_slots
 
     def at_home(self, slots: Ints, brokers: Ints) -> Mask:
@@ -182,7 +194,7 @@ class Search:
         weight = self.weights[:, partition]
         self.load[:, source] -= weight
         self.load[:, broker] += weight
-        home = self.home[partition]
+        home = self.home[partition].tolist()
         if source not in home:
             self._incoming[source] -= weight[0]
         if broker not in home:
@@ -198,8 +210,15 @@ class Search:
 
     def put_one(self, slot: int, broker: int) -> None:
         """Put one lifted replica down on a broker."""
-        self.load[:, self.flat[slot]] += self.weights[:, slot // self.width]
-        self.move(slot, broker)
+        partition, source = slot // self.width, int(self.flat[slot])
+        weight, home = self.weights[:, partition], self.home[partition].tolist()
+        self.load[:, broker] += weight
+        if source not in home:
+            self._incoming[source] -= weight[0]
+        if broker not in home:
+            self._incoming[broker] += weight[0]
+        self.flat[slot] = broker
+        self._arrives(slot, broker)
 
     def put(self, slots: Ints, brokers: Ints) -> None:
         """Put lifted replicas down on brokers."""

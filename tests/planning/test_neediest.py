@@ -1,0 +1,67 @@
+"""Which broker comes next when brokers are filled one replica at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.planning.neediest import Neediest
+
+VALUE = (1.0, 0.03, 0.16)
+PICKY = 0.1
+
+
+def filled(load: np.ndarray, scale: np.ndarray) -> Neediest:
+    """Brokers that are wanted to hold 100 of each resource, at first up to 110, at most 120."""
+    wanted = np.full(load.shape, 100.0)
+    return Neediest(
+        load=load,
+        wanted=wanted,
+        tight=wanted + 10,
+        high=wanted + 20,
+        scale=scale,
+        value=VALUE,
+        picky=PICKY,
+        favour=np.ones(load.shape[1]),
+    )
+
+
+def test_a_broker_that_lacks_more_gains_more():
+    books = filled(np.array([[90.0, 20.0, 60.0]] * 3), np.full((3, 3), 0.01))
+    assert np.argsort(-books.gain([5.0, 1.0, 5.0])).tolist() == [1, 2, 0]
+
+
+def test_resources_without_a_box_are_left_out():
+    scale = np.full((3, 2), 0.01)
+    scale[1:] = 0
+    books = filled(np.array([[50.0, 60.0], [0.0, 0.0], [0.0, 0.0]]), scale)
+    assert books.rows.tolist() == [0]
+    assert books.gain([5.0]).argmax() == 0
+
+
+@pytest.mark.parametrize(("held", "fits"), [(105.0, (True, True)), (106.0, (False, True))])
+def test_a_broker_is_filled_up_to_its_tight_limit_before_its_highest(held, fits):
+    books = filled(np.full((3, 1), held), np.full((3, 1), 0.01))
+    weight = [5.0, 1.0, 5.0]
+    found = tuple(bool(books.fits(room, weight)[0]) for room in (books.tight, books.high))
+    assert found == fits
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), boxed=st.sampled_from([(0,), (0, 2), (0, 1, 2)]))
+def test_books_that_were_kept_are_those_of_what_brokers_hold_now(seed, boxed):
+    rng = np.random.default_rng(seed)
+    load = rng.integers(0, 130, (3, 5)).astype(float)
+    scale = np.zeros((3, 5))
+    scale[list(boxed)] = 0.01
+    books = filled(load.copy(), scale)
+    for _ in range(6):
+        place, weight = int(rng.integers(0, 5)), rng.integers(0, 20, 3).astype(float)
+        books.add(place, weight[list(boxed)].tolist())
+        load[:, place] += weight
+    anew, one = filled(load, scale), [3.0] * len(boxed)
+    np.testing.assert_allclose(books.gain(one), anew.gain(one))
+    for kept, counted in ((books.tight, anew.tight), (books.high, anew.high)):
+        np.testing.assert_allclose(kept, counted)
