@@ -15,7 +15,7 @@ import numpy as np
 
 from include.planning.arrays import Floats, Ints, Mask
 from include.planning.search import Search
-from include.planning.shedder import BYTES, FILLED, RATE, Shedder
+from include.planning.shedder import BYTES, FILLED, RATE, REPLICAS, Shedder, largest_within
 from include.planning.targets import grain
 
 Inner = tuple[float, float, float]
@@ -102,11 +102,15 @@ def shed(search: Search, wanted: Floats, short: Mask) -> Ints:
     """
     problem, domain = search.problem, search.problem.targets.domain
     over = (search.load > wanted) & (search.scale > 0)
+    only_bytes = not search.scale[[REPLICAS, RATE]].any()
     tight = np.isin(domain, domain[short])
     chosen: dict[int, Ints] = {}
     for broker in np.flatnonzero(problem.gives).tolist():
         if problem.leaving[broker]:
             chosen[broker] = search.on(broker)
+        elif only_bytes and over[BYTES, broker]:
+            due = float((search.load - wanted)[BYTES, broker])
+            chosen[broker] = largest_within(search, broker, due)
         elif over[:, broker].any() and not short[broker]:
             chosen[broker] = Shedder(search, wanted, broker, cold=bool(tight[broker])).chosen()
     if short.any():

@@ -25,6 +25,9 @@ FILLED = 0.6
 CROWD = 0.5
 """What a replica more counts beside its rate where the coldest replicas leave."""
 
+ENOUGH = 1e-5
+"""Of a share: bytes that may be left to give up where only bytes matter."""
+
 REPLACED = 2
 ALL = float("inf")
 PASSES = 60
@@ -212,6 +215,27 @@ class Shedder:
         room = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES), 0)
         if room > 0:
             self._take(self._coldest, np.array([room, ALL, ALL]))
+
+
+def largest_within(search: Search, broker: int, size_bytes: float) -> Ints:
+    """The largest replicas of a broker that together hold no more than these bytes: each that fits
+    beside the larger ones, until no more than :data:`ENOUGH` is missing.
+    """
+    slots = search.on(broker)
+    size = search.weights[BYTES, slots // search.width]
+    fitting = np.flatnonzero((size <= size_bytes) & (size > 0))
+    fitting = fitting[np.argsort(-size[fitting], kind="stable")]
+    descending = -size[fitting]
+    taken: list[int] = []
+    place, left = 0, size_bytes
+    while left > ENOUGH * search.share[BYTES, broker]:
+        place = max(place, int(descending.searchsorted(-left)))
+        if place >= len(fitting):
+            break
+        taken.append(place)
+        left += float(descending[place])
+        place += 1
+    return slots[fitting[taken]]
 
 
 def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:

@@ -1,0 +1,74 @@
+"""Which replicas a broker gives up where only bytes matter, and what a move adds to an excess."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.planning.arrays import ClusterArrays, replica_counts
+from include.planning.layout import Layout
+from include.planning.outcome import tree_of
+from include.planning.rebalance import problem_of
+from include.planning.request import Action, ReassignmentRequest
+from include.planning.search import Search
+from include.planning.shedder import BYTES, largest_within
+from tests.planning.clusters import cluster
+
+RACKS = ["/a", "/b", "/c"]
+
+
+def search_of(
+    rows: list[list[int]], sizes: list[int], tolerances: dict[str, float | None] | None = None
+) -> Search:
+    """The search of a rebalance of three brokers, before anything has moved."""
+    request = ReassignmentRequest(Action.REBALANCE, tolerances=tolerances or {})
+    arrays = ClusterArrays.from_snapshot(cluster(RACKS, rows, sizes).snapshot())
+    hosts = np.ones(len(RACKS), bool)
+    problem = problem_of(
+        Layout(arrays),
+        tree_of(arrays, hosts, request),
+        request,
+        partitions=np.ones(len(arrays.rows), bool),
+        brokers=hosts,
+        capacity=np.ones(len(RACKS)),
+    )
+    return Search(problem)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "given_up"),
+    [
+        (2000, [800, 600, 300, 200]),
+        (1000, [800, 200]),
+        (799, [600]),
+        (500, [300, 200]),
+        (150, []),
+        (0, []),
+    ],
+)
+def test_a_broker_gives_up_its_largest_replicas_that_fit_and_no_empty_one(size_bytes, given_up):
+    sizes = [300, 200, 0, 800, 600]
+    search = search_of([[0]] * len(sizes), sizes)
+    slots = largest_within(search, 0, float(size_bytes))
+    assert search.weights[BYTES, slots // search.width].tolist() == given_up
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_what_more_load_adds_is_the_excess_after_less_the_excess_before(seed):
+    rng = np.random.default_rng(seed)
+    rows = [[int(broker)] for broker in rng.integers(0, 2, 30)]
+    sizes = rng.integers(1, 1000, 30).tolist()
+    search = search_of(rows, sizes, {"replicas": 0.1})
+    brokers = rng.integers(0, 3, 20)
+    more = rng.integers(-5000, 5000, (3, 20)).astype(float)
+    load = search.load[:, brokers]
+    wanted = search.excess(brokers, load + more) - search.excess(brokers, load)
+    np.testing.assert_allclose(search.added(brokers, more), wanted, atol=1e-12)
+
+
+def test_replicas_are_counted_without_the_padding():
+    rows = np.array([[1, 2, -1], [-1, -1, -1], [3, 4, 5]], np.int32)
+    assert replica_counts(rows).tolist() == [2, 0, 3]
