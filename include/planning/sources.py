@@ -12,8 +12,7 @@ best for what the trades before it left over; what cannot be made up for is take
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,6 +20,8 @@ from include.planning.arrays import NONE, Floats, Ints, Mask
 from include.planning.balance import undo
 from include.planning.certificate import sources
 from include.planning.polish import TINY
+from include.planning.pools import Pools
+from include.planning.room import Room
 from include.planning.search import Problem, Search
 
 SLACK = 0.05
@@ -29,14 +30,14 @@ SLACK = 0.05
 MOST = 1_500
 """Copies that are traded in one sweep, the largest ones."""
 
-ALIKE = 48
-"""Replicas, the nearest by size, of which one is taken."""
-
 TRIED = 4
-"""Of these, the most fitting that racks and disks are asked about."""
+"""Of the replicas that are alike, the most fitting that racks and disks are asked about."""
 
 UNLIKE = 0.3
 """Part of a replica's size by which what it trades places with may leave a broker further off."""
+
+FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
+"""Copies that partners are looked for together."""
 
 MADE_UP = 8
 """Trades of copies that are well as they are, to make up for what others left over."""
@@ -62,42 +63,13 @@ def prefer_sources(problem: Problem) -> None:
     problem.layout.refresh()
 
 
-@dataclass
-class _Room:
-    """What the broker in the middle of some trades may end with.
-
-    :param sign: of the change to its load when more goes out: +1 where it receives.
-    :param low, high: (K,) per resource; ``scale``: one over the share.
-    :param widest: low and high of its bytes, whatever was saved.
-    """
-
-    broker: int
-    sign: int
-    low: Floats
-    high: Floats
-    scale: Floats
-    widest: tuple[float, float]
-
-    def beyond(self, load: Floats) -> Floats:
-        """(n,) how far loads (K, n) are outside, in shares."""
-        off = np.maximum(load - self.high[:, None], self.low[:, None] - load)
-        beyond: Floats = self.scale @ np.maximum(off, 0)
-        return beyond
-
-    def spend(self, load: float, saved: float) -> None:
-        """Let no more bytes be copied than were saved."""
-        if self.sign > 0:
-            self.high[0] = min(self.widest[1], load + saved)
-        else:
-            self.low[0] = max(self.widest[0], load - saved)
-
-
 class _Trader:
     """Trades, and the books on who sends what.
 
     :ivar leader: (P,) the broker that copies are read from.
     :ivar sent: (B,) bytes that each broker sends; ``most``: that it is to send.
     :ivar saved: bytes that trades have taken off the plan so far.
+    :ivar boxed: the k resources that have boxes, bytes in any case; ``weights``: (k, P).
     """
 
     def __init__(self, search: Search) -> None:
@@ -111,10 +83,13 @@ class _Trader:
         self._sent = np.bincount(self._leader[partition], self._size[partition], len(tree.hosts))
         self._most = (1 + SLACK) * float(layout.incoming.max())
         self._saved = 0.0
-        self._low = np.minimum(search.low, search.load)
-        self._high = np.maximum(search.high, search.load)
-        self._even = search.seats.even()
-        self._pools: dict[tuple[int, int], tuple[Ints, Floats]] = {}
+        boxed = np.asarray(search.scale.any(axis=1))
+        boxed[0] = True
+        self._boxed: Ints = np.flatnonzero(boxed)
+        self._weights = search.weights[self._boxed]
+        self._low = np.minimum(search.low, search.load)[self._boxed]
+        self._high = np.maximum(search.high, search.load)[self._boxed]
+        self._pools = Pools(search, self._leader, self._zone)
 
     def relieve(self, at_target: bool) -> None:
         """Trade copies of leaders that send too much for copies of others."""
@@ -151,40 +126,26 @@ class _Trader:
         leaders: Ints = self._leader[slots // self._search.width]
         return leaders
 
-    def _pool(self, source: int, zone: int) -> tuple[Ints, Floats]:
-        """Replicas that could move off a broker instead, by size, and their sizes.
-
-        :param zone: in which their leaders are; NONE = anywhere. Partitions that are unevenly
-            spread stay where they are: they would have to be made even.
-        """
-        if (source, zone) not in self._pools:
-            search = self._search
-            slots = search.on(source)
-            slots = slots[self._home[slots] == source]
-            slots = slots[self._size[slots // search.width] > 0]
-            if zone != NONE:
-                slots = slots[self._zone[self._leader_of(slots)] == zone]
-            if not self._even:
-                rows = search.rows[slots // search.width]
-                slots = slots[search.problem.tree.violations(rows) == 0]
-            size = self._size[slots // search.width]
-            order = np.argsort(size, kind="stable")
-            self._pools[source, zone] = slots[order], size[order]
-        return self._pools[source, zone]
-
     # ---------------------------------------------------------------- trades
 
     def _sweep(self, away: Ints, wrong: Mask, at_target: bool, *, near: bool) -> None:
-        """Trade the largest of the copies that are wrong, one broker after the other.
+        """Trade the largest of the copies that are wrong, one broker after the other: those
+        brokers of which some copy has a partner to begin with.
 
         :param at_target: whether trades of one receiver make up for each other, or of one giver.
         """
         search = self._search
         middle = search.holders(away) if at_target else self._home[away].astype(np.int64)
         chosen = wrong & (np.cumsum(wrong) <= MOST)
+        some = np.flatnonzero(chosen)
+        if not len(some):
+            return
+        room = self._room(middle[some], at_target)
+        places, *_, fits = self._candidates(away[some], room, near)
+        hopeful = np.unique(middle[some[places[fits.any(axis=1)]]])
         order = np.argsort(middle, kind="stable")
-        ends = np.searchsorted(middle[order], np.unique(middle[chosen]), side="right")
-        starts = np.searchsorted(middle[order], np.unique(middle[chosen]))
+        ends = np.searchsorted(middle[order], hopeful, side="right")
+        starts = np.searchsorted(middle[order], hopeful)
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             group = order[start:end]
             broker = int(middle[group[0]])
@@ -195,7 +156,7 @@ class _Trader:
         self, broker: int, wrong: list[int], right: list[int], at_target: bool, near: bool
     ) -> None:
         """Trade the wrong copies to or from a broker; then right ones, to make up for it."""
-        room = self._room(broker, at_target)
+        room = self._room(np.array([broker]), at_target)
         made: list[tuple[int, int]] = []
         made = self._trade_each(wrong, room, near, made, making_up=False)
         if made:
@@ -205,73 +166,102 @@ class _Trader:
 
     def _trade_each(
         self,
-        slots: Iterable[int],
-        room: _Room,
+        slots: Sequence[int],
+        room: Room,
         near: bool,
         made: list[tuple[int, int]],
         *,
         making_up: bool,
     ) -> list[tuple[int, int]]:
-        """The trades that are left to be made up for."""
-        search = self._search
-        for slot in slots:
-            if making_up and not made:
-                break
-            leader = self._leader[slot // search.width]
-            if not (making_up or near or self._sent[leader] > self._most):
-                continue
-            other = self._partner(slot, room, near, making_up)
+        """The trades that are left to be made up for.
+
+        Partners of a few copies are looked for together: most have none, and only a trade changes
+        what the next copies could be traded for.
+        """
+        start, count = 0, FEWEST_AT_ONCE
+        while start < len(slots) and (made or not making_up):
+            some = slots[start : start + count]
+            place, other = self._first_trade(np.array(some), room, near, making_up)
+            start, count = start + place + 1, min(2 * count, MOST_AT_ONCE)
             if other == NONE:
                 continue
-            made.append((slot, other))
-            if room.beyond(search.load[:, [room.broker]])[0] <= 0:
+            count = FEWEST_AT_ONCE
+            made.append((some[place], other))
+            if room.beyond(self._held(room.broker)[:, :, None])[0, 0] <= 0:
                 made = self._settled(made, room)
         return made
 
-    def _settled(self, made: list[tuple[int, int]], room: _Room) -> list[tuple[int, int]]:
+    def _settled(self, made: list[tuple[int, int]], room: Room) -> list[tuple[int, int]]:
         """Nothing is left to be made up for: count what was saved."""
         width = self._search.width
         gained = sum(self._size[back // width] - self._size[out // width] for back, out in made)
         self._saved += float(gained)
-        room.spend(float(self._search.load[0, room.broker]), self._saved)
+        room.spend(self._search.load[0, room.broker], self._saved)
         return []
 
-    def _room(self, broker: int, at_target: bool) -> _Room:
-        load = float(self._search.load[0, broker])
-        low, high = self._low[:, broker].copy(), self._high[:, broker].copy()
-        scale = self._search.scale[:, broker].copy()
-        scale[0] = max(scale[0], 1 / max(1.0, load))
-        room = _Room(broker, 1 if at_target else -1, low, high, scale, (low[0], high[0]))
+    def _held(self, brokers: Ints) -> Floats:
+        """(k, …) what the brokers hold."""
+        held: Floats = self._search.load.take(brokers, axis=1)[self._boxed]
+        return held
+
+    def _room(self, brokers: Ints, at_target: bool) -> Room:
+        load = self._search.load[0, brokers]
+        low, high = self._low[:, brokers], self._high[:, brokers]
+        scale = self._search.scale[:, brokers][self._boxed]
+        scale[0] = np.maximum(scale[0], 1 / np.maximum(1.0, load))
+        widest = np.stack([low[0], high[0]])
+        room = Room(brokers, 1 if at_target else -1, low, high, scale, widest)
         room.spend(load, self._saved)
         return room
 
-    def _partner(self, back: int, room: _Room, near: bool, making_up: bool) -> int:
-        """Trade places of a copy with the replica that fits best; its slot, or NONE."""
+    def _first_trade(self, backs: Ints, room: Room, near: bool, making_up: bool) -> tuple[int, int]:
+        """Trade places of the first of n copies that has a partner with the one that fits best.
+
+        :returns: the copy's place among the n, and its partner's slot; the last one, and NONE,
+            where no copy has a partner.
+        """
+        places, some, more, beyond, fits = self._candidates(backs, room, near, making_up)
+        for i in np.flatnonzero(fits.any(axis=1)).tolist():
+            mine, back = fits[i], int(backs[places[i]])
+            order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))[:TRIED]
+            for slot in some[i, mine][order].tolist():
+                if self._allowed(back, slot):
+                    return int(places[i]), slot
+        return len(backs) - 1, NONE
+
+    def _candidates(
+        self, backs: Ints, room: Room, near: bool, making_up: bool = False
+    ) -> tuple[Ints, Ints, Floats, Floats, Mask]:
+        """Replicas, the nearest by size, that could be copied instead of some copies.
+
+        :param room: of the one broker in the middle of these trades, or of each copy's own.
+        :returns: (n,) places of the copies that may be traded at all; (n, ALIKE) slots; the bytes
+            that the broker in the middle holds more after a trade; how far it is outside its room
+            then; which of the trades all loads allow.
+        """
         search, width = self._search, self._search.width
-        source, target = int(self._home[back]), int(search.flat[back])
-        partition = back // width
-        if source in search.rows[partition].tolist():
-            return NONE
-        pool, sizes = self._pool(source, int(self._zone[target]) if near else NONE)
-        here = search.load[:, room.broker]
-        off = max(here[0] - room.high[0], 0.0) - max(room.low[0] - here[0], 0.0)
-        size = float(self._size[partition])
-        middle = int(np.searchsorted(sizes, size - room.sign * off))
-        some = pool[max(0, middle - ALIKE // 2) : middle + ALIKE // 2]
-        more = room.sign * (search.weight(some) - search.weights[:, [partition]])
-        beyond = room.beyond(here[:, None] + more)
-        before = float(room.beyond(here[:, None])[0])
-        allowed = before - TINY if making_up else before + UNLIKE * size * room.scale[0]
-        fits = (beyond <= allowed) & (search.flat[some] == source)
-        other = source if room.sign > 0 else target
-        fits &= ((load := search.load[:, [other]] - more) <= self._high[:, [other]]).all(axis=0)
-        fits &= (load >= self._low[:, [other]]).all(axis=0)
+        places = (search.rows[backs // width] != self._home[backs, None]).all(axis=1)
+        if not (near or making_up):
+            places &= self._sent[self._leader_of(backs)] > self._most
+        chosen = np.flatnonzero(places)
+        backs, room = backs[chosen], room.of(chosen)
+        partition, here = backs // width, self._held(room.broker)
+        size = self._size[partition]
+        off = np.maximum(here[0] - room.high[0], 0) - np.maximum(room.low[0] - here[0], 0)
+        some, fits = self._pools.nearest(backs, size - room.sign * off, near)
+        weight = self._weights.take(some // width, axis=1)
+        more = room.sign * (weight - self._weights[:, partition, None])
+        beyond, before = room.beyond(here[:, :, None] + more), room.beyond(here[:, :, None])
+        unlike = -TINY if making_up else (UNLIKE * size * room.scale[0])[:, None]
+        fits &= (beyond <= before + unlike) & (search.flat[some] == self._home[backs, None])
+        other = (self._home if room.sign > 0 else search.flat)[backs].astype(np.int64)
+        load = self._held(other)[:, :, None] - more
+        fits &= (load <= self._high[:, other, None]).all(axis=0)
+        fits &= (load >= self._low[:, other, None]).all(axis=0)
         leaders = self._leader_of(some)
-        sent = self._sent[leaders] - size * (leaders == self._leader[partition])
-        fits &= sent + self._size[some // width] <= self._most
-        some = some[fits]
-        order = np.lexsort((np.abs(more[0, fits]), beyond[fits]))[:TRIED]
-        return next((slot for slot in some[order].tolist() if self._allowed(back, slot)), NONE)
+        sent = self._sent[leaders] - size[:, None] * (leaders == self._leader[partition, None])
+        fits &= sent + weight[0] <= self._most
+        return chosen, some, more[0], beyond, fits
 
     def _allowed(self, slot: int, other: int) -> bool:
         """Trade places if racks, disk and willingness allow; whether they did."""

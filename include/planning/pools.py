@@ -1,0 +1,64 @@
+"""Replicas that could be copied instead of others: of the same broker, and alike in size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.planning.search import Search
+
+ALIKE = 48
+"""Replicas, the nearest by size, that are looked at instead of one."""
+
+
+class Pools:
+    """What stayed on each broker, by size.
+
+    :param leader: (P,) the broker that copies are read from; ``zone``: (B,) that each broker
+        lies in.
+    """
+
+    def __init__(self, search: Search, leader: Ints, zone: Ints) -> None:
+        self._search, self._leader, self._zone = search, leader, zone
+        self._home, self._size = search.home.reshape(-1), search.weights[0]
+        self._even = search.seats.even()
+        self._known: dict[tuple[int, int], tuple[Ints, Floats]] = {}
+
+    def nearest(self, copies: Ints, sizes: Floats, near: bool) -> tuple[Ints, Mask]:
+        """(n, ALIKE) slots of the homes of n copies, the nearest to sizes (n,); which are real.
+
+        :param near: whether only such as are led in the zone that the copy is in.
+        """
+        some = np.zeros((len(copies), ALIKE), np.int64)
+        real = np.zeros(some.shape, bool)
+        zones = self._zone[self._search.flat[copies]].tolist() if near else [NONE] * len(copies)
+        wanted = zip(self._home[copies].tolist(), zones, sizes.tolist(), strict=True)
+        for i, (source, zone, size) in enumerate(wanted):
+            pool, pooled = self._pool(source, zone)
+            middle = int(pooled.searchsorted(size))
+            mine = pool[max(0, middle - ALIKE // 2) : middle + ALIKE // 2]
+            some[i, : len(mine)], real[i, : len(mine)] = mine, True
+        return some, real
+
+    def _pool(self, source: int, zone: int) -> tuple[Ints, Floats]:
+        """Replicas that could move off a broker, by size, and their sizes.
+
+        :param zone: in which their leaders are; NONE = anywhere. Partitions that are unevenly
+            spread stay where they are: they would have to be made even.
+        """
+        if (source, zone) not in self._known:
+            search = self._search
+            slots = search.on(source)
+            slots = slots[self._home[slots] == source]
+            partition = slots // search.width
+            suitable = self._size[partition] > 0
+            if zone != NONE:
+                suitable &= self._zone[self._leader[partition]] == zone
+            slots = slots[suitable]
+            if not self._even:
+                rows = search.rows[slots // search.width]
+                slots = slots[search.problem.tree.violations(rows) == 0]
+            size = self._size[slots // search.width]
+            order = np.argsort(size, kind="stable")
+            self._known[source, zone] = slots[order], size[order]
+        return self._known[source, zone]
