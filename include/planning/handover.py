@@ -183,31 +183,28 @@ def _helpful(
     counts, rates = off.tolist()
     count_scale, rate_scale = scale.tolist()
     of_count, of_rate = aim[:, 0].tolist()
+    penalty = [
+        _penalty(count, rate, of_count, of_rate) for count, rate in zip(counts, rates, strict=True)
+    ]
     chosen = []
     moves = zip(old.tolist(), new.tolist(), *weight.tolist(), strict=True)
     for i, (a, b, leads, sends) in enumerate(moves):
         count_a, rate_a = counts[a] - leads * count_scale[a], rates[a] - sends * rate_scale[a]
         count_b, rate_b = counts[b] + leads * count_scale[b], rates[b] + sends * rate_scale[b]
-        gain = (
-            _squared(counts[a], of_count)
-            + _squared(counts[b], of_count)
-            - _squared(count_a, of_count)
-            - _squared(count_b, of_count)
-            + _squared(rates[a], of_rate)
-            + _squared(rates[b], of_rate)
-            - _squared(rate_a, of_rate)
-            - _squared(rate_b, of_rate)
-        )
-        if gain > LEAST_GAIN:
-            counts[a], rates[a], counts[b], rates[b] = count_a, rate_a, count_b, rate_b
+        after_a = _penalty(count_a, rate_a, of_count, of_rate)
+        after_b = _penalty(count_b, rate_b, of_count, of_rate)
+        if penalty[a] + penalty[b] - after_a - after_b > LEAST_GAIN:
+            counts[a], rates[a], penalty[a] = count_a, rate_a, after_a
+            counts[b], rates[b], penalty[b] = count_b, rate_b, after_b
             chosen.append(i)
     off[:] = counts, rates
     return chosen
 
 
-def _squared(off: float, aim: float) -> float:
-    beyond = (off if off >= 0 else -off) - aim
-    return beyond * beyond if beyond > 0 else 0.0
+def _penalty(count: float, rate: float, of_count: float, of_rate: float) -> float:
+    """Squared deviations beyond the aims."""
+    more, hotter = abs(count) - of_count, abs(rate) - of_rate
+    return (more * more if more > 0 else 0.0) + (hotter * hotter if hotter > 0 else 0.0)
 
 
 def unmet(layout: Layout, shares: LedShares) -> tuple[Infeasible, ...]:

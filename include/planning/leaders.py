@@ -7,6 +7,9 @@ import numpy as np
 from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows
 from include.planning.layout import Layout
 
+LAST = 2**50
+"""Rank of a place without a replica."""
+
 
 def settle_leaders(layout: Layout) -> None:
     """Put a preferred leader first in every changed row; the other replicas keep their places.
@@ -26,12 +29,13 @@ def settle_leaders(layout: Layout) -> None:
     count = _leaders(layout.arrays, leads).tolist()
     lost = lost[np.argsort((rows[lost] != NONE).sum(axis=1), kind="stable")]
     is_new = ~(rows[lost, :, None] == home[lost, None, :]).any(axis=2)
+    width = rows.shape[1]
+    rank = np.where(rows[lost] == NONE, LAST * 2 * width, 0) + width * is_new + np.arange(width)
     places = []
-    for row, new in zip(rows[lost].tolist(), is_new.tolist(), strict=True):
-        open_places = [place for place, broker in enumerate(row) if broker != NONE]
-        place = min((count[row[place]], new[place], place) for place in open_places)[2]
-        count[row[place]] += 1
-        places.append(place)
+    for row, ranks in zip(rows[lost].tolist(), rank.tolist(), strict=True):
+        ranked = [2 * width * count[b] + of for b, of in zip(row, ranks, strict=True)]
+        places.append(min(ranked) % width)
+        count[row[places[-1]]] += 1
     promote(rows, lost, np.array(places, np.int64))
 
 
