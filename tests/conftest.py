@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from hypothesis import settings
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
@@ -25,6 +26,9 @@ from local.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of
 
 pytest_plugins = ["tests.airflow_home", "tests.side_by_side"]
+
+settings.register_profile("the same cases in every run", derandomize=True)
+settings.load_profile("the same cases in every run")
 
 _serial = itertools.count()
 

@@ -17,7 +17,7 @@ class Seats:
     itself judges the row before and after.
 
     :param rows: (P, R) the rows, changed by others as the search goes on. A partition may
-        stay as uneven as it is now, but never gets more so.
+        stay as uneven as it is now, but never gets more so; no broker gets it twice.
     """
 
     def __init__(self, tree: RackTree, rows: Rows) -> None:
@@ -37,7 +37,9 @@ class Seats:
 
     def even(self) -> bool:
         """Whether all rows are evenly spread now: once they are, no allowed move changes it."""
-        self._even = self._even or self._all_even()
+        if not self._even and self._all_even():
+            self._even = True
+            self._uneven[:] = 0
         return self._even
 
     def _all_even(self) -> bool:
@@ -60,8 +62,10 @@ class Seats:
         tall = np.flatnonzero(~self._plain[partitions])
         if len(tall):
             rows = rows[tall]
+            twice = (rows == brokers[tall][:, None]).any(axis=1)
             rows[np.arange(len(rows)), places[tall]] = brokers[tall]
-            free[tall] = self._tree.violations(rows) <= self._uneven[partitions[tall]]
+            even = self._tree.violations(rows) <= self._uneven[partitions[tall]]
+            free[tall] = even & ~twice
         return free
 
     def admits_one(self, partition: int, place: int, broker: int) -> bool:

@@ -125,11 +125,16 @@ def test_a_reassignment_in_flight_shows_what_is_added_and_removed(
     topics.fill(topic, messages=2000)
     partition = TopicPartition(topic, 0)
     assert gateway.alter_reassignments({partition: [1, 3]}) == {partition: None}
-    try:
+
+    def shown() -> dict[int, dict[str, Any]] | None:
+        """All three replicas, once the brokers' metadata has caught up with the controller."""
         rows = {row["broker"]: row for row in replicas_of(snapshot_of(gateway), topic)}
+        return rows if rows.keys() == {1, 2, 3} else None
+
+    try:
+        rows = wait_until(shown, "the replica that is being added", 15)
     finally:
         gateway.alter_reassignments({partition: None})
-    assert rows.keys() == {1, 2, 3}
     assert [broker for broker, row in rows.items() if row["adding"]] == [3]
     assert [broker for broker, row in rows.items() if row["removing"]] == [2]
     assert not rows[3]["in_isr"]

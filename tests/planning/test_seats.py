@@ -1,0 +1,41 @@
+"""Where a search may put a replica of a partition that is not evenly spread."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from include.planning.arrays import Rows
+from include.planning.racks import RackTree
+from include.planning.seats import Seats
+
+PLACES = (("a",), ("c",), ("a",), ("c",), ("a",), ("c",), ("c",))
+UNEVEN, EVEN = [2, 4, 0], [2, 4, 6]
+
+
+@pytest.fixture
+def rows() -> Rows:
+    return np.array([UNEVEN], np.int32)
+
+
+@pytest.fixture
+def seats(rows: Rows) -> Seats:
+    return Seats(RackTree(PLACES, np.ones(len(PLACES), bool), 3), rows)
+
+
+def test_no_broker_gets_a_partition_twice_however_uneven_it_was(seats: Seats, rows: Rows) -> None:
+    rows[0] = [6, 4, 0]
+    assert seats.admits_one(0, 2, 2)
+    assert not seats.admits_one(0, 2, 4)
+
+
+def test_a_partition_may_stay_as_uneven_as_it_was(seats: Seats) -> None:
+    assert not seats.even()
+    assert seats.admits_one(0, 2, 0)
+
+
+def test_once_all_are_even_no_move_makes_one_uneven_again(seats: Seats, rows: Rows) -> None:
+    rows[0] = EVEN
+    assert seats.even()
+    assert not seats.admits_one(0, 2, 0)
+    assert seats.admits_one(0, 2, 5)
