@@ -45,7 +45,7 @@ OTHER_INNER: tuple[Inner, ...] = ((1.0, 1.0, 1.0), (0.9, 0.5, 0.5), (0.98, 0.0, 
 DEAR = 1.08
 """Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices."""
 
-PRICED_UP_TO = 300_000
+PRICED_UP_TO = 5_000_000
 """Slots up to which that is done: it takes several times as long as the search."""
 
 ROUNDS = 4
