@@ -189,18 +189,8 @@ class Search:
 
     def move(self, slot: int, broker: int) -> None:
         """Put one replica on another broker."""
-        partition = slot // self.width
-        source = int(self.flat[slot])
-        weight = self.weights[:, partition]
-        self.load[:, source] -= weight
-        self.load[:, broker] += weight
-        home = self.home[partition].tolist()
-        if source not in home:
-            self._incoming[source] -= weight[0]
-        if broker not in home:
-            self._incoming[broker] += weight[0]
-        self.flat[slot] = broker
-        self._arrives(slot, broker)
+        self.load[:, int(self.flat[slot])] -= self.weights[:, slot // self.width]
+        self.put_one(slot, broker)
 
     def lift(self, slots: Ints, sign: int = -1) -> None:
         """Take the weight of replicas off the brokers of their rows (or, +1, put it back)."""
