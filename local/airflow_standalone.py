@@ -28,7 +28,7 @@ from local.guard import Guard
 from local.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
-START_TIMEOUT_S = 600.0
+START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 20.0
 USER = "admin"
 COMPONENTS = ("scheduler", "dag-processor", "api-server", "triggerer")

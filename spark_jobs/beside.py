@@ -37,7 +37,7 @@ def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
         except EOFError:
             process.join()
             raise RuntimeError(
-                f"The process that planned has ended with {process.exitcode} before it was done."
+                f"The process beside has ended with {process.exitcode} before it was done."
             ) from None
         if error is not None:
             raise error
@@ -57,7 +57,7 @@ def _answer(to: Connection, work: Callable[[], object]) -> None:
     try:
         found, raised = work(), None
     except Exception as error:  # noqa: BLE001 - told where the answer is waited for
-        error.add_note(f"In the process that planned:\n{traceback.format_exc()}")
+        error.add_note(f"In the process beside:\n{traceback.format_exc()}")
         found, raised = None, error
     to.send((found, raised))
 

@@ -46,7 +46,7 @@ DEAR = 1.08
 """Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices."""
 
 PRICED_UP_TO = 5_000_000
-"""Slots up to which that is done: it takes several times as long as the search."""
+"""Slots up to which that is done: it takes some ten times as long as the search."""
 
 ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""

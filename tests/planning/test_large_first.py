@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.planning.arrays import ClusterArrays, replica_counts
-from include.planning.layout import Layout
-from include.planning.outcome import tree_of
-from include.planning.rebalance import problem_of
 from include.planning.request import Action, ReassignmentRequest
 from include.planning.search import Search
 from include.planning.shedder import BYTES, largest_within
 from tests.planning.clusters import cluster
+from tests.planning.posed import posed
 
 RACKS = ["/a", "/b", "/c"]
 
@@ -25,16 +23,7 @@ def search_of(
     """The search of a rebalance of three brokers, before anything has moved."""
     request = ReassignmentRequest(Action.REBALANCE, tolerances=tolerances or {})
     arrays = ClusterArrays.from_snapshot(cluster(RACKS, rows, sizes).snapshot())
-    hosts = np.ones(len(RACKS), bool)
-    problem = problem_of(
-        Layout(arrays),
-        tree_of(arrays, hosts, request),
-        request,
-        partitions=np.ones(len(arrays.rows), bool),
-        brokers=hosts,
-        capacity=np.ones(len(RACKS)),
-    )
-    return Search(problem)
+    return Search(posed(arrays, request))
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,8 @@ import pytest
 
 from include.planning.arrays import broker_sums
 from include.planning.duality import priced_bound
-from include.planning.layout import Layout
-from include.planning.outcome import tree_of
-from include.planning.rebalance import plan_rebalance, problem_of
+from include.planning.rebalance import plan_rebalance
 from include.planning.request import Action, ReassignmentRequest
-from include.planning.resources import capacities
-from include.planning.search import Problem
 from tests.planning.exact import (
     KINDS,
     TOLERANCE,
@@ -27,6 +23,7 @@ from tests.planning.exact import (
     placed,
     small,
 )
+from tests.planning.posed import posed
 
 QUICK = (11, 30, 35, 36)
 """Seeds of clusters that the solver is done with in a few seconds."""
@@ -60,18 +57,6 @@ def asked(of: Small, one_sided: bool) -> ReassignmentRequest:
     )
 
 
-def posed(of: Small, request: ReassignmentRequest) -> Problem:
-    hosts = np.ones(len(of.rack), bool)
-    return problem_of(
-        Layout(of.arrays),
-        tree_of(of.arrays, hosts, request),
-        request,
-        partitions=np.ones(len(of.arrays.rows), bool),
-        brokers=hosts,
-        capacity=capacities(of.arrays, hosts, request.weights),
-    )
-
-
 def compared(of: Small, one_sided: bool = False) -> Compared:
     request = asked(of, one_sided)
     outcome = plan_rebalance(of.arrays, request)
@@ -80,7 +65,7 @@ def compared(of: Small, one_sided: bool = False) -> Compared:
     assert (layout.incoming <= arrays.brokers.room_bytes).all()
     fresh = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
     planned = float((fresh.sum(axis=1) * arrays.size_bytes).sum())
-    targets = posed(of, request).targets
+    targets = posed(of.arrays, request).targets
     low, high = targets.low[[0, 2]], targets.high[[0, 2]]
     load = np.stack([broker_sums(layout.rows, w, len(of.rack)) for w in placed(arrays)])
     within = bool(((load >= low) & (load <= high)).all())
@@ -103,7 +88,7 @@ def check(kind: Kind, seeds: Iterable[int], mean: float, one_sided: bool = False
     unmet = [seed for seed, c in found.items() if not c.within]
     missed = []
     for seed in unmet:
-        targets = posed(clusters[seed], asked(clusters[seed], one_sided)).targets
+        targets = posed(clusters[seed].arrays, asked(clusters[seed], one_sided)).targets
         exact = fewest_bytes(clusters[seed], targets.low[[0, 2]], targets.high[[0, 2]])
         if np.isfinite(exact.best):
             missed.append(seed)
@@ -118,7 +103,7 @@ def test_a_rebalance_in_two_resources_copies_hardly_more_than_an_exact_solver():
 
 def test_boxes_are_the_fair_share_and_its_tolerance_where_racks_permit_it():
     of = small(QUICK[0])
-    targets = posed(of, asked(of, one_sided=False)).targets
+    targets = posed(of.arrays, asked(of, one_sided=False)).targets
     low, high = boxes(of)
     assert np.abs(targets.low[[0, 2]] - low).max() <= 1
     assert np.abs(targets.high[[0, 2]] - high).max() <= 1
@@ -127,7 +112,7 @@ def test_boxes_are_the_fair_share_and_its_tolerance_where_racks_permit_it():
 @pytest.mark.parametrize("seed", QUICK)
 def test_no_plan_undercuts_the_bound_from_prices(seed):
     of = small(seed)
-    problem = posed(of, asked(of, one_sided=False))
+    problem = posed(of.arrays, asked(of, one_sided=False))
     low, high = problem.targets.low[[0, 2]], problem.targets.high[[0, 2]]
     exact = fewest_bytes(of, low, high)
     bound = priced_bound(problem, problem.targets.share, exact.best)

@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from include.planning.arrays import ClusterArrays, Floats, broker_sums
 from include.planning.balance import rebalance
 from include.planning.certificate import bytes_across_racks, copies, sources
-from include.planning.layout import Layout
-from include.planning.outcome import tree_of
-from include.planning.rebalance import problem_of
 from include.planning.request import Action, ReassignmentRequest
 from include.planning.search import Problem
 from include.planning.sources import SLACK, prefer_sources
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
+from tests.planning.posed import posed
 
 ZONES = ["/a", "/a", "/b", "/b"]
 
@@ -56,16 +54,8 @@ def balanced(of: Cluster, tolerances: dict[str, float | None]) -> Problem:
     """The problem of a rebalance, its layout as the search leaves it."""
     request = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, tolerances=tolerances)
     arrays = ClusterArrays.from_snapshot(of.snapshot())
-    hosts = np.ones(len(of.racks), bool)
-    problem = problem_of(
-        Layout(arrays),
-        tree_of(arrays, hosts, request),
-        request,
-        partitions=np.ones(len(arrays.size_bytes), bool),
-        brokers=hosts,
-        capacity=np.ones(len(hosts)),
-    )
-    rebalance(problem, np.ones(len(hosts)))
+    problem = posed(arrays, request)
+    rebalance(problem, np.ones(len(of.racks)))
     return problem
 
 
