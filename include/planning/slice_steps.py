@@ -36,6 +36,7 @@ from include.planning.scope import (
 from include.planning.search import Problem, Search
 from include.planning.seats import Seats
 from include.planning.slices import Context, Report
+from include.planning.sources import prefer_sources
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,7 @@ class Part:
         problem = replace(self.problem, targets=self._targets(goal, part))
         before, rows = _excess(problem), layout.rows.copy()
         rebalance(problem, self.capacity)
+        prefer_sources(problem)
         if np.isfinite(budget).any():
             keep_within_budget(problem, *budget)
         if _excess(problem) >= before:

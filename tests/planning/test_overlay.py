@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,7 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRequestError
+from include.planning import slice_steps
 from include.planning.overlay import OVERLAID
+from include.planning.plan import PlanSummary
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest, parse_request
 from tests.planning.clusters import Cluster, cluster
@@ -26,6 +29,7 @@ from tests.planning.test_plan_properties import (
     check_tolerance,
     fits,
 )
+from tests.planning.test_sources import skewed
 
 SOME = settings(max_examples=20, deadline=None)
 COUNTS = st.integers(1, 3)
@@ -161,6 +165,23 @@ def test_slices_together_fill_no_disk(count):
         assert made.moves
         assert made.summary.brokers[1].bytes_in <= 70
         assert made.summary.brokers[0].bytes_in == 0
+
+
+def test_slices_read_copies_from_near_leaders_where_replicas_are_alike(monkeypatch):
+    asked = parse_request({"action": "rebalance", "tolerance": 0.05})
+
+    def planned() -> list[PlanSummary]:
+        kinds = itertools.product(range(4), (2, 3))
+        return [sliced(skewed(seed, replicas), asked).summary for seed, replicas in kinds]
+
+    found = planned()
+    monkeypatch.setattr(slice_steps, "prefer_sources", lambda problem: None)
+    plain = planned()
+    across, without = (sum(one.bytes_across_racks for one in some) for some in (found, plain))
+    assert across < 0.97 * without
+    for one, other in zip(found, plain, strict=True):
+        assert one.bytes_to_move <= 1.01 * other.bytes_to_move
+        assert len(one.infeasible) <= len(other.infeasible)
 
 
 @pytest.mark.parametrize(
