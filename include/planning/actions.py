@@ -50,7 +50,7 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     check_replication_factor(arrays, partitions, replicas, int(hosts.sum()), "live brokers left")
     check_movable(arrays, partitions, leaving=drained)
     layout, tree = Layout(arrays), tree_of(arrays, hosts, request)
-    complete(layout, tree, partitions, replicas)
+    complete(layout, tree, partitions, replicas, request.weights)
     settle_leaders(layout)
 
     def why(p: int) -> str:
@@ -84,7 +84,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     tree = RackTree(
         rack_paths(arrays.brokers, ignore_racks=request.ignore_racks), hosts, layout.rows.shape[1]
     )
-    capacity = capacities(arrays, hosts, {})
+    capacity = capacities(arrays, hosts, request.weights)
     shrink(layout, tree, capacity, partitions[has[partitions] > replicas], replicas)
     placer = RingPlacer(layout, tree, capacity, request.tolerance, request.seed)
     grown = partitions[has[partitions] < replicas]
@@ -125,7 +125,7 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     replicas = arrays.replication_factor
     check_movable(arrays, partitions, leaving=np.zeros(len(hosts), bool))
     layout = Layout(arrays)
-    complete(layout, tree, partitions, replicas)
+    complete(layout, tree, partitions, replicas, request.weights)
     settle_leaders(layout)
     return Outcome(
         layout=layout,
@@ -164,7 +164,7 @@ def plan_requested(
     """What the operator's own file says."""
     wanted = parse_reassignment(request.reassignment or {})
     layout, log_dirs = lay_out(snapshot, arrays, wanted)
-    tree = RackTree(arrays.brokers.rack_paths, arrays.brokers.live, layout.rows.shape[1])
+    tree = tree_of(arrays, arrays.brokers.live, request, layout.rows.shape[1])
     return Outcome(
         layout=layout,
         tree_before=tree,

@@ -75,9 +75,18 @@ def tree_of(
     )
 
 
-def complete(layout: Layout, tree: RackTree, partitions: Ints, replicas: Ints) -> None:
-    """Give each partition its number of replicas (P,), largest partition first."""
-    placer = Placer(layout, tree, capacities(layout.arrays, tree.hosts, {}))
+def complete(
+    layout: Layout,
+    tree: RackTree,
+    partitions: Ints,
+    replicas: Ints,
+    weights: Mapping[BrokerId, float],
+) -> None:
+    """Give each partition its number of replicas (P,), largest partition first.
+
+    :param weights: of brokers, see ReassignmentRequest.
+    """
+    placer = Placer(layout, tree, capacities(layout.arrays, tree.hosts, weights))
     for partition in largest_first(layout, partitions):
         placer.complete(partition, int(replicas[partition]))
 

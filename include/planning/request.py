@@ -51,7 +51,8 @@ class ReassignmentRequest:
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param max_moves_per_broker: slots per broker and direction.
     :param tolerance: allowed deviation from a broker's share of bytes (0.02 = 2 %); for
-        move_log_dirs, from a log dir's share of its broker's.
+        move_log_dirs, from a log dir's share of its broker's; for set_replication_factor, how
+        much fuller than its siblings a branch of the rack tree may be and still have its turn.
     :param tolerances: the same for other resources (replicas, leaders, bytes_in, bytes_out);
         None = spread in any way. Of those not named, traffic is balanced to 5 % where it is
         known, and numbers of replicas and leaders are free.
@@ -59,7 +60,8 @@ class ReassignmentRequest:
     :param move_overhead_bytes: what a move costs beside its bytes, for being a move.
     :param exclude_topics: names or patterns that stay where they are.
     :param exclude_brokers: ids that get nothing new, and whose log dirs stay as they are.
-    :param weights: relative size of brokers, on top of their disks; 1 where not named.
+    :param weights: relative size of brokers, on top of their disks; 1 where not named. They count
+        wherever replicas are placed by load.
     :param budget_bytes, budget_moves: what a rebalance, an expansion or move_log_dirs may
         copy at most: then it does the best it can with that. None = no limit.
     :param ignore_racks: plan as if no broker had a rack.
@@ -117,7 +119,13 @@ USED_BY = {
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
     "tolerances": (Action.REBALANCE, Action.EXPAND),
     "one_sided": (Action.REBALANCE,),
-    "weights": (Action.REBALANCE, Action.EXPAND),
+    "weights": (
+        Action.REBALANCE,
+        Action.EXPAND,
+        Action.DRAIN,
+        Action.SET_REPLICATION_FACTOR,
+        Action.REPAIR_RACKS,
+    ),
     "budget_bytes": (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS),
     "budget_moves": (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS),
     "exclude_topics": (

@@ -108,7 +108,8 @@ def _balance_and_limits() -> dict[str, Param]:
             minimum=0,
             exclusiveMaximum=1,
             description="rebalance, expand: how far a broker may be off its share of bytes; "
-            "0.02 means 2 %.",
+            "move_log_dirs: a log dir; set_replication_factor: how much fuller than others a "
+            "branch may get and still have its turn. 0.02 means 2 %.",
             section=_LIMITS,
         ),
         "tolerances": Param(
@@ -146,9 +147,12 @@ def _balance_and_limits() -> dict[str, Param]:
             section=_LIMITS,
         ),
         "budget_bytes": _count(
-            "rebalance, expand: the most bytes to copy; the moves that help most.", _LIMITS
+            "rebalance, expand, move_log_dirs: the most bytes to copy; the moves that help most.",
+            _LIMITS,
         ),
-        "budget_moves": _count("rebalance, expand: the most replicas to copy.", _LIMITS),
+        "budget_moves": _count(
+            "rebalance, expand, move_log_dirs: the most replicas to copy.", _LIMITS
+        ),
         "ignore_racks": Param(
             defaults["ignore_racks"],
             type="boolean",

@@ -53,6 +53,26 @@ def test_brokers_are_filled_in_proportion_to_the_sizes_that_are_asked_for():
     assert [load.size_bytes_after for load in made.summary.brokers] == [1000, 2000, 1000]
 
 
+def test_what_a_drained_broker_held_goes_in_proportion_to_the_sizes_that_are_asked_for():
+    of = cluster([""] * 3, [(0,)] * 90)
+    made = plan(of, action="drain", brokers=[0], weights={"1": 2})
+    assert [load.bytes_in for load in made.summary.brokers] == [0, 6000, 3000]
+
+
+@pytest.mark.parametrize(("weights", "least"), [({"1": 2}, 11_700), ({}, 7_400)])
+def test_a_broker_is_as_full_as_the_size_that_is_asked_for_when_replicas_are_added(weights, least):
+    of = cluster([""] * 4, [(0,)] * 30 + [(1,)] * 60 + [(2,)] * 30 + [(3,)] * 30)
+    params = {"action": "set_replication_factor", "replication_factor": 2, "weights": weights}
+    held = [load.size_bytes_after for load in plan(of, **params).summary.brokers]
+    assert least <= held[1] <= least + 600
+
+
+def test_racks_are_repaired_in_proportion_to_the_sizes_that_are_asked_for():
+    of = cluster(["/a", "/a", "/b", "/b"], [(0, 1)] * 60)
+    made = plan(of, action="repair_racks", weights={"2": 2})
+    assert [load.bytes_in for load in made.summary.brokers] == [0, 0, 4000, 2000]
+
+
 @pytest.mark.parametrize("budget", [{"budget_moves": 5}, {"budget_bytes": 599}])
 def test_a_budget_buys_the_moves_that_help_most(budget):
     of = cluster([""] * 4, [(0,)] * 20 + [(1,)] * 12 + [(2,)] * 8 + [(3,)] * 8)

@@ -117,6 +117,15 @@ def test_all_that_is_wrong_with_a_reassignment_is_listed():
     assert all(part in text for part in ("broker 7", "broker 8", "'nope'"))
 
 
+def test_a_reassignment_knows_no_racks_where_they_are_to_be_ignored():
+    of = cluster(["/a", "/a", ""], [(0, 1)])
+    asked = reassign(of, {"replicas": [1, 2]})
+    assert "Brokers 2 have no rack while others do" in problems(of, **asked)
+    summary = plan(of, **asked, ignore_racks=True).summary
+    assert (summary.rack_violations_before, summary.rack_violations_after) == (0, 0)
+    assert summary.links == ()
+
+
 def test_a_reassignment_that_does_not_fit_on_the_disk_is_refused():
     of = cluster([""] * 3, [(0, 1)], disks=dict.fromkeys(range(3), (1000, 99)))
     text = problems(of, **reassign(of, {"replicas": [0, 2]}))
