@@ -11,12 +11,21 @@ from tests.planning.clusters import Cluster, cluster
 
 @st.composite
 def clusters(
-    draw: Any, max_brokers: int = 7, max_partitions: int = 14, max_depth: int = 2
+    draw: Any,
+    max_brokers: int = 7,
+    max_partitions: int = 14,
+    max_depth: int = 2,
+    ragged: bool = False,
 ) -> Cluster:
-    """Up to seven brokers in trees of up to two levels, replica sets in no order at all."""
+    """Up to seven brokers in trees of up to two levels, replica sets in no order at all.
+
+    :param ragged: whether brokers of one tree lie at different depths.
+    """
     brokers = draw(st.integers(2, max_brokers))
     depth = draw(st.integers(0, max_depth))
-    names = st.lists(st.sampled_from("abc"), min_size=depth, max_size=depth)
+    names = st.lists(
+        st.sampled_from("abc"), min_size=min(1, depth) if ragged else depth, max_size=depth
+    )
     racks = ["/" + "/".join(draw(names)) if depth else "" for _ in range(brokers)]
     ids = st.permutations(range(brokers))
     rows = draw(

@@ -22,7 +22,7 @@ UNEVEN = [f"/r{rack}" for rack, brokers in enumerate((3, 10, 20, 7)) for _ in ra
 
 
 @DEEP
-@given(of=clusters(max_depth=4), replicas=st.integers(1, 5))
+@given(of=clusters(max_depth=4, ragged=True), replicas=st.integers(1, 5))
 def test_a_replication_factor_is_spread_evenly_and_keeps_all_that_evenness_lets_it(of, replicas):
     assume(replicas <= len(of.racks))
     made = planned(
@@ -36,7 +36,7 @@ def test_a_replication_factor_is_spread_evenly_and_keeps_all_that_evenness_lets_
 
 
 @DEEP
-@given(of=clusters(max_depth=4), drained=st.integers(0, 6))
+@given(of=clusters(max_depth=4, ragged=True), drained=st.integers(0, 6))
 def test_a_drain_leaves_what_it_moves_even(of, drained):
     left = set(of.racks) - {drained}
     assume(drained in of.racks and max(map(len, of.replicas.values())) <= len(left))
@@ -47,7 +47,7 @@ def test_a_drain_leaves_what_it_moves_even(of, drained):
 
 
 @DEEP
-@given(of=clusters(max_depth=4))
+@given(of=clusters(max_depth=4, ragged=True))
 def test_a_repair_leaves_every_partition_even_with_the_fewest_copies(of):
     made = planned(of, ReassignmentRequest(Action.REPAIR_RACKS))
     after = of.after(made)
@@ -58,6 +58,17 @@ def test_a_repair_leaves_every_partition_even_with_the_fewest_copies(of):
         assert copies == min(len(one - set(row)) for one in best)
     uneven = sum(not is_even(row, paths(of), of.racks) for row in of.replicas.values())
     assert (made.summary.rack_violations_before, made.summary.rack_violations_after) == (uneven, 0)
+
+
+@DEEP
+@given(of=clusters(max_depth=4, ragged=True), tolerance=st.sampled_from([0.05, 0.2]))
+def test_a_rebalance_leaves_every_partition_that_it_copies_even(of, tolerance):
+    request = ReassignmentRequest(
+        Action.REBALANCE, tolerance=tolerance, tolerances={"replicas": tolerance}
+    )
+    for move in planned(of, request).moves:
+        if move.adding:
+            assert set(move.target) in even_sets(paths(of), of.racks, len(move.target))
 
 
 def test_more_replicas_than_racks_put_two_in_some_racks_and_three_in_none():
