@@ -13,6 +13,7 @@ import numpy as np
 
 from include.cluster.model import BrokerId
 from include.cluster.snapshot import Snapshot
+from include.planning.again import plan_on
 from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Ints, Mask
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
@@ -130,21 +131,10 @@ class _Disks:
         held = np.arange(*ends)
         if not self.movable[held].any():
             return
-        everyone = np.ones(len(mine), bool)
-        layout = Layout(_as_cluster(self.dirs, self.replicas, mine, held))
-        capacity = capacities(layout.arrays, everyone, {})
-        problem = problem_of(
-            layout,
-            _tree(layout.arrays, self._request.seed),
-            self._request,
-            partitions=self.movable[held],
-            brokers=everyone,
-            capacity=capacity,
-        )
-        if is_small(problem):
-            settle(problem)
-        else:
-            rebalance(problem, capacity)
+        arrays, movable = _as_cluster(self.dirs, self.replicas, mine, held), self.movable[held]
+        problem = _solved(arrays, movable, self._request)
+        layout = problem.layout
+        plan_on(layout, lambda then: _solved(then, movable, self._request).layout, lambda: False)
         self.layout.rows[held] = layout.rows + mine[0]
         targets = problem.targets
         self.share[mine], self.fair[mine] = targets.share[0], targets.fair[0]
@@ -237,6 +227,28 @@ def _as_cluster(dirs: LogDirs, replicas: StoredReplicas, some: Ints, held: Ints)
         leader=log_dir,
         in_flight=nothing,
     )
+
+
+def _solved(arrays: ClusterArrays, movable: Mask, request: ReassignmentRequest) -> Problem:
+    """The problem of one broker's log dirs, solved.
+
+    :param movable: (P,) replicas that may move.
+    """
+    everyone = np.ones(len(arrays.brokers.ids), bool)
+    capacity = capacities(arrays, everyone, {})
+    problem = problem_of(
+        Layout(arrays),
+        _tree(arrays, request.seed),
+        request,
+        partitions=movable,
+        brokers=everyone,
+        capacity=capacity,
+    )
+    if is_small(problem):
+        settle(problem)
+    else:
+        rebalance(problem, capacity)
+    return problem
 
 
 def _tree(arrays: ClusterArrays, seed: int) -> RackTree:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from include.planning.again import plan_on
 from include.planning.arrays import ClusterArrays, Floats, Mask, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
@@ -60,26 +61,27 @@ def _planned(
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     check_movable(arrays, np.flatnonzero(movable), leaving=np.zeros(len(hosts), bool))
-    layout, tree = Layout(arrays), tree_of(arrays, hosts, request)
-    capacity = capacities(arrays, hosts, request.weights)
-    brokers = hosts if fill_only else named
-    problem = problem_of(
-        layout, tree, request, partitions=movable, brokers=brokers, capacity=capacity
-    )
-    if fill_only:
-        problem = _only_into(problem, named)
-    targets, before = problem.targets, layout.load.copy()
+
+    def solved(arrays: ClusterArrays) -> _Solution:
+        return _Solution(arrays, request, named, movable, fill_only=fill_only)
+
+    solution = solved(arrays)
+    problem, lead, capacity = solution.problem, solution.lead, solution.capacity
+    layout, targets = problem.layout, problem.targets
+    if not solution.cut:
+        plan_on(layout, lambda then: solved(then).problem.layout, solution.finish)
+    cut, needs = solution.cut, solution.needs
     tolerances = tolerances_of(request, arrays)
-    lead = LedShares.of(layout, np.tile(capacity * hosts, (2, 1)), tolerances, request.one_sided)
-    rebalance(problem, capacity)
-    cut, needs = _with_leaders(problem, request, lead, movable, hosts)
     boxes = Boxes.of(targets, lead, tolerances)
-    result = _Result(layout, targets, problem.weights, brokers, movable, cut, request.one_sided)
+    result = _Result(
+        layout, targets, problem.weights, problem.gives, movable, cut, request.one_sided
+    )
+    before = layout.arrays.load(layout.home, layout.size)
     return Outcome(
         layout=layout,
-        tree_before=tree,
-        tree_after=tree,
-        lower_bound_bytes=rebalance_bound(layout, tree, targets, movable, before),
+        tree_before=problem.tree,
+        tree_after=problem.tree,
+        lower_bound_bytes=rebalance_bound(layout, problem.tree, targets, movable, before),
         reason=MoveReason.BALANCE,
         why=balance_reasons(problem, needs),
         infeasible=(
@@ -94,45 +96,73 @@ def _planned(
     )
 
 
-def _with_leaders(
-    problem: Problem,
-    request: ReassignmentRequest,
-    lead: LedShares | None,
-    movable: Mask,
-    hosts: Mask,
-) -> tuple[bool, Needs]:
-    """What follows the search of a rebalance: better sources, the budget, and leaders.
+class _Solution:
+    """What a rebalance is to solve, and the layout that solves it.
 
-    Who can lead what comes before where copies are read from: where brokers are left outside of
-    their boxes as leaders, the search's own layout is tried, too.
-
-    :returns: whether the budget cut the plan off, and which copies serve which target.
+    :ivar capacity: (B,) relative size of the brokers.
+    :ivar cut: whether the budget cut the plan off; ``needs``: which copies serve which target.
     """
-    layout = problem.layout
 
-    def finish() -> tuple[bool, Needs]:
-        cut = keep_within_budget(
+    def __init__(
+        self,
+        arrays: ClusterArrays,
+        request: ReassignmentRequest,
+        named: Mask,
+        movable: Mask,
+        *,
+        fill_only: bool,
+    ) -> None:
+        hosts = arrays.brokers.live
+        layout, tree = Layout(arrays), tree_of(arrays, hosts, request)
+        self._request = request
+        self.capacity = capacities(arrays, hosts, request.weights)
+        problem = problem_of(
+            layout,
+            tree,
+            request,
+            partitions=movable,
+            brokers=hosts if fill_only else named,
+            capacity=self.capacity,
+        )
+        self.problem = _only_into(problem, named) if fill_only else problem
+        self.lead = LedShares.of(
+            layout,
+            np.tile(self.capacity * hosts, (2, 1)),
+            tolerances_of(request, arrays),
+            request.one_sided,
+        )
+        rebalance(self.problem, self.capacity)
+        self._choose_sources()
+
+    def finish(self) -> bool:
+        """What follows the search: the budget, and leaders; whether the budget took some back."""
+        problem, request = self.problem, self._request
+        self.cut = keep_within_budget(
             problem, request.budget_bytes or np.inf, request.budget_moves or np.inf
         )
-        needs = Needs.of(problem)
-        settle_leaders(layout)
-        if lead is not None:
-            hand_over(layout, lead, movable, hosts)
-        return cut, needs
+        self.needs = Needs.of(problem)
+        settle_leaders(problem.layout)
+        if self.lead is not None:
+            hand_over(problem.layout, self.lead, problem.partitions, problem.tree.hosts)
+        return self.cut
 
-    searched = layout.rows.copy()
-    prefer_sources(problem)
-    found = finish()
-    beyond = lead.beyond(layout.rows[:, 0]) if lead is not None else 0.0
-    if lead is None or beyond <= 0:
-        return found
-    preferred = layout.rows.copy()
-    layout.lay_out(searched)
-    plain = finish()
-    if lead.beyond(layout.rows[:, 0]) < beyond:
-        return plain
-    layout.lay_out(preferred)
-    return found
+    def _choose_sources(self) -> None:
+        """Better sources, unless leaders are better off with the search's own layout: who can lead
+        what comes before where copies are read from.
+        """
+        layout, lead = self.problem.layout, self.lead
+        searched = layout.rows.copy()
+        prefer_sources(self.problem)
+        self.finish()
+        beyond = lead.beyond(layout.rows[:, 0]) if lead is not None else 0.0
+        if lead is None or beyond <= 0:
+            return
+        preferred, cut, needs = layout.rows.copy(), self.cut, self.needs
+        layout.lay_out(searched)
+        self.finish()
+        if lead.beyond(layout.rows[:, 0]) >= beyond:
+            layout.lay_out(preferred)
+            self.cut, self.needs = cut, needs
 
 
 def balance_reasons(problem: Problem, needs: Needs) -> Callable[[int], str]:

@@ -164,9 +164,11 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
     domain, load = search.problem.targets.domain, search.load
     for number in np.unique(domain[short]).tolist():
         here = np.flatnonzero(domain == number)
-        given = [chosen[broker] for broker in here.tolist() if broker in chosen]
+        given = np.concatenate(
+            [np.zeros(0, np.int64), *(chosen[b] for b in here.tolist() if b in chosen)]
+        )
         lack = float(np.maximum(wanted - load, 0)[BYTES, here[short[here]]].sum())
-        heat = coldest(search, np.concatenate(given), lack)[1] if given else 0.0
+        heat = coldest(search, given, lack)[1] if len(given) else 0.0
         for broker in here[short[here]].tolist():
             scale = search.scale[:, broker]
             brought = WARMER * heat * float(scale[RATE] / scale[BYTES])

@@ -53,8 +53,9 @@ class Shedder:
         cold: bool = False,
         room: float = 0.0,
     ) -> None:
-        self._slots = search.on(broker)
         scale = search.scale[:, broker]
+        slots = search.on(broker)
+        self._slots = slots[search.weight(slots)[scale > 0].any(axis=0)]
         load, low, high = (part[:, broker] for part in (search.load, search.low, search.high))
         loose = scale == 0
         self._weight = search.weight(self._slots) * scale[:, None]
