@@ -9,7 +9,8 @@
 5. where the plan is far above the bound of bytes, for resources pull against each other, another
    one is made by prices, and the cheaper one is kept.
 
-It ends when no trade helps, so planning again on the result plans nothing.
+It ends when no trade helps. Planning again on the result plans nothing where all brokers are in
+their boxes; for small clusters where some are not, see ``again``.
 """
 
 from __future__ import annotations
