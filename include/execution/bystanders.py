@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
@@ -42,12 +42,15 @@ def strain_of(seen: Observation) -> Strain | None:
     """How the partitions that an observation has watched beside the plan are; None = it has not.
 
     The leader of a partition is ahead of all others, so what they lack of the farthest counts.
+    A replica that somebody is adding has not left the ISR: it was never in it.
     """
     if not seen.bystanders:
         return None
     outside = behind = 0
     for partition, state in seen.bystanders.items():
-        outside += len(seen.live_brokers.intersection(state.replicas) - state.isr)
+        entry = seen.ongoing.get(partition)
+        members = set(state.replicas).difference(entry.adding if entry else ())
+        outside += len(seen.live_brokers & members - state.isr)
         offsets = (seen.log_end_offsets.get(ReplicaId(*partition, broker)) for broker in state.isr)
         ends = [end for end in offsets if isinstance(end, int)]
         behind += sum(max(ends) - end for end in ends)
@@ -60,24 +63,49 @@ def strain(flows: Sequence[FlowSample]) -> str | None:
     :param flows: oldest first; what the older ones show is what is usual. Not every look, and
         never a worker's, is at partitions outside the plan.
     """
-    looks = [(sample.at, sample.strain) for sample in flows if sample.strain is not None]
-    if len(looks) < RISING_LOOKS or flows[-1].at - looks[-1][0] > KNOWN_FOR:
+    looks = _looks(flows)
+    if not looks or flows[-1].at - looks[-1][0] > KNOWN_FOR:
         return None
+    return _suffered([told for _, told in looks])
+
+
+def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
+    """Whether no look after a moment shows strain, and by the newest one followers are up again.
+
+    :param flows: as for :func:`strain`.
+    """
+    looks = _looks(flows)
     told = [item for _, item in looks]
+    before = sum(at <= since for at, _ in looks)
+    suffered = any(_suffered(told[: end + 1]) for end in range(before, len(told)))
+    return not suffered and not _far_behind(told)
+
+
+def _looks(flows: Sequence[FlowSample]) -> list[tuple[datetime, Strain]]:
+    return [(sample.at, sample.strain) for sample in flows if sample.strain is not None]
+
+
+def _suffered(told: Sequence[Strain]) -> str | None:
+    if len(told) < RISING_LOOKS:
+        return None
     out = told[-1].outside_isr - min(item.outside_isr for item in told)
     if out > 0:
         return f"{out} replicas of partitions outside the plan have left the ISR"
-    return _falling_behind(told)
-
-
-def _falling_behind(told: Sequence[Strain]) -> str | None:
     lags = [item.messages_behind for item in told]
-    newest, earlier = lags[-RISING_LOOKS:], lags[: 1 - RISING_LOOKS]
-    rising = all(one < other for one, other in pairwise(newest))
-    usual = median(earlier)
-    if not rising or lags[-1] < LAG_FACTOR * usual + LAG_MESSAGES:
+    rising = all(one < other for one, other in pairwise(lags[-RISING_LOOKS:]))
+    if not rising or not _far_behind(told):
         return None
     return (
         f"in-sync followers of partitions outside the plan fall behind: {lags[-1]} messages, "
-        f"usually {usual:.0f}"
+        f"usually {_usual_lag(told):.0f}"
     )
+
+
+def _far_behind(told: Sequence[Strain]) -> bool:
+    if len(told) < RISING_LOOKS:
+        return False
+    return told[-1].messages_behind >= LAG_FACTOR * _usual_lag(told) + LAG_MESSAGES
+
+
+def _usual_lag(told: Sequence[Strain]) -> float:
+    return median(item.messages_behind for item in told[: 1 - RISING_LOOKS])

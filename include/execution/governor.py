@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from include.execution.bystanders import strain
+from include.execution.bystanders import strain, well_since
 from include.execution.delivered import LARGEST_RAISE, Delivered, delivered, inflow_bytes_per_s
 from include.execution.model import LedgerView, Policy, SetRate
 from include.execution.rates import RateChange, RateReason
@@ -165,7 +165,9 @@ def _least(policy: Policy, limit: int) -> int:
 
 def _grown(view: LedgerView, standing: RateChange, now: datetime) -> SetRate | None:
     limit, target = standing.limit_bytes_per_s, standing.target_bytes_per_s
-    if target >= limit or not _calm_for(standing, now) or strain(view.flows) is not None:
+    if target >= limit or not _calm_for(standing, now):
+        return None
+    if not well_since(view.flows, now - timedelta(seconds=CALM_S)):
         return None
     wanted = min(limit, target + round(GROWTH * limit))
     cause = f"no partition outside the plan has suffered for {CALM_S:.0f} s"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import PartitionState, ReplicaId, TopicDescription, TopicPartition
+from include.cluster.model import (
+    OngoingReassignment,
+    PartitionState,
+    ReplicaId,
+    TopicDescription,
+    TopicPartition,
+)
 from include.execution.bystanders import WATCHED, bystanders, strain_of
 from include.execution.model import Observation
 from include.execution.observe import observe
@@ -47,6 +54,13 @@ def test_what_in_sync_followers_lack_and_who_left_the_isr_is_counted() -> None:
     assert strain_of(seen({1, 2}, {1: 100, 2: 90})) == Strain(1, 10)
     assert strain_of(seen({1, 2}, {1: 100, 2: 90}, live=(1, 2))) == Strain(0, 10)
     assert strain_of(Observation(T0, {}, {}, frozenset())) is None
+
+
+def test_a_replica_that_somebody_adds_has_not_left_the_isr() -> None:
+    look = seen({1, 2}, {1: 100, 2: 100})
+    assert strain_of(replace(look, ongoing={TP: OngoingReassignment((1, 2, 3), (3,), ())})) == (
+        Strain(0, 0)
+    )
 
 
 def test_bystanders_are_seen_beside_the_plan_on_real_brokers(

@@ -199,6 +199,24 @@ def test_a_cut_is_given_time_and_then_the_target_grows_step_by_step() -> None:
     assert change.limit_bytes_per_s == RATE
 
 
+@pytest.mark.parametrize(
+    ("told", "grows"),
+    [
+        ([(0, 9)] * 9, True),
+        ([(1, 9)] * 4 + [(0, 9)] * 5, False),  # in the ISR again for 25 s
+        ([(1, 9)] * 3 + [(0, 9)] * 6, True),
+        ([(0, 700)] * 9, False),  # no further behind, and not caught up
+    ],
+)
+def test_the_target_grows_when_others_have_been_well_for_as_long_as_the_cause_says(
+    told: list[tuple[int, int]], grows: bool
+) -> None:
+    cut = RateChange(after(60), RATE // 2, RATE // 2, RATE, RateReason.STRAIN, "")
+    flows = strained(samples([RATE // 2] * 21, left=0), *[(0, 9)] * 12, *told)
+    change = governed(view(flows, set_up(), cut))
+    assert (change is not None and change.reason is RateReason.RECOVERY) is grows
+
+
 def test_the_target_never_grows_beyond_what_was_asked_for() -> None:
     almost = RateChange(T0, RATE - 1, RATE - 1, RATE, RateReason.RECOVERY, "")
     change = governed(view(samples([RATE] * 8), almost))

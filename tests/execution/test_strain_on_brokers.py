@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.cluster.model import ReplicaId
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
-from include.execution.bystanders import bystanders
+from include.execution.bystanders import RISING_LOOKS, bystanders
 from include.execution.decide import needs_worker
 from include.execution.governor import CALM_S, first_rate
 from include.execution.model import Policy
@@ -27,6 +30,7 @@ from local.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway
 from tests.dags.clusters import throttles_of
+from tests.execution.driven import state_of
 from tests.ledger.small_plans import move
 
 ASKED = 400_000
@@ -36,6 +40,11 @@ BESIDE = 4
 """Follows a partition of somebody else's, and has no part in the plan."""
 OUT_OF_ISR_BEFORE_DEAD = {"replica.lag.time.max.ms": "3000"}
 """The controller takes a broker for dead after 9 s."""
+SLOW_TO_FETCH = {"replica.fetch.min.bytes": "500000", "replica.fetch.wait.max.ms": "10000"}
+"""Followers wait for so much, or so long, and stay in the ISR for 30 s. The plan's copies have
+as much at hand at once."""
+BATCH = 300
+"""Small messages written before each look: all of them are much less than what is waited for."""
 
 
 class Clock:
@@ -59,67 +68,50 @@ def ledger(ledger_url: str, clock: Clock) -> Iterator[Ledger]:
         yield opened
 
 
-def step(plan: Plan, ledger: Ledger, gateway: ClusterGateway, clock: Clock) -> RateChange:
-    """What trigger and worker do in turn; returns the newest change of the rate."""
-    beside, backlog = bystanders(plan, gateway.describe_topics()), Backlog()
-    look = poll(plan, ledger, gateway, POLICY, backlog, clock, beside)
-    assert look is not None
-    if needs_worker(plan, look.view, look.seen, POLICY, backlog):
-        assert advance(plan, ledger, gateway, POLICY, clock).finished is None
-    return ledger.rate_changes(plan.plan_id)[-1]
+@dataclass(frozen=True)
+class Run:
+    """A plan that copies to broker 3 from brokers 1 and 2, and somebody else's topic beside it."""
 
+    plan: Plan
+    ledger: Ledger
+    cluster: LocalCluster
+    gateway: ClusterGateway
+    topics: Topics
+    clock: Clock
+    others: str
 
-@pytest.mark.parametrize(
-    "calm_s", [CALM_S, pytest.param(0, marks=[pytest.mark.long, pytest.mark.timeout(600)])]
-)
-def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
-    calm_s: float,
-    private_cluster: Callable[..., LocalCluster],
-    ledger: Ledger,
-    approved: Callable[..., Plan],
-    clock: Clock,
-) -> None:
-    """:param calm_s: by how much the clock is put forward at each look; 0 = it is waited for."""
-    cluster = private_cluster(broker_config=OUT_OF_ISR_BEFORE_DEAD)
-    with impatient_gateway(cluster) as gateway, Topics(cluster) as topics:
-        mine, others = topics.create([[1]] * 4), topics.create([[1, 3, BESIDE]])
-        topics.fill(mine, SIZE // 100_000, size_bytes=100_000)
-        clean = throttles_of(gateway, [mine, others])
-        moves = [move(mine, at, (1,), (3,), SIZE) for at in range(4)]
-        plan = approved(*moves, cluster_id=cluster.cluster_id)
-        set_up_throttle(plan, ledger, gateway, first_rate(ASKED), ASKED)
-        advance(plan, ledger, gateway, POLICY, clock)
+    def stepped(self) -> RateChange:
+        """What trigger and worker do in turn; returns the newest change of the rate."""
+        plan, ledger, gateway, clock = self.plan, self.ledger, self.gateway, self.clock
+        beside, backlog = bystanders(plan, gateway.describe_topics()), Backlog()
+        look = poll(plan, ledger, gateway, POLICY, backlog, clock, beside)
+        assert look is not None
+        if needs_worker(plan, look.view, look.seen, POLICY, backlog):
+            assert advance(plan, ledger, gateway, POLICY, clock).finished is None
+        return ledger.rate_changes(plan.plan_id)[-1]
 
-        def stepped() -> RateChange:
-            return step(plan, ledger, gateway, clock)
+    def cut(self) -> RateChange | None:
+        """One step; the newest change where it is others' strain that has caused it."""
+        change = self.stepped()
+        return change if change.reason is RateReason.STRAIN else None
 
-        def usual_is_known() -> bool:
-            stepped()
-            return sum(flow.strain is not None for flow, _ in ledger.flows(plan.plan_id)) >= 3
+    def knows_what_is_usual(self) -> bool:
+        self.stepped()
+        looks = [flow for flow, _ in self.ledger.flows(self.plan.plan_id) if flow.strain]
+        return len(looks) >= RISING_LOOKS
 
-        wait_until(usual_is_known, "it to be known how others are", 60)
-        with Workload(cluster.client_settings(), {others: 1}, consume=False):
-            cluster.pause(BESIDE)
-            try:
-                cut = wait_until(lambda: of_strain(stepped()), "the cut", 60)
-            finally:
-                cluster.resume(BESIDE)
-        assert cut is not None
-        assert (cut.target_bytes_per_s, cut.limit_bytes_per_s) == (ASKED // 2, ASKED)
-        assert cut.cause.endswith("replicas of partitions outside the plan have left the ISR")
-        told = str(cut.rate_bytes_per_s)
-        wait_until(
-            lambda: throttles_of(gateway, [])["broker "].get(FOLLOWER_RATE) == told,
-            "the lower rate on the brokers",
-        )
-        wait_until(lambda: whole(gateway, others), "the follower to catch up", 60)
+    def comes_back(self, calm_s: float) -> None:
+        """From half of the rate to all of it, step by step, each of which has its time.
+
+        :param calm_s: by how much the clock is put forward at each look; 0 = it is waited for.
+        """
 
         def back() -> bool:
-            clock.ahead += timedelta(seconds=calm_s)
-            return stepped().target_bytes_per_s == ASKED
+            self.clock.ahead += timedelta(seconds=calm_s)
+            return self.stepped().target_bytes_per_s == ASKED
 
         wait_until(back, "the rate that was asked for", 500, 0.5)
-        changes = ledger.rate_changes(plan.plan_id)
+        changes = self.ledger.rate_changes(self.plan.plan_id)
         for before, after in pairwise(changes):
             change = after.target_bytes_per_s - before.target_bytes_per_s
             if after.reason is RateReason.RECOVERY:
@@ -127,14 +119,101 @@ def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
                 assert after.at - before.at >= timedelta(seconds=CALM_S), changes
             elif after.reason is not RateReason.STRAIN:
                 assert change == 0, changes
-        assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-        wait_until(lambda: throttles_of(gateway, [mine, others]) == clean, "no throttle")
 
 
-def of_strain(change: RateChange) -> RateChange | None:
-    return change if change.reason is RateReason.STRAIN else None
+@pytest.fixture
+def running(
+    private_cluster: Callable[..., LocalCluster],
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+    clock: Clock,
+) -> Callable[..., AbstractContextManager[Run]]:
+    """Runs a plan until it is known how others are, and takes its throttle back."""
+
+    @contextmanager
+    def run(config: Mapping[str, str], others: Sequence[int]) -> Iterator[Run]:
+        cluster = private_cluster(broker_config=config)
+        with impatient_gateway(cluster) as gateway, Topics(cluster) as topics:
+            mine, theirs = topics.create([[1], [1], [1], [2]]), topics.create([others])
+            topics.fill(mine, SIZE // 100_000, size_bytes=100_000)
+            clean = throttles_of(gateway, [mine, theirs])
+            moves = [move(mine, at, (1 if at < 3 else 2,), (3,), SIZE) for at in range(4)]
+            plan = approved(*moves, cluster_id=cluster.cluster_id)
+            set_up_throttle(plan, ledger, gateway, first_rate(ASKED), ASKED)
+            advance(plan, ledger, gateway, POLICY, clock)
+            begun = Run(plan, ledger, cluster, gateway, topics, clock, theirs)
+            wait_until(begun.knows_what_is_usual, "it to be known how others are", 60)
+            yield begun
+            assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+            wait_until(lambda: throttles_of(gateway, [mine, theirs]) == clean, "no throttle")
+
+    return run
 
 
-def whole(gateway: ClusterGateway, topic: str) -> bool:
-    state = gateway.describe_topics([topic])[topic].partitions[0]
+in_time_and_at_once = pytest.mark.parametrize(
+    "calm_s", [CALM_S, pytest.param(0, marks=[pytest.mark.long, pytest.mark.timeout(600)])]
+)
+
+
+@in_time_and_at_once
+def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
+    calm_s: float, running: Callable[..., AbstractContextManager[Run]]
+) -> None:
+    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, BESIDE]) as run:
+        with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
+            run.cluster.pause(BESIDE)
+            try:
+                cut = wait_until(run.cut, "the cut", 60)
+            finally:
+                run.cluster.resume(BESIDE)
+        assert cut is not None
+        assert cut.cause.endswith("replicas of partitions outside the plan have left the ISR")
+        assert_halved(cut, run)
+        wait_until(lambda: whole(run), "the follower to catch up", 60)
+        run.comes_back(calm_s)
+
+
+@in_time_and_at_once
+def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caught_up(
+    calm_s: float, running: Callable[..., AbstractContextManager[Run]]
+) -> None:
+    with running(SLOW_TO_FETCH, [1, 2]) as run:
+
+        def cut_while_somebody_writes() -> RateChange | None:
+            run.topics.fill(run.others, BATCH, size_bytes=10, acks="1")
+            return run.cut()
+
+        cut = wait_until(cut_while_somebody_writes, "the cut", 60, 0)
+        assert cut is not None
+        assert cut.cause.startswith("in-sync followers of partitions outside the plan fall behind")
+        assert_halved(cut, run)
+        told = [flow.strain for flow, _ in run.ledger.flows(run.plan.plan_id) if flow.strain]
+        assert {strain.outside_isr for strain in told} == {0}
+        run.clock.ahead += timedelta(seconds=2 * CALM_S)
+        assert run.stepped() == cut or lacking(run) == 0, "raised before it had caught up"
+        wait_until(lambda: lacking(run) == 0, "the follower to catch up", 60)
+        run.comes_back(calm_s)
+
+
+def assert_halved(cut: RateChange, run: Run) -> None:
+    assert (cut.target_bytes_per_s, cut.limit_bytes_per_s) == (ASKED // 2, ASKED)
+    told = str(cut.rate_bytes_per_s)
+    wait_until(
+        lambda: throttles_of(run.gateway, [])["broker "].get(FOLLOWER_RATE) == told,
+        "the lower rate on the brokers",
+    )
+
+
+def whole(run: Run) -> bool:
+    state = state_of(run.gateway, run.others)
     return state.isr == set(state.replicas)
+
+
+def lacking(run: Run) -> int:
+    """Messages between the ends of the two replicas."""
+    replicas = [ReplicaId(run.others, 0, broker) for broker in (1, 2)]
+    ends = run.gateway.log_end_offsets(replicas).value
+    leader, follower = (ends[replica] for replica in replicas)
+    assert isinstance(leader, int)
+    assert isinstance(follower, int)
+    return leader - follower
