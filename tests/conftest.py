@@ -147,9 +147,7 @@ class Topics:
         wait_until(hosted, f"replicas of {topic}")
         return topic
 
-    def fill(
-        self, topic: str, messages: int, size_bytes: int = 1000, *, acks: str = "all"
-    ) -> None:
+    def fill(self, topic: str, messages: int, size_bytes: int = 1000, *, acks: str = "all") -> None:
         """Produce ``messages`` to each partition, acknowledged by the whole ISR."""
         producer = Producer(self.cluster.client_settings() | {"acks": acks, "linger.ms": "5"})
         errors: list[KafkaError] = []
