@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -172,3 +173,19 @@ def test_slots_are_checked_by_the_property_tests_themselves() -> None:
     with pytest.raises(AssertionError):
         check_slots(plan, cluster, 1)
     assert cluster.copied.get(ReplicaId("t", 0, 3)) is None
+
+
+def test_one_request_carries_all_admissions_of_a_step(
+    ledger: Ledger, approved: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = approved(*[move("t", at, (1, 2), (3, 2), 9) for at in range(3)], cluster_id="sim")
+    cluster = SimulatedCluster(BROKERS, plan.moves)
+    alter, requests = cluster.alter_reassignments, []
+
+    def counted(targets: Any, **options: Any) -> Any:
+        requests.append(sorted(targets))
+        return alter(targets, **options)
+
+    monkeypatch.setattr(cluster, "alter_reassignments", counted)
+    advance(plan, ledger, cast(ClusterPort, cluster), Policy(1000))
+    assert requests == [sorted(plan.by_partition)]

@@ -164,6 +164,20 @@ def test_a_stall_that_outlasts_its_timeout_cancels_and_fails() -> None:
     ]
 
 
+def test_what_has_ended_while_nobody_looked_is_no_stall() -> None:
+    """Airflow was away for hours: copies have ended, and others wait to be started."""
+    plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 5000), move("t", 1, (1, 2), (3, 2), 5000))
+    states = {TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING}
+    view = running(plan, moves=states, sent={TP[0]: T0})
+    arrived = {TP[0]: PartitionState(3, (3, 2), frozenset({3, 2}))}
+    before = seen(plan)
+    after = replace(before, partitions={**before.partitions, **arrived})
+    assert decide(plan, view, after, T0 + timedelta(hours=5), POLICY) == [
+        Settle(TP[0], MoveState.DONE),
+        Admit((TP[1],)),
+    ]
+
+
 def test_a_throttle_asked_for_in_mid_run_is_set() -> None:
     view, flight = in_flight(ONE)
     asked = replace(view, rate_bytes_per_s=1000, requested_rate_bytes_per_s=2000)
