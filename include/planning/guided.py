@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.planning.blocks import even_blocks
 from include.planning.program import Classes, Program, charges
 from include.planning.search import Problem, Search
 from include.planning.shedder import BYTES, RATE
@@ -96,16 +97,15 @@ def guided(problem: Problem) -> PricedSearch:
 
 
 def blocks(search: Search) -> list[Ints]:
-    """The brokers of each domain, in blocks that have about as much to give as to take."""
+    """The brokers of each domain, in blocks that each are like the whole domain."""
     problem, found = search.problem, []
-    domain, surplus = problem.targets.domain, search.load[BYTES] - search.share[BYTES]
-    for number in np.unique(domain[problem.gives]):
-        brokers = np.flatnonzero(problem.gives & (domain == number))
-        brokers = brokers[np.argsort(-surplus[brokers], kind="stable")]
-        count = -(-len(brokers) // BLOCK)
-        turn = np.arange(len(brokers)) % (2 * count)
-        dealt = np.minimum(turn, 2 * count - 1 - turn)  # there and back again
-        found += [np.sort(brokers[dealt == place]) for place in range(count)]
+    unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
+    surplus, share = (search.load - search.share) * unit, search.share[BYTES] * unit[BYTES]
+    boxed = search.scale.any(axis=1)
+    for number in np.unique(problem.targets.domain[problem.gives]):
+        brokers = np.flatnonzero(problem.gives & (problem.targets.domain == number))
+        places = even_blocks(surplus[boxed][:, brokers], share[brokers], BLOCK)
+        found += [brokers[block] for block in places]
     return [block for block in found if problem.takes[block].any()]
 
 

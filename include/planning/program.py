@@ -42,11 +42,13 @@ class Classes:
 
     @classmethod
     def of(cls, weight: Floats, owner: Ints, brokers: int, bins: tuple[int, int]) -> Classes:
-        """Classes by quantiles: so many by size, and of each so many by rate per byte."""
+        """Classes by quantiles: so many by size, and of each so many by rate per byte. The coldest
+        and the hottest replicas are the ones that move, so classes are finer towards both ends.
+        """
         size = np.log(np.maximum(weight[BYTES], 1e-300))
         heat = np.log(np.maximum(weight[RATE], 1e-300)) - size
         number, many = (
-            quantile(size, bins[0]) * bins[1] + quantile(heat, bins[1]),
+            quantile(size, bins[0]) * bins[1] + _finer_at_ends(heat, bins[1]),
             math.prod(bins),
         )
         cell = number * brokers + owner
@@ -227,7 +229,18 @@ def _kept(count: Floats, kind: Ints, mass: Floats, kinds: int) -> csr_array:
 
 def quantile(values: Floats, bins: int) -> Ints:
     """(n,) which of so many equally large groups, by size, each value lies in."""
+    return _parted(values, np.linspace(0, 1, bins + 1)[1:-1])
+
+
+def _finer_at_ends(values: Floats, bins: int) -> Ints:
+    """(n,) which of so many groups, by size, each value lies in; the outer ones are smaller."""
+    even = np.linspace(0, 1, bins + 1)[1:-1]
+    return _parted(values, even**2 * (3 - 2 * even))
+
+
+def _parted(values: Floats, parts: Floats) -> Ints:
+    """(n,) how many of these quantiles each value is above."""
     if not len(values):
         return np.zeros(0, np.int64)
-    found: Ints = np.searchsorted(np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1]), values)
+    found: Ints = np.searchsorted(np.quantile(values, parts), values)
     return found

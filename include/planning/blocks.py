@@ -1,0 +1,65 @@
+"""Brokers in blocks that are each a picture of the whole.
+
+What a block lacks its own brokers have to give, in every resource at once, so surpluses have to
+even out within a block; and it is as cheap to even out as the whole only where its givers, its
+takers and its large brokers are those of the whole in small. Brokers are dealt by their surplus of
+the first resource, there and back again; then pairs of different blocks trade places as long as
+that brings the sums of the blocks closer to each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import Floats, Ints
+
+ENOUGH = 1e-9
+"""Squared shares that a trade has to even out."""
+
+TRADES = 4
+"""Trades per broker after which blocks are even enough."""
+
+
+def even_blocks(surplus: Floats, share: Floats, most: int) -> list[Ints]:
+    """Positions of brokers, block by block; ascending within a block.
+
+    :param surplus: (K, n) what brokers hold above their shares; below zero where they lack some.
+    :param share: (n,) of the first resource. Both are in shares of the mean broker.
+    :param most: brokers of a block at most.
+    """
+    count = -(-surplus.shape[1] // most)
+    of = _dealt(surplus[0], count)
+    if count > 1:
+        _trade(np.vstack([surplus, np.maximum(surplus, 0), share]), of)
+    return [np.flatnonzero(of == block) for block in range(count)]
+
+
+def _dealt(surplus: Floats, count: int) -> Ints:
+    """(n,) block of each broker."""
+    turn = np.arange(len(surplus)) % (2 * count)
+    of = np.empty(len(surplus), np.int64)
+    of[np.argsort(-surplus, kind="stable")] = np.minimum(turn, 2 * count - 1 - turn)
+    return of
+
+
+def _trade(features: Floats, of: Ints) -> None:
+    """Let brokers trade places, the pair that evens out most first; ``of`` is changed.
+
+    What a trade evens out is the change of the sum of all blocks' squared sums.
+    """
+    features = features - features.mean(axis=1, keepdims=True)
+    blocks = int(of.max()) + 1
+    sums = np.stack([np.bincount(of, feature, blocks) for feature in features])
+    for _ in range(TRADES * len(of)):
+        more, change = sums[:, of], np.zeros((len(of), len(of)))
+        for feature, held in zip(features, more, strict=True):  # one order of sums anywhere
+            gained = feature[None, :] - feature[:, None]
+            change += gained * (held[:, None] - held[None, :] + gained)
+        change[of[:, None] == of[None, :]] = 0.0
+        one, other = divmod(int(change.argmin()), len(of))
+        if change[one, other] > -ENOUGH:
+            return
+        gained = features[:, other] - features[:, one]
+        sums[:, of[one]] += gained
+        sums[:, of[other]] -= gained
+        of[one], of[other] = of[other], of[one]
