@@ -64,17 +64,31 @@ def test_a_plan_by_prices_comes_close_to_the_boxes():
     assert not problem.tree.violations(problem.layout.rows).any()
 
 
-def test_blocks_hold_every_broker_once_and_about_as_much_to_give_as_to_take(monkeypatch):
+def test_blocks_hold_every_broker_once_and_as_much_to_give_as_to_take(monkeypatch):
     monkeypatch.setattr(by_prices, "BLOCK", 10)
     problem, _ = posed("stress", 5_000, 60)
     search = Search(problem)
     found = by_prices.blocks(search)
     assert len(found) == 6
     assert np.array_equal(np.sort(np.concatenate(found)), np.arange(60))
-    surplus = search.load[BYTES] - search.share[BYTES]
-    worst = max(abs(surplus[block].sum()) / search.share[BYTES, block].sum() for block in found)
+    surplus = search.load - search.share
+    worst = max(
+        (abs(surplus[:, block].sum(axis=1)) / search.share[:, block].sum(axis=1)).max()
+        for block in found
+    )
     print(f"furthest from even: {worst:.3f} of its share")
     assert worst < 0.04
+
+
+def test_classes_are_finest_where_replicas_are_coldest_and_hottest():
+    rate = np.arange(1.0, 1201.0)
+    weight = np.stack([np.ones(1200), np.ones(1200), rate])
+    classes = Classes.of(weight, np.zeros(1200, np.int64), 1, (1, 12))
+    size = classes.count.sum(axis=1)
+    assert size.sum() == 1200
+    assert (np.diff(size[:6]) > 0).all()
+    assert (np.diff(size[6:]) < 0).all()
+    assert max(size[0], size[-1]) < 0.3 * 1200 / 12
 
 
 def test_the_same_problem_gets_the_same_plan_by_prices():
