@@ -49,7 +49,7 @@ def _trade(features: Floats, of: Ints) -> None:
     """
     features = features - features.mean(axis=1, keepdims=True)
     blocks = int(of.max()) + 1
-    sums = np.stack([np.bincount(of, feature, blocks) for feature in features])
+    sums: Floats = np.stack([np.bincount(of, feature, blocks) for feature in features])
     for _ in range(TRADES * len(of)):
         more, change = sums[:, of], np.zeros((len(of), len(of)))
         for feature, held in zip(features, more, strict=True):  # one order of sums anywhere
