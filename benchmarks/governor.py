@@ -37,7 +37,6 @@ from local.waiting import wait_until
 RESULTS = Path(__file__).parent / "results" / "governor.json"
 DESTINATION, SOURCES = 3, (1, 2)
 MESSAGE_BYTES = 100_000
-PARTITIONS = 8
 SETTLED_S = 60
 Told = list[tuple[float, int]]
 DOCUMENT = DOCS / "execution.md"
@@ -55,18 +54,18 @@ COLUMNS = {
 class Reading(threading.Thread):
     """Reads once a second what the topic's replicas take on the destination's disks."""
 
-    def __init__(self, gateway: ClusterGateway, topic: str) -> None:
+    def __init__(self, gateway: ClusterGateway, plan: Plan) -> None:
         super().__init__(daemon=True)
-        self._gateway, self._topic = gateway, topic
+        self._gateway = gateway
+        self._partitions = [move.partition for move in plan.moves]
         self._over = threading.Event()
         self.told: Told = []
 
     def run(self) -> None:
         """Read until :meth:`end`."""
-        partitions = [TopicPartition(self._topic, number) for number in range(PARTITIONS)]
         begun = time.monotonic()
         while not self._over.wait(1.0):
-            dirs = self._gateway.describe_log_dirs([DESTINATION], partitions).value
+            dirs = self._gateway.describe_log_dirs([DESTINATION], self._partitions).value
             size = sum(replica.size_bytes for d in dirs for replica in d.replicas.values())
             self.told.append((time.monotonic() - begun, size))
 
@@ -104,8 +103,8 @@ def figures(told: Told, asked: int, total: int) -> dict[str, Any]:
     }
 
 
-def plan_of(topic: str, cluster_id: str, size_bytes: int) -> Plan:
-    """Every partition moves to the destination."""
+def plan_of(topic: str, cluster_id: str, partitions: int, size_bytes: int) -> Plan:
+    """So many partitions, of that size each, move to the destination."""
     moves = tuple(
         Move(
             TopicPartition(topic, number),
@@ -114,27 +113,27 @@ def plan_of(topic: str, cluster_id: str, size_bytes: int) -> Plan:
             size_bytes,
             MoveReason.REQUESTED,
         )
-        for number in range(PARTITIONS)
+        for number in range(partitions)
     )
     summary = PlanSummary(
-        topic, "", cluster_id, "reassign", "", PARTITIONS, PARTITIONS, PARTITIONS,
-        PARTITIONS * size_bytes, 0, None, None, 0, 0, (),
+        topic, "", cluster_id, "reassign", "", partitions, partitions, partitions,
+        partitions * size_bytes, 0, None, None, 0, 0, (),
     )  # fmt: skip
     return Plan(topic, cluster_id, "reassign", moves, summary)
 
 
-def fill(cluster: LocalCluster, topic: str, messages: int) -> None:
+def fill(cluster: LocalCluster, topic: str, partitions: int, messages: int) -> None:
     """A topic of so many messages in each partition, led by the sources."""
     admin = AdminClient(cluster.client_settings())
-    assignment = [[SOURCES[number % 2]] for number in range(PARTITIONS)]
-    new = NewTopic(topic, num_partitions=PARTITIONS, replica_assignment=assignment)
+    assignment = [[SOURCES[number % 2]] for number in range(partitions)]
+    new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment)
     admin.create_topics([new])[topic].result(30)
     producer = Producer(cluster.client_settings() | {"queue.buffering.max.kbytes": 65536})
     value = os.urandom(MESSAGE_BYTES)
-    for at in range(messages * PARTITIONS):
+    for at in range(messages * partitions):
         while True:
             try:
-                producer.produce(topic, value, partition=at % PARTITIONS)
+                producer.produce(topic, value, partition=at % partitions)
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -143,24 +142,24 @@ def fill(cluster: LocalCluster, topic: str, messages: int) -> None:
         raise RuntimeError(f"not every message of {topic} was acknowledged")
 
 
-def as_told(plan: Plan, ledger: Ledger, gateway: ClusterGateway, asked: int) -> None:
+def as_told(plan: Plan, ledger: Ledger, gateway: ClusterGateway, policy: Policy) -> None:
     """Tell brokers the rate that is asked for, and start everything at once."""
-    set_up_throttle(plan, ledger, gateway, asked)
+    set_up_throttle(plan, ledger, gateway, policy.rate_bytes_per_s)
     refused = gateway.alter_reassignments({move.partition: move.target for move in plan.moves})
     if any(refused.values()):
         raise RuntimeError(f"the controller refuses: {refused}")
     wait_until(lambda: not gateway.list_reassignments(), "the copies to end", 3600)
 
 
-def governed(plan: Plan, ledger: Ledger, gateway: ClusterGateway, asked: int) -> None:
+def governed(plan: Plan, ledger: Ledger, gateway: ClusterGateway, policy: Policy) -> None:
     """Drive the plan as in production, a step every five seconds."""
-    policy = Policy(asked, reaction_s=15.0, metadata_grace_s=2)
+    asked = policy.rate_bytes_per_s
     set_up_throttle(plan, ledger, gateway, first_rate(asked), asked)
     while advance(plan, ledger, gateway, policy).finished is None:
         time.sleep(policy.poll_interval_s)
 
 
-WAYS: dict[str, Callable[[Plan, Ledger, ClusterGateway, int], None]] = {
+WAYS: dict[str, Callable[[Plan, Ledger, ClusterGateway, Policy], None]] = {
     "as_told": as_told,
     "governed": governed,
 }
@@ -169,24 +168,31 @@ WAYS: dict[str, Callable[[Plan, Ledger, ClusterGateway, int], None]] = {
 def run(way: str, cluster: LocalCluster, options: argparse.Namespace) -> dict[str, Any]:
     """The figures of one way."""
     topic = f"bench-{way}"
-    messages = round(options.rate * options.seconds / PARTITIONS / MESSAGE_BYTES)
-    fill(cluster, topic, messages)
+    policy = Policy(
+        options.rate,
+        max_moves_per_broker=options.slots,
+        reaction_s=15.0,
+        metadata_grace_s=2,
+    )
+    partitions = options.partitions
+    messages = round(options.rate * options.seconds / partitions / MESSAGE_BYTES)
+    fill(cluster, topic, partitions, messages)
     with (
         ClusterGateway(Connection.from_settings(cluster.client_settings())) as gateway,
         ClusterGateway(Connection.from_settings(cluster.client_settings())) as reader,
         Ledger.open(f"sqlite:///{cluster.directory}/{way}.db") as ledger,
     ):
-        plan = plan_of(topic, cluster.cluster_id, messages * MESSAGE_BYTES)
+        plan = plan_of(topic, cluster.cluster_id, partitions, messages * MESSAGE_BYTES)
         ledger.create_plan(plan, {}, "file:///nowhere", way, "bench")
         ledger.approve(plan.plan_id, plan.plan_hash, "bench")
-        reading = Reading(reader, topic)
+        reading = Reading(reader, plan)
         reading.start()
         try:
-            WAYS[way](plan, ledger, gateway, options.rate)
+            WAYS[way](plan, ledger, gateway, policy)
         finally:
             told = reading.end()
             clear_throttle(plan.plan_id, ledger, gateway)
-        found = figures(told, options.rate, PARTITIONS * messages * MESSAGE_BYTES)
+        found = figures(told, options.rate, partitions * messages * MESSAGE_BYTES)
         rates = [change.rate_bytes_per_s for change in ledger.rate_changes(plan.plan_id)]
         return {**found, "rates_told_bytes_per_s": rates}
 
@@ -194,7 +200,7 @@ def run(way: str, cluster: LocalCluster, options: argparse.Namespace) -> dict[st
 def write_document(result: dict[str, Any]) -> None:
     """Put the table into the document."""
     words = {"as_told": "the rate as it is told", "governed": "governed"}
-    rows = [{"way": said} | result[way] for way, said in words.items()]
+    rows = [{"way": said} | result[way] for way, said in words.items() if way in result]
     lines = [
         f"Made {result['measured_at'][:10]} on {result['processors']} cores, load average "
         f"{result['load_average']}: {result['asked_bytes_per_s'] / 1e6:.0f} MB/s to one broker.",
@@ -209,6 +215,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=8_000_000, help="bytes per second")
     parser.add_argument("--seconds", type=float, default=180, help="copying takes at that rate")
+    parser.add_argument("--partitions", type=int, default=8, help="of equal size")
+    parser.add_argument("--slots", type=int, default=4, help="copied at once, governed")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.seconds < SETTLED_S + 70:
         parser.error(f"--seconds must be {SETTLED_S + 70} at least")
@@ -217,16 +227,18 @@ def main() -> None:
         "processors": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
         "asked_bytes_per_s": options.rate,
+        "partitions": options.partitions,
     }
     with (
         tempfile.TemporaryDirectory(prefix="rehome-governor-") as directory,
         LocalCluster(Path(directory), 3) as cluster,
     ):
-        for way in WAYS:
+        for way in options.ways:
             result[way] = run(way, cluster, options)
             print(way, json.dumps(result[way]))
-    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
-    write_document(result)
+    options.out.write_text(json.dumps(result, indent=2) + "\n")
+    if options.out == RESULTS:
+        write_document(result)
 
 
 if __name__ == "__main__":

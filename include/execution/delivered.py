@@ -17,6 +17,10 @@ from include.execution.rates import (
 
 MEASURED_S, MEASURED_AT_MOST_S = 20.0, 120.0
 """The least time that anything is concluded from, and the most."""
+BEGINNING_S = 12.0
+"""Of a plan that has just begun, a first guess is made from so much."""
+STARTED_AFTER_S = 2.0
+"""So long a plan's first fetches take to arrive."""
 LOOK_S = 0.5
 """Brokers look at their quotas about that often: what is copied between two looks blurs figures."""
 LARGEST_RAISE = 1.15
@@ -43,7 +47,12 @@ class Delivered:
 
 
 def delivered(
-    flows: Sequence[FlowSample], rates: Sequence[RateChange], since: datetime | None = None
+    flows: Sequence[FlowSample],
+    rates: Sequence[RateChange],
+    since: datetime | None = None,
+    *,
+    settled_s: float = QUOTA_WINDOW_S,
+    at_least_s: float = MEASURED_S,
 ) -> Delivered | None:
     """Of the broker that delivers the largest part of its rate; None = not known yet.
 
@@ -53,11 +62,22 @@ def delivered(
 
     :param flows: oldest first; so are the rates.
     :param since: what was before does not count.
+    :param settled_s: nor do so many seconds from the beginning of a spell on.
+    :param at_least_s: of a broker that was measured for less, nothing is known.
     """
     run = _unbroken(flows, since or rates[0].at)
     slots = {(flow.direction, flow.broker) for flow in run[-1].flows} if run else set()
-    found = (_of_slot(run, slot, rates) for slot in slots)
-    return max((one for one in found if one is not None), key=_by_part, default=None)
+    found = (_of_slot(run, slot, rates, timedelta(seconds=settled_s)) for slot in slots)
+    known = (one for one in found if one is not None and one.seconds >= at_least_s)
+    return max(known, key=_by_part, default=None)
+
+
+def beginning(flows: Sequence[FlowSample], rate: RateChange) -> Delivered | None:
+    """The same in a plan's first seconds, in which nothing was saved up before: the first guess.
+
+    :param rate: what the plan has begun with.
+    """
+    return delivered(flows, (rate,), rate.at, settled_s=STARTED_AFTER_S, at_least_s=BEGINNING_S)
 
 
 def _by_part(one: Delivered) -> tuple[float, str, BrokerId]:
@@ -75,25 +95,25 @@ def _unbroken(flows: Sequence[FlowSample], since: datetime) -> list[FlowSample]:
 
 
 def _of_slot(
-    run: Sequence[FlowSample], slot: _Slot, rates: Sequence[RateChange]
+    run: Sequence[FlowSample], slot: _Slot, rates: Sequence[RateChange], settled: timedelta
 ) -> Delivered | None:
     seconds = copied = told = 0.0
     copies = 0
-    for sample, flow in _spell(run, slot, rates[-1].target_bytes_per_s):
+    for sample, flow in _spell(run, slot, rates[-1].target_bytes_per_s, settled):
         rate = _settled_rate(sample, rates)
         if rate is not None and seconds < MEASURED_AT_MOST_S:
             seconds += sample.seconds
             copied += flow.copied_bytes
             told += rate * sample.seconds
             copies = max(copies, flow.copies)
-    if seconds < MEASURED_S or not copied:
+    if not copied:
         return None
     blur = FETCH_BYTES * copies / copied + LOOK_S / seconds
     return Delivered(*slot, copied / seconds, seconds, copied / told, blur)
 
 
 def _spell(
-    run: Sequence[FlowSample], slot: _Slot, rate_bytes_per_s: int
+    run: Sequence[FlowSample], slot: _Slot, rate_bytes_per_s: int, settled: timedelta
 ) -> list[tuple[FlowSample, BrokerFlow]]:
     """The newest samples in which the broker never was without work, newest first."""
     spell: list[tuple[FlowSample, BrokerFlow]] = []
@@ -108,7 +128,7 @@ def _spell(
             break
         spell.append((sample, flow))
     begun = spell[-1][0].since if spell else None
-    return [(s, flow) for s, flow in spell if begun and s.since - begun >= _WINDOW]
+    return [(s, flow) for s, flow in spell if begun and s.since - begun >= settled]
 
 
 def _stood(sample: FlowSample, flow: BrokerFlow, rate_bytes_per_s: int) -> bool:

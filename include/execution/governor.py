@@ -11,12 +11,25 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from include.execution.bystanders import strain, well_since
-from include.execution.delivered import LARGEST_RAISE, Delivered, delivered, inflow_bytes_per_s
+from include.execution.delivered import (
+    LARGEST_RAISE,
+    Delivered,
+    beginning,
+    delivered,
+    inflow_bytes_per_s,
+)
 from include.execution.model import LedgerView, Policy, SetRate
 from include.execution.rates import RateChange, RateReason
 
-FIRST_PART = 0.95
-"""Of a new rate brokers deliver 0.73 to 0.95 (measured): begin where none exceeds the target."""
+FIRST_PART = 0.9
+"""Of a new rate brokers deliver 0.73 to 0.95 (measured): begin where none exceeds the target by
+more than 6 %."""
+FIRST_PART_STRAYS = 0.07
+"""How far what is delivered in the beginning is from that: standard deviation."""
+BLURS_TO_STRAY = 3.0
+"""A measurement's blur is the most that it may be off by: so many standard deviations."""
+SMALLEST_FIRST_RAISE = 0.03
+"""For less, the beginning is not corrected: in a while more is known."""
 VARIES = 0.08
 """The less of a rate brokers deliver, the more that varies: aim lower by this part of the rest."""
 DEADBAND = 0.02
@@ -92,8 +105,8 @@ def _corrected(view: LedgerView, standing: RateChange, now: datetime) -> SetRate
         cause = f"{_told(since_change)}: the raise brought nothing, something else limits"
         return _set(standing, before, RateReason.UNBOUND, cause, since_change)
     found = delivered(view.flows, rates)
-    if found is None or since_change is None:
-        return None  # one change at a time
+    if found is None or since_change is None:  # one change at a time
+        return _raised_at_first(view, standing)
     nominal, target = standing.rate_bytes_per_s, standing.target_bytes_per_s
     aimed_at = target * (1 - VARIES * max(0.0, 1 - found.part))
     lacking = aimed_at / (nominal * found.part) - 1
@@ -108,6 +121,25 @@ def _corrected(view: LedgerView, standing: RateChange, now: datetime) -> SetRate
         return None
     reason = RateReason.RAISED if wanted > nominal else RateReason.LOWERED
     return _set(standing, wanted, reason, f"{_told(found)}, {target} B/s are wanted", found)
+
+
+def _raised_at_first(view: LedgerView, standing: RateChange) -> SetRate | None:
+    """Soon after the beginning: by what was expected and what was measured, as each strays."""
+    if standing.reason is not RateReason.SET_UP:
+        return None
+    found = beginning(view.flows, standing)
+    if found is None or found.part < LEAST_EFFICIENCY:
+        return None
+    nominal, target = standing.rate_bytes_per_s, standing.target_bytes_per_s
+    believed = 1 / (1 + (found.blur / BLURS_TO_STRAY / FIRST_PART_STRAYS) ** 2)
+    part = FIRST_PART + believed * (found.part - FIRST_PART)
+    aimed_at = target * (1 - VARIES * max(0.0, 1 - part))
+    raised = aimed_at / (nominal * part)
+    if raised < 1 + SMALLEST_FIRST_RAISE:
+        return None
+    wanted = round(nominal * min(raised, LARGEST_RAISE))
+    cause = f"{_told(found)}, {target} B/s are wanted"
+    return _set(standing, wanted, RateReason.RAISED, cause, found)
 
 
 def _brought_nothing(rates: Sequence[RateChange], found: Delivered) -> bool:

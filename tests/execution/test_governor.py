@@ -95,7 +95,6 @@ def test_too_much_is_corrected_downwards() -> None:
     "flows",
     [
         samples([0.99 * RATE] * 24),
-        samples([0.8 * RATE] * 4),  # no longer than the quota window
         samples([0.8 * RATE] * 8, left=RATE // 2),  # it had nothing left to copy
         samples([0.3 * RATE] * 8),  # no throttle delivers so little
         (),
@@ -107,10 +106,51 @@ def test_what_is_right_or_not_known_or_not_the_throttles_doing_changes_nothing(
     assert governed(view(flows)) is None
 
 
+BEGUN = set_up(first_rate(RATE))
+
+
+def begun(part: float, looks: int, copies: int = 4) -> LedgerView:
+    """A plan's first looks, where brokers deliver this part of the first nominal rate."""
+    flows = samples([part * BEGUN.rate_bytes_per_s] * looks)
+    return view(
+        tuple(
+            replace(sample, flows=tuple(replace(flow, copies=copies) for flow in sample.flows))
+            for sample in flows
+        ),
+        BEGUN,
+    )
+
+
+def test_a_beginning_that_brings_too_little_is_corrected_by_its_first_quarter_of_a_minute() -> None:
+    assert governed(begun(0.8, looks=3)) is None  # of which the first does not count
+    change = governed(begun(0.8, looks=4))
+    assert change is not None
+    assert (change.reason, change.target_bytes_per_s) == (RateReason.RAISED, RATE)
+    assert 0.97 * RATE < 0.8 * change.rate_bytes_per_s <= RATE
+
+
+def test_the_more_single_fetches_blur_the_beginning_the_less_it_is_believed() -> None:
+    clear, blurred = (governed(begun(0.8, 4, copies)) for copies in (4, 64))
+    assert clear is not None
+    assert blurred is not None
+    assert BEGUN.rate_bytes_per_s < blurred.rate_bytes_per_s < clear.rate_bytes_per_s
+    assert governed(begun(0.8, 4, copies=1000)) is None
+
+
+@pytest.mark.parametrize("part", [0.55, 0.89, 0.97])
+def test_a_beginning_as_expected_or_limited_by_something_else_stays(part: float) -> None:
+    assert governed(begun(part, looks=4)) is None
+
+
+def test_only_a_beginning_is_judged_so_soon() -> None:
+    asked = RateChange(T0, RATE, RATE, RATE, RateReason.REQUESTED, "requested")
+    assert governed(view(samples([0.8 * RATE] * 4), asked)) is None
+
+
 def test_only_what_comes_after_a_missing_look_counts() -> None:
     flows = samples([0.8 * RATE] * 12)
     assert governed(view(flows)) is not None
-    assert governed(view((*flows[:8], *flows[9:]))) is None
+    assert governed(view((*flows[:9], *flows[10:]))) is None
 
 
 def test_a_raise_that_brings_nothing_is_taken_back_and_not_tried_again() -> None:
@@ -300,6 +340,7 @@ def test_of_brokers_that_look_seldom_the_mean_is_right_though_minutes_differ(
 def test_without_the_governor_the_same_brokers_deliver_less() -> None:
     loop = Loop(1.5)
     loop.simulation._governed = False
+    loop.simulation.cluster.set_rate(RATE)
     assert max(loop.run().over(60, 90, 270)) < 0.94
 
 
