@@ -17,8 +17,9 @@ from include.execution.rates import (
 
 MEASURED_S, MEASURED_AT_MOST_S = 20.0, 120.0
 """The least time that anything is concluded from, and the most."""
-BEGINNING_S = 12.0
-"""Of a plan that has just begun, a first guess is made from so much."""
+BEGINNING_S, BEGINNING_AT_LEAST_S = 17.0, 10.0
+"""The first guess is made from what came between a plan's second look and this time: about one
+quota window, for within each brokers deliver more and then less."""
 STARTED_AFTER_S = 2.0
 """So long a plan's first fetches take to arrive."""
 LOOK_S = 0.5
@@ -34,6 +35,7 @@ _Slot = tuple[str, BrokerId]
 class Delivered:
     """What a broker delivered in one direction while its throttle was all that limited it.
 
+    :param bytes_per_s: that part of the newest rate.
     :param part: of the nominal rates that it was told meanwhile.
     :param blur: how much of it may be due to the moments of the first and the last look.
     """
@@ -72,12 +74,19 @@ def delivered(
     return max(known, key=_by_part, default=None)
 
 
-def beginning(flows: Sequence[FlowSample], rate: RateChange) -> Delivered | None:
-    """The same in a plan's first seconds, in which nothing was saved up before: the first guess.
+def beginning(flows: Sequence[FlowSample], begun: RateChange) -> Delivered | None:
+    """The same of a plan's first quarter of a minute, in which nothing had been saved up before.
 
-    :param rate: what the plan has begun with.
+    :param begun: the rate that was set up.
     """
-    return delivered(flows, (rate,), rate.at, settled_s=STARTED_AFTER_S, at_least_s=BEGINNING_S)
+    run = [sample for sample in flows if sample.since >= begun.at]
+    until = run[0].since + timedelta(seconds=BEGINNING_S) if run else begun.at
+    return delivered(
+        [sample for sample in run if sample.at <= until],
+        (begun,),
+        settled_s=STARTED_AFTER_S,
+        at_least_s=BEGINNING_AT_LEAST_S,
+    )
 
 
 def _by_part(one: Delivered) -> tuple[float, str, BrokerId]:
@@ -99,7 +108,7 @@ def _of_slot(
 ) -> Delivered | None:
     seconds = copied = told = 0.0
     copies = 0
-    for sample, flow in _spell(run, slot, rates[-1].target_bytes_per_s, settled):
+    for sample, flow in _spell(run, slot, rates, settled):
         rate = _settled_rate(sample, rates)
         if rate is not None and seconds < MEASURED_AT_MOST_S:
             seconds += sample.seconds
@@ -109,22 +118,23 @@ def _of_slot(
     if not copied:
         return None
     blur = FETCH_BYTES * copies / copied + LOOK_S / seconds
-    return Delivered(*slot, copied / seconds, seconds, copied / told, blur)
+    part = copied / told
+    return Delivered(*slot, part * rates[-1].rate_bytes_per_s, seconds, part, blur)
 
 
 def _spell(
-    run: Sequence[FlowSample], slot: _Slot, rate_bytes_per_s: int, settled: timedelta
+    run: Sequence[FlowSample], slot: _Slot, rates: Sequence[RateChange], settled: timedelta
 ) -> list[tuple[FlowSample, BrokerFlow]]:
     """The newest samples in which the broker never was without work, newest first."""
     spell: list[tuple[FlowSample, BrokerFlow]] = []
+    wanted = rates[-1].target_bytes_per_s
     for sample in reversed(run):
         flow = next((f for f in sample.flows if (f.direction, f.broker) == slot), None)
         # A second's worth left at a look: it was busy all the time until then.
-        if (
-            flow is None
-            or flow.left_bytes < rate_bytes_per_s
-            or _stood(sample, flow, rate_bytes_per_s)
-        ):
+        if flow is None or flow.left_bytes < wanted:
+            break
+        # After a cut it stands until its window has forgotten: that tells nothing.
+        if _stood(sample, flow, wanted) and _settled_rate(sample, rates) is not None:
             break
         spell.append((sample, flow))
     begun = spell[-1][0].since if spell else None

@@ -21,19 +21,18 @@ from include.execution.delivered import (
 from include.execution.model import LedgerView, Policy, SetRate
 from include.execution.rates import RateChange, RateReason
 
-FIRST_PART = 0.9
+FIRST_PART = 0.89
 """Of a new rate brokers deliver 0.73 to 0.95 (measured): begin where none exceeds the target by
-more than 6 %."""
-FIRST_PART_STRAYS = 0.07
-"""How far what is delivered in the beginning is from that: standard deviation."""
-BLURS_TO_STRAY = 3.0
-"""A measurement's blur is the most that it may be off by: so many standard deviations."""
-SMALLEST_FIRST_RAISE = 0.03
-"""For less, the beginning is not corrected: in a while more is known."""
+more than 7 %, until its first correction."""
 VARIES = 0.08
 """The less of a rate brokers deliver, the more that varies: aim lower by this part of the rest."""
-DEADBAND = 0.02
-"""So far off the target, and further than fetches blur the measurement, a rate is corrected."""
+DEADBAND, FIRST_DEADBAND = 0.02, 0.04
+"""So far off the target, and further than fetches blur the measurement, a rate is corrected; the
+second one is for a plan's beginning, of which less is known."""
+LARGEST_FIRST_RAISE = 1.08
+"""Were the beginning misjudged: brokers that deliver 0.9 of a rate stay below 1.1 of the target."""
+BLUR_LEFT_ALONE = 0.4
+"""Fetches hardly ever blur a measurement as much as they can: so much of that is left alone."""
 FULFILLED = 0.4
 """A raise that brings less than this part of itself has not met the throttle but another limit."""
 TELLING_RAISE = 1.08
@@ -105,41 +104,32 @@ def _corrected(view: LedgerView, standing: RateChange, now: datetime) -> SetRate
         cause = f"{_told(since_change)}: the raise brought nothing, something else limits"
         return _set(standing, before, RateReason.UNBOUND, cause, since_change)
     found = delivered(view.flows, rates)
-    if found is None or since_change is None:  # one change at a time
-        return _raised_at_first(view, standing)
+    if found is not None and since_change is not None:  # one change at a time
+        return _nearer(standing, found, now, DEADBAND, LARGEST_RAISE)
+    if standing.reason is not RateReason.SET_UP:
+        return None
+    first = beginning(view.flows, standing)
+    return first and _nearer(standing, first, now, FIRST_DEADBAND, LARGEST_FIRST_RAISE)
+
+
+def _nearer(
+    standing: RateChange, found: Delivered, now: datetime, deadband: float, largest_raise: float
+) -> SetRate | None:
+    """The rate that brings the target, but for what the measurement may well be off by."""
     nominal, target = standing.rate_bytes_per_s, standing.target_bytes_per_s
     aimed_at = target * (1 - VARIES * max(0.0, 1 - found.part))
-    lacking = aimed_at / (nominal * found.part) - 1
-    if abs(lacking) <= DEADBAND + found.blur:
+    lacking, blur = aimed_at / (nominal * found.part) - 1, found.blur * BLUR_LEFT_ALONE
+    if abs(lacking) <= deadband + blur:
         return None
     if lacking > 0 and not _may_raise(standing, found, now):
         return None
-    certain = lacking - found.blur if lacking > 0 else lacking + found.blur
-    wanted = round(nominal * min(1 + certain, LARGEST_RAISE))
+    certain = lacking - blur if lacking > 0 else lacking + blur
+    wanted = round(nominal * min(1 + certain, largest_raise))
     wanted = min(max(wanted, round(target / MOST_EFFICIENCY)), round(target / LEAST_EFFICIENCY))
     if abs(wanted - nominal) < nominal * 0.01:
         return None
     reason = RateReason.RAISED if wanted > nominal else RateReason.LOWERED
     return _set(standing, wanted, reason, f"{_told(found)}, {target} B/s are wanted", found)
-
-
-def _raised_at_first(view: LedgerView, standing: RateChange) -> SetRate | None:
-    """Soon after the beginning: by what was expected and what was measured, as each strays."""
-    if standing.reason is not RateReason.SET_UP:
-        return None
-    found = beginning(view.flows, standing)
-    if found is None or found.part < LEAST_EFFICIENCY:
-        return None
-    nominal, target = standing.rate_bytes_per_s, standing.target_bytes_per_s
-    believed = 1 / (1 + (found.blur / BLURS_TO_STRAY / FIRST_PART_STRAYS) ** 2)
-    part = FIRST_PART + believed * (found.part - FIRST_PART)
-    aimed_at = target * (1 - VARIES * max(0.0, 1 - part))
-    raised = aimed_at / (nominal * part)
-    if raised < 1 + SMALLEST_FIRST_RAISE:
-        return None
-    wanted = round(nominal * min(raised, LARGEST_RAISE))
-    cause = f"{_told(found)}, {target} B/s are wanted"
-    return _set(standing, wanted, RateReason.RAISED, cause, found)
 
 
 def _brought_nothing(rates: Sequence[RateChange], found: Delivered) -> bool:
