@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
-from statistics import median
 
 from include.execution.backlog import Backlog
 from include.execution.model import LedgerView, Observation, Policy, ProgressSample
@@ -19,11 +18,6 @@ from include.execution.slots import Slot, slots_of
 from include.execution.trend import WINDOW, trend
 from include.planning.pace import Pace
 from include.planning.plan import Move
-
-WAKES = 5
-"""Over so many of the newest wakes of the worker their time is measured."""
-EXPECTED_WAKE = 0.25
-"""Part of the time that is set for a wake which one takes as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,45 +101,15 @@ def with_eta(
 def _eta_s(
     left: Remaining, samples: Sequence[ProgressSample], throttle: Throttle, policy: Policy
 ) -> float | None:
-    """Until the plan's end is noticed; None while nothing comes through."""
-    if not left.waiting and not left.in_flight:
-        return 0.0
+    """Until the last copy is complete; None while nothing comes through."""
     if not left.waiting and not left.copying:
-        return wake_s(samples, policy)
+        return 0.0
     line = trend(samples, throttle.expected_part)
     if line.part <= 0:
         return None
     started_s = left.waiting * policy.reaction_s / policy.max_partitions_in_flight
     copied_s = (left.busiest_bytes + line.ahead_bytes) / (line.part * throttle.bytes_per_s)
-    return max(copied_s, started_s, 0.0) + _noticed_s(samples, policy)
-
-
-def _noticed_s(samples: Sequence[ProgressSample], policy: Policy) -> float:
-    """Mean time until the worker sees that everything has ended."""
-    return policy.poll_interval_s / 2 + wake_s(samples, policy)
-
-
-def wake_s(samples: Sequence[ProgressSample], policy: Policy) -> float:
-    """How long it takes from a look that finds something to do until the worker acts.
-
-    Who looked is not written down, but what a look changed shows at the next one: where the look
-    before it had changed nothing, that was the trigger's, which had the worker woken.
-
-    :returns: the median of the last wakes; a part of what is set before one was seen, and never
-        more: the setting is what admission has to be prepared for.
-    """
-    longest = max(0.0, policy.reaction_s - policy.poll_interval_s)
-    seen = [
-        (acted.sampled_at - woke.sampled_at).total_seconds()
-        for woke, acted, after in zip(samples, samples[1:], samples[2:], strict=False)
-        if _acted(acted, after) and not _acted(woke, acted)
-    ]
-    return min(longest, median(seen[-WAKES:]) if seen else longest * EXPECTED_WAKE)
-
-
-def _acted(look: ProgressSample, after: ProgressSample) -> bool:
-    """Whether moves were settled or admitted after a look."""
-    return (look.in_flight, look.moves_done) != (after.in_flight, after.moves_done)
+    return max(copied_s, started_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +118,8 @@ class EtaError:
 
     :param tenth: 0 = the first one.
     :param worst: the foretold end less the true one, over the whole time from the start to the
-        end, where that was largest: 0.1 = ten per cent of the whole time too late.
+        end, where that was largest: 0.1 = ten per cent of the whole time too late. The end is that
+        of the last copy.
     """
 
     tenth: int
@@ -164,24 +129,31 @@ class EtaError:
 def eta_errors(samples: Sequence[ProgressSample]) -> tuple[EtaError, ...]:
     """The error of the recorded ETAs by tenths of the bytes; tenths without a sample are left out.
 
-    The end is the last sample's time. Of a plan that has paused, only what came after counts:
-    nobody foretells a pause.
+    Of a plan that has paused, only what came after counts: nobody foretells a pause.
 
     :param samples: all of a plan that is done, oldest first.
     """
     stretch = _last_stretch(samples)
     if len(stretch) < 2:
         return ()
-    end, whole = stretch[-1], stretch[-1].sampled_at - stretch[0].sampled_at
+    end, start = _copied_at(stretch), stretch[0].sampled_at
     worst: dict[int, float] = {}
-    for sample in stretch[:-1]:
-        if sample.eta_s is None or not sample.bytes_total or not whole:
+    for sample in stretch:
+        if sample.eta_s is None or not sample.bytes_total or sample.sampled_at >= end:
             continue
         tenth = min(9, 10 * sample.bytes_done // sample.bytes_total)
         foretold = sample.sampled_at + timedelta(seconds=sample.eta_s)
-        error = (foretold - end.sampled_at) / whole
+        error = (foretold - end) / (end - start)
         worst[tenth] = max(worst.get(tenth, 0.0), error, key=abs)
     return tuple(EtaError(tenth, error) for tenth, error in sorted(worst.items()))
+
+
+def _copied_at(samples: Sequence[ProgressSample]) -> datetime:
+    """When the last copy was complete: halfway between the looks before and after that."""
+    copying = [place for place, sample in enumerate(samples) if sample.busiest_bytes != 0]
+    before = min(copying[-1] if copying else 0, len(samples) - 2)
+    earlier, later = samples[before].sampled_at, samples[before + 1].sampled_at
+    return earlier + (later - earlier) / 2
 
 
 def _last_stretch(samples: Sequence[ProgressSample]) -> Sequence[ProgressSample]:

@@ -109,7 +109,9 @@ def _corrected(view: LedgerView, standing: RateChange, now: datetime) -> SetRate
     if standing.reason is not RateReason.SET_UP:
         return None
     first = beginning(view.flows, standing)
-    return first and _nearer(standing, first, now, FIRST_DEADBAND, LARGEST_FIRST_RAISE)
+    if first is None:
+        return None
+    return _nearer(standing, first, now, FIRST_DEADBAND, LARGEST_FIRST_RAISE)
 
 
 def _nearer(

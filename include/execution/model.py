@@ -235,7 +235,7 @@ class ProgressSample:
     :param messages_behind: over all replicas in flight that could be asked.
     :param rate_bytes_per_s: of the whole plan, measured over the last samples; None before there
         are two.
-    :param eta_s: time left until the plan's end is noticed (see ``eta``); None while nothing
+    :param eta_s: time left until the last copy is complete (see ``eta``); None while nothing
         comes through.
     :param busiest_bytes: bytes left at the broker and direction where most are left.
     :param throttle_bytes_per_s: what brokers were told, per broker and direction.

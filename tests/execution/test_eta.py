@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.cluster.model import PartitionState, ReplicaId
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.eta import EtaError, Remaining, Throttle, eta_errors, wake_s, with_eta
+from include.execution.eta import EtaError, Remaining, Throttle, eta_errors, with_eta
 from include.execution.model import (
     Action,
     LedgerView,
@@ -198,30 +198,10 @@ def test_of_what_brokers_are_told_the_governors_target_is_expected() -> None:
     assert Throttle.of(view, policy) == Throttle(1250, 0.9)
 
 
-AIRFLOW = Policy(1000, poll_interval_s=5.0, reaction_s=15.0)
-
-
-def wakes(*steps: tuple[float, int]) -> list[ProgressSample]:
-    """Looks at these seconds, with so many moves done by then."""
-    done = looks(*((at, 0) for at, _ in steps))
-    return [replace(s, moves_done=moved) for s, (_, moved) in zip(done, steps, strict=True)]
-
-
-def test_how_long_a_wake_takes_is_seen_by_what_the_woken_worker_changed() -> None:
-    quiet = wakes((0, 0), (5, 0), (10, 0))
-    assert wake_s(quiet, AIRFLOW) == 2.5  # a quarter of what is set
-    # The trigger looks at 15 and 23, the worker settles moves 3 and 4 s later.
-    woken = wakes((0, 0), (5, 0), (10, 0), (15, 0), (18, 0), (23, 2), (27, 2), (32, 5))
-    assert wake_s(woken, AIRFLOW) == 3.5
-    assert wake_s(wakes((0, 0), (5, 0), (65, 0), (70, 2)), AIRFLOW) == 10  # never more than is set
-    alone = replace(AIRFLOW, reaction_s=5.0)  # who looks acts
-    assert wake_s(woken, alone) == 0
-
-
-def test_when_every_copy_is_complete_only_the_worker_is_waited_for() -> None:
+def test_when_every_copy_is_complete_no_time_is_left() -> None:
     complete = Remaining(0, 0, 3, 0)
     (sample,) = looks((0, 0))
-    assert with_eta(sample, [], complete, AIRFLOW, Throttle(1000, 1.0)).eta_s == 2.5
+    assert with_eta(sample, [], complete, POLICY, Throttle(1000, 1.0)).eta_s == 0
 
 
 brokers_plans = st.builds(
@@ -258,17 +238,34 @@ def test_on_brokers_that_keep_quotas_the_eta_is_off_by_a_tenth_at_most_as_a_rule
 def foretold(*points: tuple[float, int, float | None]) -> list[ProgressSample]:
     """Samples of a plan of 100 bytes: seconds, bytes done, ETA."""
     return [
-        ProgressSample(T0 + timedelta(seconds=at), done, 100, 0, 2, 1, eta_s=eta)
+        ProgressSample(
+            T0 + timedelta(seconds=at), done, 100, 0, 2, 1, eta_s=eta, busiest_bytes=100 - done
+        )
         for at, done, eta in points
     ]
 
 
 def test_errors_of_the_eta_are_told_by_tenths_of_the_bytes() -> None:
-    samples = foretold((0, 0, 110), (20, 15, 85), (22, 16, 60), (50, 50, None), (100, 100, 0))
+    samples = foretold(
+        (0, 0, 110), (20, 15, 85), (22, 16, 60), (50, 50, None), (99, 99, None), (101, 100, 0)
+    )
     assert eta_errors(samples) == (EtaError(0, 0.1), EtaError(1, -0.18))
     assert eta_errors(samples[:1]) == ()
 
 
+def test_the_end_is_that_of_the_last_copy_and_not_when_the_worker_has_noticed_it() -> None:
+    copied = foretold((0, 0, 100), (50, 50, 60), (99, 99, 1), (101, 100, 0))
+    assert eta_errors([*copied, *foretold((109, 100, 0))]) == eta_errors(copied)
+    assert eta_errors(copied)[1] == EtaError(5, 0.1)
+
+
 def test_of_a_plan_that_has_paused_only_what_came_after_is_judged() -> None:
-    night = foretold((0, 0, 5), (10, 50, 5), (10_000, 50, 60), (10_050, 90, 40), (10_100, 100, 0))
+    night = foretold(
+        (0, 0, 5),
+        (10, 50, 5),
+        (10_000, 50, 60),
+        (10_050, 90, 40),
+        (10_099, 99, None),
+        (10_101, 100, 0),
+    )
     assert eta_errors(night) == (EtaError(5, -0.4), EtaError(9, -0.1))
