@@ -69,6 +69,7 @@ def test_what_is_delivered_over_a_minute_is_what_was_asked_for(
     changes = [(str(c.reason), c.rate_bytes_per_s) for c in ledger.rate_changes(plan.plan_id)]
     minutes = [rate / ASKED for rate in spans(told, 60)]
     assert max(spans(told, 30)) < 1.1 * ASKED, changes
+    assert minutes[0] == pytest.approx(1, abs=0.1), (minutes, changes)
     assert minutes[-1] == pytest.approx(1, abs=0.05), (minutes, changes)
 
 
