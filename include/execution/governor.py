@@ -8,6 +8,7 @@ the changes of the rate, and the samples of what brokers copied. See docs/execut
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from include.execution.bystanders import strain, well_since
@@ -31,8 +32,9 @@ DEADBAND, FIRST_DEADBAND = 0.02, 0.04
 second one is for a plan's beginning, of which less is known."""
 LARGEST_FIRST_RAISE = 1.08
 """Were the beginning misjudged: brokers that deliver 0.9 of a rate stay below 1.1 of the target."""
-BLUR_LEFT_ALONE = 0.4
-"""Fetches hardly ever blur a measurement as much as they can: so much of that is left alone."""
+FIRST_BLUR = 0.4
+"""Fetches hardly ever blur a measurement as much as they can. In the beginning, where
+a raise is small, only this part of that is left alone: the rest of the first minute hangs on it."""
 FULFILLED = 0.4
 """A raise that brings less than this part of itself has not met the throttle but another limit."""
 TELLING_RAISE = 1.08
@@ -111,16 +113,17 @@ def _corrected(view: LedgerView, standing: RateChange, now: datetime) -> SetRate
     first = beginning(view.flows, standing)
     if first is None:
         return None
-    return _nearer(standing, first, now, FIRST_DEADBAND, LARGEST_FIRST_RAISE)
+    clear = replace(first, blur=first.blur * FIRST_BLUR)
+    return _nearer(standing, clear, now, FIRST_DEADBAND, LARGEST_FIRST_RAISE)
 
 
 def _nearer(
     standing: RateChange, found: Delivered, now: datetime, deadband: float, largest_raise: float
 ) -> SetRate | None:
-    """The rate that brings the target, but for what the measurement may well be off by."""
+    """The rate that brings the target, but for what the measurement may be off by."""
     nominal, target = standing.rate_bytes_per_s, standing.target_bytes_per_s
     aimed_at = target * (1 - VARIES * max(0.0, 1 - found.part))
-    lacking, blur = aimed_at / (nominal * found.part) - 1, found.blur * BLUR_LEFT_ALONE
+    lacking, blur = aimed_at / (nominal * found.part) - 1, found.blur
     if abs(lacking) <= deadband + blur:
         return None
     if lacking > 0 and not _may_raise(standing, found, now):
