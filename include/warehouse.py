@@ -34,6 +34,8 @@ from include.planning.request import ReassignmentRequest, request_to_params
 
 TABLES = ("brokers", "log_dirs", "topics", "replicas", "groups", "group_offsets")
 ROLLUP_FILE = "rollup.parquet"
+ROWS_TOGETHER = 1 << 17
+"""Rows of a table that one task of Spark reads at least: more of them, and cores are idle."""
 OF_ONE_PLAN = (
     *("summary.json", "moves.parquet", "reassignment.json", "rollback.json", "gates.json"),
     *(
@@ -100,7 +102,7 @@ class _Directory:
         self._fs.makedirs(self._path, exist_ok=True)
         target, part = f"{self._path}/{name}", f"{self._path}/.{name}.part"
         with self._fs.open(part, "wb") as file:
-            pq.write_table(table, file)
+            pq.write_table(table, file, row_group_size=ROWS_TOGETHER)
         self._fs.mv(part, target)
 
     def read_table(self, name: str, columns: list[str] | None = None) -> pa.Table:

@@ -8,6 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from include.cluster.snapshot import Snapshot
@@ -15,7 +18,14 @@ from include.errors import RehomeError
 from include.planning.plan import Plan
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest, parse_request
-from include.warehouse import OF_ONE_PLAN, TABLES, Warehouse, read_snapshot, replicas_in
+from include.warehouse import (
+    OF_ONE_PLAN,
+    ROWS_TOGETHER,
+    TABLES,
+    Warehouse,
+    read_snapshot,
+    replicas_in,
+)
 from tests.quality.snapshots import TAKEN_AT, Rows
 
 DRAIN = ReassignmentRequest(Action.DRAIN, brokers=(4,))
@@ -45,6 +55,15 @@ def test_a_snapshot_comes_back_as_it_was(warehouse: Warehouse) -> None:
     assert all(getattr(read, name).equals(getattr(written, name)) for name in TABLES)
 
 
+def test_many_rows_are_written_so_that_several_tasks_can_read_them(tmp_path: Path) -> None:
+    rows = ROWS_TOGETHER + 1
+    table = pa.table({"number": np.arange(rows)})
+    directory = Warehouse(tmp_path.as_uri())
+    directory.write_table("numbers.parquet", table)
+    assert pq.read_metadata(tmp_path / "numbers.parquet").num_row_groups == 2
+    assert directory.read_table("numbers.parquet").equals(table)
+
+
 def test_the_newest_snapshot_of_a_cluster_is_found(warehouse: Warehouse) -> None:
     assert warehouse.latest_snapshot("test") is None
     newest = [warehouse.write_snapshot(snapshot(hours)) for hours in (1, 3, 2)][1]
@@ -65,7 +84,7 @@ def test_a_snapshot_that_was_never_finished_is_not_read(warehouse: Warehouse) ->
 def test_the_tables_are_written_before_what_finishes_a_snapshot(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr("include.warehouse.pq.write_table", fail)

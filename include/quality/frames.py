@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,3 +17,19 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     loses what comes behind it without a word.
     """
     return spark.createDataFrame(table.combine_chunks())
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """The frame, made once for all that use it inside the context. Nothing is compressed there:
+    that would take longer than to make it.
+    """
+    setting, conf = "spark.sql.inMemoryColumnarStorage.compressed", frame.sparkSession.conf
+    before = conf.get(setting)
+    conf.set(setting, "false")
+    frame = frame.persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+        conf.set(setting, before)
