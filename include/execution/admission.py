@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 
 from include.cluster.model import BrokerId, TopicPartition
-from include.execution.backlog import Backlog, Filed
+from include.execution.backlog import Admitted, Backlog, Filed
 from include.execution.disks import broker_room_bytes
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import Observation, Policy
@@ -45,7 +44,7 @@ WINDOW = "would not end before the window does"
 
 def admit(
     backlog: Backlog,
-    in_flight: Sequence[Move],
+    in_flight: Iterable[Admitted],
     seen: Observation,
     now: datetime,
     policy: Policy,
@@ -89,7 +88,7 @@ class _Admitting:
     def __init__(
         self,
         backlog: Backlog,
-        in_flight: Sequence[Move],
+        in_flight: Iterable[Admitted],
         seen: Observation,
         now: datetime,
         policy: Policy,
@@ -114,8 +113,8 @@ class _Admitting:
         self._shut: dict[Slot, str] = {}  # and why
         self._moves: list[Move] = []
         self._reasons: set[str] = set()
-        for move in in_flight:
-            self._take(move, slots_of(move, seen, backlog.admitted[move.partition].ends))
+        for move, ends in in_flight:
+            self._take(move, slots_of(move, seen, ends))
         for slot in backlog.by_slot:
             if slot is not None and slot.direction is not Direction.OUT:
                 self._shut_unless_it_answers(slot)
@@ -125,29 +124,31 @@ class _Admitting:
         by_slot, pending_bytes = self._backlog.by_slot, self._backlog.pending_bytes
         free = [slot for slot in by_slot if slot is not None and slot not in self._shut]
         left = {slot: pending_bytes[slot] + self._used[slot].left_bytes for slot in free}
-        free.sort(key=lambda slot: (-left[slot], slot.direction.value, slot.broker))
+        free.sort(key=lambda slot: (-left[slot], slot.rank))
         return [*free, None] if None in by_slot else [*free]
 
     def worth_a_look(self, place: Slot | None) -> Iterator[Filed]:
         """Pending moves of a slot, largest first, that nothing known of their slots forbids."""
-        waiting = self._backlog.by_slot[place].beside(self._open)
-        at = 0
-        while at < len(waiting) and place not in self._shut:
+        if place in self._shut:
+            return
+        waiting, fitting = self._backlog.by_slot[place], 0
+        for at in waiting.beside(self._open):
+            if at < fitting:
+                continue
+            filed = waiting.moves[at]
+            if not self._shut.keys().isdisjoint(filed.slots):
+                continue
             if self._partitions_left <= 0:
                 self._reasons.add(CAP)
                 return
-            filed = waiting[at]
-            at += 1
-            if not self._shut.keys().isdisjoint(filed.taken):
-                continue
             obstacle = None if place is None else self._too_large(place, -filed.minus_size_bytes)
             if place is None or obstacle is None:
                 yield filed
+                if place in self._shut:
+                    return
                 continue
             self._reasons.add(obstacle)
-            largest = min(self._window_left(place), self._room_left(place))
-            at = bisect_left(waiting, -largest, lo=at, key=lambda other: other.minus_size_bytes)
-
+            fitting = waiting.from_size(min(self._window_left(place), self._room_left(place)))
     def consider(self, filed: Filed) -> None:
         """Choose the move, or note what it waits for."""
         slots = slots_of(filed.move, self._seen, filed.ends)
@@ -176,8 +177,7 @@ class _Admitting:
         for slot, left_bytes in slots.items():
             use = used[slot]
             use.left_bytes += left_bytes
-            whole = left_bytes >= whole_bytes
-            use.parts += WHOLE_SLOT if whole else part_of_slot(left_bytes, whole_bytes)
+            use.parts += part_of_slot(left_bytes, whole_bytes)
             if use.parts >= self._slots:
                 self._shut_for(slot, SLOTS)
         if move.target_log_dirs:

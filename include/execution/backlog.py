@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
+from itertools import compress, count
 from typing import NamedTuple
 
 from include.cluster.model import BrokerId, TopicPartition
@@ -21,13 +22,14 @@ from include.planning.plan import Move, Plan
 class Filed(NamedTuple):
     """A pending move; sorts by size, largest first, then by partition.
 
-    :param taken: the slots that it takes; moves without any only change the order of replicas.
+    :param slots: those that it takes, with the bytes that it was to send through each when it was
+        filed; moves without any only change the order of replicas.
     :param ends: those of its copies.
     """
 
     minus_size_bytes: int
     partition: TopicPartition
-    taken: tuple[Slot, ...]
+    slots: dict[Slot, int]
     move: Move
     ends: Ends
 
@@ -43,52 +45,46 @@ class Waiting:
     """The pending moves of one slot.
 
     :ivar moves: largest first.
-    :ivar by_other: the same by another slot that they take; None where there is none.
+    :ivar others: of each, another slot that it takes; None where there is none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, place: Slot | None) -> None:
         self.moves: list[Filed] = []
-        self.by_other: dict[Slot | None, dict[TopicPartition, Filed]] = {}
+        self.others: list[Slot | None] = []
+        self._place = place
 
-    def add(self, filed: Filed, place: Slot | None) -> None:
-        """Append it; ``moves`` is to be sorted then."""
-        self.moves.append(filed)
-        self.by_other.setdefault(_other(filed, place), {})[filed.partition] = filed
+    def sort(self) -> None:
+        """After moves have been appended."""
+        self.moves.sort()
+        self.others = [self._other(filed) for filed in self.moves]
 
-    def remove(self, filed: Filed, place: Slot | None) -> None:
+    def remove(self, filed: Filed) -> None:
         """Take it out."""
-        del self.moves[bisect_left(self.moves, filed)]
-        other = _other(filed, place)
-        del self.by_other[other][filed.partition]
-        if not self.by_other[other]:
-            del self.by_other[other]
+        at = bisect_left(self.moves, filed)
+        del self.moves[at], self.others[at]
+
+    def from_size(self, size_bytes: float) -> int:
+        """Where the moves begin that are no larger."""
+        return bisect_left(self.moves, -size_bytes, key=lambda filed: filed.minus_size_bytes)
 
     def lacking(self, least_bytes: int) -> int:
         """By how much these moves together fall short of ``least_bytes`` each."""
         small = bisect_right(self.moves, -least_bytes, key=lambda filed: filed.minus_size_bytes)
         return sum(least_bytes + filed.minus_size_bytes for filed in self.moves[small:])
 
-    def beside(self, open_slots: Set[Slot | None]) -> Sequence[Filed]:
-        """At least those whose other slots are open, largest first."""
-        others = self.by_other.keys() & open_slots
-        if len(others) > len(self.by_other) // _FEW:
-            return self.moves
-        return sorted(filed for other in others for filed in self.by_other[other].values())
+    def beside(self, open_slots: Set[Slot | None]) -> Iterator[int]:
+        """Where those are whose other slot is open when it is their turn."""
+        return compress(count(), map(open_slots.__contains__, self.others))
+
+    def _other(self, filed: Filed) -> Slot | None:
+        for slot in filed.slots:
+            if slot is not self._place:
+                return slot
+        return None
 
 
-_FEW = 3
-"""Where fewer of the other slots than one in so many are open, picking beats going through all."""
-
-
-def _other(filed: Filed, place: Slot | None) -> Slot | None:
-    return next((slot for slot in filed.taken if slot != place), None)
-
-
-class _Known(NamedTuple):
-    """What a move was filed by: where that changes, it is filed again."""
-
-    state: MoveState
-    leader: BrokerId | None
+FiledBy = MoveState | BrokerId | None
+"""What a move was filed by: its leader while it is pending, else its state."""
 
 
 class Backlog:
@@ -102,8 +98,8 @@ class Backlog:
         self.admitted: dict[TopicPartition, Admitted] = {}
         self.by_slot: dict[Slot | None, Waiting] = {}
         self.pending_bytes: Counter[Slot] = Counter()
-        self._pending: dict[TopicPartition, tuple[Filed, dict[Slot, int]]] = {}
-        self._known: dict[TopicPartition, _Known] = {}
+        self._pending: dict[TopicPartition, Filed] = {}
+        self._filed_by: dict[TopicPartition, FiledBy] = {}
 
     @classmethod
     def of(cls, plan: Plan, view: LedgerView, seen: Observation) -> Backlog:
@@ -120,7 +116,7 @@ class Backlog:
     def pending(self, partition: TopicPartition) -> Move | None:
         """The pending move of a partition; None when it has none."""
         found = self._pending.get(partition)
-        return found[0].move if found is not None else None
+        return found.move if found is not None else None
 
     def follow(self, moves: Iterable[Move], view: LedgerView, seen: Observation) -> None:
         """File anew each of these moves whose state, or (if pending) leader, has changed.
@@ -128,49 +124,58 @@ class Backlog:
         :param moves: those that may have changed; all of the plan's where nobody knows.
         """
         changed = [move for move in moves if self._has_changed(move, view, seen)]
-        for move in changed:
-            self._take_out(move.partition)
-        touched = {place for move in changed for place in self._put(move, seen)}
-        for place in touched:
-            self.by_slot[place].moves.sort()
+        touched = {waiting for move in changed for waiting in self._file(move, seen)}
+        for waiting in touched:
+            waiting.sort()
 
     def _has_changed(self, move: Move, view: LedgerView, seen: Observation) -> bool:
-        """Whether a move is to be filed anew; remembers what by."""
+        """Whether a move is to be filed anew; takes it out then, and remembers what by."""
         partition = move.partition
-        state = view.moves.get(partition, MoveState.PENDING)
-        shown = seen.partitions.get(partition) if state is MoveState.PENDING else None
-        now = _Known(state, None if shown is None else shown.leader)
-        if self._known.get(partition) == now:
+        now: FiledBy = view.moves.get(partition, MoveState.PENDING)
+        if now is MoveState.PENDING:
+            shown = seen.partitions.get(partition)
+            now = None if shown is None else shown.leader
+        if partition not in self._filed_by:
+            self._filed_by[partition] = now
+            return True
+        if self._filed_by[partition] == now:
             return False
-        self._known[partition] = now
+        self._filed_by[partition] = now
+        self._take_out(partition)
         return True
 
-    def _put(self, move: Move, seen: Observation) -> tuple[Slot | None, ...]:
+    def _file(self, move: Move, seen: Observation) -> list[Waiting]:
         """Append it to the lists it belongs to, which are to be sorted then."""
-        state = self._known[move.partition].state
+        state = self._filed_by[move.partition]
         if state is MoveState.ADMITTED:
             self.admitted[move.partition] = Admitted(move, Ends(move))
-        if state is not MoveState.PENDING:
-            return ()
+        if isinstance(state, MoveState):
+            return []
         ends = Ends(move)
-        sizes = slots_of(move, seen, ends)
-        filed = Filed(-move.size_bytes, move.partition, tuple(sizes), move, ends)
-        self._pending[move.partition] = filed, sizes
-        self.pending_bytes.update(sizes)
-        places = filed.taken or (None,)
-        for place in places:
-            self.by_slot.setdefault(place, Waiting()).add(filed, place)
+        slots = slots_of(move, seen, ends)
+        filed = Filed(-move.size_bytes, move.partition, slots, move, ends)
+        self._pending[move.partition] = filed
+        for slot, left_bytes in slots.items():
+            self.pending_bytes[slot] += left_bytes
+        places = [self._waiting(place) for place in slots or (None,)]
+        for waiting in places:
+            waiting.moves.append(filed)
         return places
+
+    def _waiting(self, place: Slot | None) -> Waiting:
+        found = self.by_slot.get(place)
+        if found is None:
+            found = self.by_slot[place] = Waiting(place)
+        return found
 
     def _take_out(self, partition: TopicPartition) -> None:
         self.admitted.pop(partition, None)
-        found = self._pending.pop(partition, None)
-        if found is None:
+        filed = self._pending.pop(partition, None)
+        if filed is None:
             return
-        filed, sizes = found
-        self.pending_bytes.subtract(sizes)
-        for place in filed.taken or (None,):
+        self.pending_bytes.subtract(filed.slots)
+        for place in filed.slots or (None,):
             waiting = self.by_slot[place]
-            waiting.remove(filed, place)
+            waiting.remove(filed)
             if not waiting.moves:
                 del self.by_slot[place]

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from include.cluster.model import TopicPartition
 from include.execution.admission import SLOTS, Admission, admit
-from include.execution.backlog import Backlog
+from include.execution.backlog import Admitted, Backlog
 from include.execution.governor import govern
 from include.execution.log_dir_copies import misplaced, where_copied_from
 from include.execution.model import (
@@ -90,8 +90,8 @@ class _Assessed:
     backlog: Backlog
     settling: list[Action] = field(default_factory=list)
     settled: dict[TopicPartition, MoveState] = field(default_factory=dict)
-    in_flight: list[Move] = field(default_factory=list)
-    unsent: list[Move] = field(default_factory=list)
+    in_flight: list[Admitted] = field(default_factory=list)
+    unsent: list[Admitted] = field(default_factory=list)
     not_admitted: list[TopicPartition] = field(default_factory=list)
     _pending_settled: int = 0
 
@@ -99,9 +99,9 @@ class _Assessed:
         admitted, ongoing = self.backlog.admitted, self.seen.ongoing
         for found in admitted.values():
             if on_its_way(found.move, self.seen):
-                self.in_flight.append(found.move)
+                self.in_flight.append(found)
             else:
-                self._assess_admitted(found.move)
+                self._assess_admitted(found)
         self.not_admitted += [partition for partition in ongoing if partition not in admitted]
         for partition in self.not_admitted:
             move_of_ours = self.backlog.pending(partition)
@@ -109,7 +109,7 @@ class _Assessed:
                 self.still_pending(move_of_ours)
 
     @property
-    def started(self) -> list[Move]:
+    def started(self) -> list[Admitted]:
         """Everything that is admitted and has not ended."""
         return [*self.in_flight, *self.unsent]
 
@@ -131,35 +131,37 @@ class _Assessed:
         self.settling.append(Settle(move.partition, state, detail))
         self.settled[move.partition] = state
 
-    def _assess_admitted(self, move: Move) -> None:
+    def _assess_admitted(self, found: Admitted) -> None:
+        move = found.move
         what, detail = self._fate(move, self.view.sent.get(move.partition))
         if what is Fate.IN_FLIGHT:
-            self.in_flight.append(move)
+            self.in_flight.append(found)
         elif what is Fate.MISPLACED:
-            self.in_flight.append(move)
+            self.in_flight.append(found)
             wanted = tuple(sorted(misplaced(move, self.seen).items()))
             self.settling.append(PlaceReplicas(wanted))
         elif what is Fate.UNDONE:
-            self._undone(move, detail)
+            self._undone(found, detail)
         elif what is Fate.UNTOUCHED:
-            self.unsent.append(move)
+            self.unsent.append(found)
         elif what is Fate.SUPERSEDED and where_copied_from(move, self.seen):
-            self._take_back(move, detail)
+            self._take_back(found, detail)
         else:
             self._settle(move, _ENDS[what], detail)
 
-    def _take_back(self, move: Move, detail: str) -> None:
+    def _take_back(self, found: Admitted, detail: str) -> None:
         """Have another, fresh look taken, and what is left of it cancelled; it is settled then."""
-        self.settling.append(Cancel((move.partition,), detail))
-        self.in_flight.append(move)
+        self.settling.append(Cancel((found.move.partition,), detail))
+        self.in_flight.append(found)
 
-    def _undone(self, move: Move, detail: str) -> None:
+    def _undone(self, found: Admitted, detail: str) -> None:
         """A cancel loses the order of replicas, whoever did it: ours to put back.
 
         In the moment that a copy between log dirs ends, it may look as if it had been taken back.
         """
+        move = found.move
         if move.target_log_dirs:
-            self._take_back(move, detail)
+            self._take_back(found, detail)
         elif self.seen.partitions[move.partition].replicas != move.current:
             self.settling.append(Cancel((move.partition,), detail))
             self.settled[move.partition] = MoveState.CANCELLED
@@ -208,7 +210,7 @@ def _ending(
 
 
 def _stop(now_true: _Assessed, to: PlanState, cause: str, then: MoveState) -> list[Action]:
-    started = tuple(move.partition for move in now_true.started)
+    started = tuple(found.move.partition for found in now_true.started)
     cancel: list[Action] = [Cancel(started, cause, then)] if started else []
     return [*cancel, Finish(to, cause)]
 
@@ -234,8 +236,9 @@ def _patience_s(view: LedgerView, now_true: _Assessed, policy: Policy) -> float:
 
 
 def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:
-    ours = now_true.plan.by_partition
-    return not policy.additional and any(found not in ours for found in now_true.not_admitted)
+    return not policy.additional and any(
+        found not in now_true.plan.by_partition for found in now_true.not_admitted
+    )
 
 
 def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
@@ -246,7 +249,7 @@ def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
 def _admission(
     view: LedgerView, now_true: _Assessed, seen: Observation, now: datetime, policy: Policy
 ) -> list[Action]:
-    again = tuple(move.partition for move in now_true.unsent)
+    again = tuple(found.move.partition for found in now_true.unsent)
     if view.pause_requested:
         return [*([Admit(again)] if again else []), Hold("pause requested")]
     if _held_by_others(now_true, policy):

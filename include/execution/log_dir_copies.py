@@ -40,6 +40,8 @@ def wanted_log_dirs(move: Move) -> dict[ReplicaId, str]:
 
 def places(move: Move, seen: Observation) -> dict[ReplicaId, Place]:
     """Where each of the replicas is that the plan names a log dir for."""
+    if not move.target_log_dirs:
+        return {}
     planned = dict(zip(move.current, move.current_log_dirs, strict=False))
     return {
         replica: _place(replica, wanted, planned.get(replica.broker), seen, move)

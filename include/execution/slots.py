@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import ClassVar
 
-from include.cluster.model import BrokerId, ReplicaId
+from include.cluster.model import BrokerId, ReplicaId, TopicPartition
 from include.execution.model import Observation
 from include.execution.outcome import relocating
 from include.planning.pace import MOVES_PER_SLOT
@@ -32,11 +32,14 @@ class Slot:
 
     There is one object for each, so that comparing and hashing cost next to nothing: `decide`
     looks thousands up at every call.
+
+    :ivar rank: what slots are sorted by.
     """
 
-    __slots__ = ("broker", "direction")
+    __slots__ = ("broker", "direction", "rank")
     direction: Direction
     broker: BrokerId
+    rank: tuple[str, BrokerId]
     _known: ClassVar[dict[tuple[Direction, BrokerId], Slot]] = {}
 
     def __new__(cls, direction: Direction, broker: BrokerId) -> Slot:
@@ -45,6 +48,7 @@ class Slot:
         if found is None:
             found = super().__new__(cls)
             found.direction, found.broker = direction, broker
+            found.rank = direction.value, broker
             found = cls._known.setdefault((direction, broker), found)
         return found
 
@@ -59,22 +63,26 @@ class Ends:
     """Where the copies of a move begin and end: made once, for it is asked at every poll.
 
     :ivar into: each copy that the move adds, with the slot of its destination.
+    :ivar leader: what copies are read from: :meth:`led_by` says who that is.
+    :ivar way_out: the leader's slot; ``read``: its replica.
     """
 
-    __slots__ = ("_leader", "_source", "into")
+    __slots__ = ("into", "leader", "read", "way_out")
 
     def __init__(self, move: Move) -> None:
-        brokers = [(Slot(Direction.IN, broker), broker) for broker in move.adding]
-        self.into: Inbound = tuple([(s, ReplicaId(*move.partition, b)) for s, b in brokers])
-        self._leader: BrokerId | None = None
-        self._source: tuple[Slot, ReplicaId]
+        topic, number = move.partition
+        self.into: Inbound = tuple(
+            [(Slot(Direction.IN, b), ReplicaId(topic, number, b)) for b in move.adding]
+        )
+        self.leader: BrokerId | None = None
+        self.way_out: Slot
+        self.read: ReplicaId
 
-    def source(self, move: Move, leader: BrokerId) -> tuple[Slot, ReplicaId]:
-        """What copies are read from while this broker leads."""
-        if leader != self._leader:
-            self._leader = leader
-            self._source = Slot(Direction.OUT, leader), ReplicaId(*move.partition, leader)
-        return self._source
+    def led_by(self, leader: BrokerId, partition: TopicPartition) -> None:
+        """From now on copies are read from this broker."""
+        self.leader = leader
+        self.way_out = Slot(Direction.OUT, leader)
+        self.read = ReplicaId(*partition, leader)
 
 
 def slots_of(move: Move, seen: Observation, ends: Ends | None = None) -> dict[Slot, int]:
@@ -90,16 +98,18 @@ def slots_of(move: Move, seen: Observation, ends: Ends | None = None) -> dict[Sl
     sizes = seen.sizes
     if ends.into:
         state = seen.partitions.get(move.partition)
-        size, out, way_out = move.size_bytes, 0, None
-        if state is not None and state.leader is not None:
-            way_out, replica = ends.source(move, state.leader)
-            size = sizes.get(replica, size)
+        leader = None if state is None else state.leader
+        size, out = move.size_bytes, 0
+        if leader is not None:
+            if leader != ends.leader:
+                ends.led_by(leader, move.partition)
+            size = sizes.get(ends.read, size)
         for slot, replica in ends.into:
             left = size - sizes.get(replica, 0)
             slots[slot] = left = left if left > 0 else 0
             out += left
-        if way_out is not None:
-            slots[way_out] = out
+        if leader is not None:
+            slots[ends.way_out] = out
     if move.target_log_dirs:
         for broker in relocating(move):
             replica = ReplicaId(*move.partition, broker)
