@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 
 from include.cluster.model import BrokerId, TopicPartition
-from include.execution.backlog import Admitted, Backlog, Filed
+from include.execution.backlog import Backlog, Filed
 from include.execution.disks import broker_room_bytes
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import Observation, Policy
-from include.execution.slots import WHOLE_SLOT, Direction, Slot, part_of_slot, slots_of
+from include.execution.slots import WHOLE_SLOT, Direction, InUse, Slot, bytes_onto, slots_of
 from include.planning.plan import Move
 from include.planning.request import OnWindowEnd
 
@@ -44,11 +43,11 @@ WINDOW = "would not end before the window does"
 
 def admit(
     backlog: Backlog,
-    in_flight: Iterable[Admitted],
+    in_use: InUse,
     seen: Observation,
     now: datetime,
     policy: Policy,
-    rate_bytes_per_s: int,
+    bytes_per_s: float,
     still_pending: Callable[[Move], bool] = lambda move: True,
 ) -> Admission:
     """The moves to start now, in the order of their start.
@@ -57,9 +56,11 @@ def admit(
     its moves go first, the largest of them first. Of a broker's moves only those are looked at
     that a free slot, its disk and the window leave a chance.
 
+    :param in_use: what has started takes; what starts is added.
+    :param bytes_per_s: what a broker delivers in each direction.
     :param still_pending: asked once of each move that would be next; False passes it over.
     """
-    admission = _Admitting(backlog, in_flight, seen, now, policy, rate_bytes_per_s)
+    admission = _Admitting(backlog, in_use, seen, now, policy, bytes_per_s)
     looked_at: set[TopicPartition] = set()
     passed_over = 0
     for place in admission.busiest_first():
@@ -74,36 +75,25 @@ def admit(
     return admission.result(passed_over)
 
 
-@dataclass(slots=True)
-class _Use:
-    """What moves in flight take of a slot: parts of it, and bytes still to pass through it."""
-
-    parts: int = 0
-    left_bytes: int = 0
-
-
 class _Admitting:
     """What is taken while moves are considered one after the other."""
 
     def __init__(
         self,
         backlog: Backlog,
-        in_flight: Iterable[Admitted],
+        in_use: InUse,
         seen: Observation,
         now: datetime,
         policy: Policy,
-        rate_bytes_per_s: int,
+        bytes_per_s: float,
     ) -> None:
         self._backlog = backlog
         self._seen = seen
         self._policy = policy
-        pace = policy.pace(rate_bytes_per_s)
-        self._whole_bytes = pace.slot_bytes
-        self._window_bytes = _bytes_until_window_end(now, policy, pace.bytes_per_s)
-        self._partitions_left = policy.max_partitions_in_flight
+        self._window_bytes = _bytes_until_window_end(now, policy, bytes_per_s)
+        self._in_use = in_use
+        self._used = in_use.slots
         self._slots = policy.max_moves_per_broker * WHOLE_SLOT
-        self._used: defaultdict[Slot, _Use] = defaultdict(_Use)
-        self._to_dir: Counter[tuple[BrokerId, str]] = Counter()
         self._rooms = {
             broker: broker_room_bytes(disks, policy.min_free_disk_fraction)
             for broker, disks in seen.disks.items()
@@ -113,8 +103,7 @@ class _Admitting:
         self._shut: dict[Slot, str] = {}  # and why
         self._moves: list[Move] = []
         self._reasons: set[str] = set()
-        for move, ends in in_flight:
-            self._take(move, slots_of(move, seen, ends))
+        self._shut_where_full(in_use.slots)
         for slot in backlog.by_slot:
             if slot is not None and slot.direction is not Direction.OUT:
                 self._shut_unless_it_answers(slot)
@@ -138,7 +127,7 @@ class _Admitting:
             filed = waiting.moves[at]
             if not self._shut.keys().isdisjoint(filed.slots):
                 continue
-            if self._partitions_left <= 0:
+            if self._in_use.moves >= self._policy.max_partitions_in_flight:
                 self._reasons.add(CAP)
                 return
             obstacle = None if place is None else self._too_large(place, -filed.minus_size_bytes)
@@ -149,6 +138,7 @@ class _Admitting:
                 continue
             self._reasons.add(obstacle)
             fitting = waiting.from_size(min(self._window_left(place), self._room_left(place)))
+
     def consider(self, filed: Filed) -> None:
         """Choose the move, or note what it waits for."""
         slots = slots_of(filed.move, self._seen, filed.ends)
@@ -157,7 +147,8 @@ class _Admitting:
             self._reasons.add(obstacle)
             return
         self._moves.append(filed.move)
-        self._take(filed.move, slots)
+        self._in_use.add(filed.move, slots)
+        self._shut_where_full(slots)
 
     def result(self, passed_over: int) -> Admission:
         """What was chosen.
@@ -171,18 +162,10 @@ class _Admitting:
         closed = {reason for slot, reason in self._shut.items() if slot in by_slot}
         return Admission(tuple(self._moves), waiting, frozenset(self._reasons | closed))
 
-    def _take(self, move: Move, slots: Mapping[Slot, int]) -> None:
-        self._partitions_left -= 1
-        used, whole_bytes = self._used, self._whole_bytes
-        for slot, left_bytes in slots.items():
-            use = used[slot]
-            use.left_bytes += left_bytes
-            use.parts += part_of_slot(left_bytes, whole_bytes)
-            if use.parts >= self._slots:
+    def _shut_where_full(self, slots: Iterable[Slot]) -> None:
+        for slot in slots:
+            if self._used[slot].parts >= self._slots:
                 self._shut_for(slot, SLOTS)
-        if move.target_log_dirs:
-            for replica, log_dir in wanted_log_dirs(move).items():
-                self._to_dir[replica.broker, log_dir] += _left_bytes(slots, replica.broker)
 
     def _shut_unless_it_answers(self, slot: Slot) -> None:
         broker = slot.broker
@@ -230,10 +213,10 @@ class _Admitting:
 
     def _no_room_in_log_dir(self, move: Move, slots: Mapping[Slot, int]) -> str | None:
         for replica, log_dir in wanted_log_dirs(move).items():
-            left_bytes = _left_bytes(slots, replica.broker)
+            left_bytes = bytes_onto(replica.broker, slots)
             for disk in self._seen.disks.get(replica.broker, ()) if left_bytes else ():
                 room = disk.room_bytes(self._policy.min_free_disk_fraction)
-                queued = self._to_dir[replica.broker, log_dir]
+                queued = self._in_use.to_dir[replica.broker, log_dir]
                 if disk.path == log_dir and queued + left_bytes > room:
                     return f"broker {replica.broker} has no room in {log_dir}"
         return None
@@ -243,12 +226,6 @@ def _bytes_until_window_end(now: datetime, policy: Policy, bytes_per_s: float) -
     if policy.window_end is None or policy.on_window_end is not OnWindowEnd.DRAIN:
         return inf
     return (policy.window_end - now).total_seconds() * bytes_per_s
-
-
-def _left_bytes(slots: Mapping[Slot, int], broker: BrokerId) -> int:
-    """What a move still writes to a broker, over the network or between its log dirs."""
-    into, across = (Slot(d, broker) for d in (Direction.IN, Direction.ACROSS))
-    return slots.get(into, 0) + slots.get(across, 0)
 
 
 def _dead(broker: BrokerId) -> str:

@@ -32,7 +32,9 @@ from include.execution.model import (
     Settle,
 )
 from include.execution.outcome import Fate, fate, on_its_way
+from include.execution.slots import InUse, slots_of
 from include.execution.stall import patience_s
+from include.planning.pace import Pace
 from include.planning.plan import Move, Plan
 
 
@@ -56,7 +58,8 @@ def decide(
     if view.state is not PlanState.RUNNING:
         return []
     known = Backlog.of(plan, view, seen) if backlog is None else backlog
-    now_true = _Assessed(plan, view, seen, now, policy, known)
+    pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s)
+    now_true = _Assessed(plan, view, seen, now, policy, known, pace)
     next_steps = _ending(view, now_true, now, policy)
     if next_steps is None:
         next_steps = [*_rate(view, now, policy), *_admission(view, now_true, seen, now, policy)]
@@ -79,6 +82,8 @@ def needs_worker(
 class _Assessed:
     """The plan's moves by what is true of them now, and the actions that follow at once.
 
+    :param pace: how fast moves can be made.
+    :ivar in_use: what those take that go on.
     :ivar not_admitted: what is being reassigned, by us or not, though no admitted move says so.
     """
 
@@ -88,18 +93,21 @@ class _Assessed:
     now: datetime
     policy: Policy
     backlog: Backlog
+    pace: Pace
     settling: list[Action] = field(default_factory=list)
     settled: dict[TopicPartition, MoveState] = field(default_factory=dict)
-    in_flight: list[Admitted] = field(default_factory=list)
-    unsent: list[Admitted] = field(default_factory=list)
+    in_flight: list[Move] = field(default_factory=list)
+    unsent: list[Move] = field(default_factory=list)
     not_admitted: list[TopicPartition] = field(default_factory=list)
+    in_use: InUse = field(init=False)
     _pending_settled: int = 0
 
     def __post_init__(self) -> None:
+        self.in_use = InUse(self.pace.slot_bytes)
         admitted, ongoing = self.backlog.admitted, self.seen.ongoing
         for found in admitted.values():
             if on_its_way(found.move, self.seen):
-                self.in_flight.append(found)
+                self._goes_on(found, self.in_flight)
             else:
                 self._assess_admitted(found)
         self.not_admitted += [partition for partition in ongoing if partition not in admitted]
@@ -109,7 +117,7 @@ class _Assessed:
                 self.still_pending(move_of_ours)
 
     @property
-    def started(self) -> list[Admitted]:
+    def started(self) -> list[Move]:
         """Everything that is admitted and has not ended."""
         return [*self.in_flight, *self.unsent]
 
@@ -117,6 +125,10 @@ class _Assessed:
     def ended(self) -> bool:
         """Whether nothing is admitted and nothing pending."""
         return not self.started and self.backlog.pending_count == self._pending_settled
+
+    def _goes_on(self, found: Admitted, among: list[Move]) -> None:
+        among.append(found.move)
+        self.in_use.add(found.move, slots_of(found.move, self.seen, found.ends))
 
     def states(self) -> Counter[MoveState]:
         """How many moves are in which state, with what is settled now."""
@@ -135,15 +147,15 @@ class _Assessed:
         move = found.move
         what, detail = self._fate(move, self.view.sent.get(move.partition))
         if what is Fate.IN_FLIGHT:
-            self.in_flight.append(found)
+            self._goes_on(found, self.in_flight)
         elif what is Fate.MISPLACED:
-            self.in_flight.append(found)
+            self._goes_on(found, self.in_flight)
             wanted = tuple(sorted(misplaced(move, self.seen).items()))
             self.settling.append(PlaceReplicas(wanted))
         elif what is Fate.UNDONE:
             self._undone(found, detail)
         elif what is Fate.UNTOUCHED:
-            self.unsent.append(found)
+            self._goes_on(found, self.unsent)
         elif what is Fate.SUPERSEDED and where_copied_from(move, self.seen):
             self._take_back(found, detail)
         else:
@@ -152,7 +164,7 @@ class _Assessed:
     def _take_back(self, found: Admitted, detail: str) -> None:
         """Have another, fresh look taken, and what is left of it cancelled; it is settled then."""
         self.settling.append(Cancel((found.move.partition,), detail))
-        self.in_flight.append(found)
+        self._goes_on(found, self.in_flight)
 
     def _undone(self, found: Admitted, detail: str) -> None:
         """A cancel loses the order of replicas, whoever did it: ours to put back.
@@ -210,7 +222,7 @@ def _ending(
 
 
 def _stop(now_true: _Assessed, to: PlanState, cause: str, then: MoveState) -> list[Action]:
-    started = tuple(found.move.partition for found in now_true.started)
+    started = tuple(move.partition for move in now_true.started)
     cancel: list[Action] = [Cancel(started, cause, then)] if started else []
     return [*cancel, Finish(to, cause)]
 
@@ -249,14 +261,19 @@ def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
 def _admission(
     view: LedgerView, now_true: _Assessed, seen: Observation, now: datetime, policy: Policy
 ) -> list[Action]:
-    again = tuple(found.move.partition for found in now_true.unsent)
+    again = tuple(move.partition for move in now_true.unsent)
     if view.pause_requested:
         return [*([Admit(again)] if again else []), Hold("pause requested")]
     if _held_by_others(now_true, policy):
         return [*([Admit(again)] if again else []), Hold("somebody else's reassignment runs")]
-    rate = view.target_bytes_per_s or policy.rate_bytes_per_s
     admission = admit(
-        now_true.backlog, now_true.started, seen, now, policy, rate, now_true.still_pending
+        now_true.backlog,
+        now_true.in_use,
+        seen,
+        now,
+        policy,
+        now_true.pace.bytes_per_s,
+        now_true.still_pending,
     )
     chosen = (*again, *(move.partition for move in admission.moves))
     if chosen:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from include.cluster.model import BrokerId, ReplicaId, TopicPartition
+from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import Observation
 from include.execution.outcome import relocating
 from include.planning.pace import MOVES_PER_SLOT
@@ -116,6 +120,47 @@ def slots_of(move: Move, seen: Observation, ends: Ends | None = None) -> dict[Sl
             left = sizes.get(replica, move.size_bytes) - seen.future_sizes.get(replica, 0)
             slots[Slot(Direction.ACROSS, broker)] = max(0, left)
     return slots
+
+
+@dataclass(slots=True)
+class Use:
+    """What is taken of a slot: parts of it, and bytes that still have to pass through it."""
+
+    parts: int = 0
+    left_bytes: int = 0
+
+
+class InUse:
+    """What the moves that have started take.
+
+    :param whole_bytes: who has less left takes only part of a slot: see :func:`part_of_slot`.
+    :ivar slots: by slot; ``to_dir``: bytes to come, by log dir that a plan names.
+    """
+
+    def __init__(self, whole_bytes: float) -> None:
+        self.moves = 0
+        self.slots: defaultdict[Slot, Use] = defaultdict(Use)
+        self.to_dir: Counter[tuple[BrokerId, str]] = Counter()
+        self._whole_bytes = whole_bytes
+
+    def add(self, move: Move, slots: Mapping[Slot, int]) -> None:
+        """Count one in, by the bytes that it still sends through its slots."""
+        self.moves += 1
+        whole_bytes = self._whole_bytes
+        for slot, left_bytes in slots.items():
+            use = self.slots[slot]
+            use.left_bytes += left_bytes
+            whole = left_bytes >= whole_bytes
+            use.parts += WHOLE_SLOT if whole else part_of_slot(left_bytes, whole_bytes)
+        if move.target_log_dirs:
+            for replica, log_dir in wanted_log_dirs(move).items():
+                self.to_dir[replica.broker, log_dir] += bytes_onto(replica.broker, slots)
+
+
+def bytes_onto(broker: BrokerId, slots: Mapping[Slot, int]) -> int:
+    """What a move still writes to a broker, over the network or between its log dirs."""
+    into, across = (Slot(d, broker) for d in (Direction.IN, Direction.ACROSS))
+    return slots.get(into, 0) + slots.get(across, 0)
 
 
 def part_of_slot(left_bytes: int, whole_bytes: float) -> int:
