@@ -120,6 +120,9 @@ class _Admitting:
         """Pending moves of a slot, largest first, that nothing known of their slots forbids."""
         if place in self._shut:
             return
+        if self._at_cap():
+            self._reasons.add(CAP)
+            return
         waiting, fitting = self._backlog.by_slot[place], 0
         for at in waiting.beside(self._open):
             if at < fitting:
@@ -127,13 +130,10 @@ class _Admitting:
             filed = waiting.moves[at]
             if not self._shut.keys().isdisjoint(filed.slots):
                 continue
-            if self._in_use.moves >= self._policy.max_partitions_in_flight:
-                self._reasons.add(CAP)
-                return
             obstacle = None if place is None else self._too_large(place, -filed.minus_size_bytes)
             if place is None or obstacle is None:
                 yield filed
-                if place in self._shut:
+                if place in self._shut or self._at_cap():
                     return
                 continue
             self._reasons.add(obstacle)
@@ -162,6 +162,9 @@ class _Admitting:
         closed = {reason for slot, reason in self._shut.items() if slot in by_slot}
         return Admission(tuple(self._moves), waiting, frozenset(self._reasons | closed))
 
+    def _at_cap(self) -> bool:
+        return self._in_use.moves >= self._policy.max_partitions_in_flight
+
     def _shut_where_full(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
             if self._used[slot].parts >= self._slots:
@@ -180,8 +183,9 @@ class _Admitting:
 
     def _obstacle(self, filed: Filed, slots: Mapping[Slot, int]) -> str | None:
         move, live = filed.move, self._seen.live_brokers
-        if not live.issuperset(move.target):
-            return _dead(min(set(move.target) - live))
+        dead = [broker for broker in move.target if broker not in live]
+        if dead:
+            return _dead(min(dead))
         if filed.ends.into and self._seen.partitions[move.partition].leader is None:
             return NO_LEADER
         for slot, left_bytes in slots.items():

@@ -33,11 +33,11 @@ def fate(
 
     :param sent_at: when the controller accepted the move; None = not known to have.
     """
-    if on_its_way(move, seen):
-        return Fate.IN_FLIGHT, ""
     if recreated(move, seen):
         return Fate.GONE, RECREATED
     entry = seen.ongoing.get(move.partition)
+    if entry is not None and entry.leads_to(move.target):
+        return Fate.IN_FLIGHT, ""
     if entry is not None:
         return Fate.SUPERSEDED, f"somebody else is reassigning it to {list(entry.target)}"
     state = seen.partitions.get(move.partition)
