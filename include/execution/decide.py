@@ -189,9 +189,9 @@ class _Assessed:
             self._settle(move, MoveState.DONE, "was in place already")
         elif what in (Fate.SUPERSEDED, Fate.GONE):
             self._settle(move, _ENDS[what], detail)
-        elif (
-            what is Fate.IN_FLIGHT and move.partition in self.seen.ongoing
-        ) or where_copied_from(move, self.seen):
+        elif (what is Fate.IN_FLIGHT and move.partition in self.seen.ongoing) or where_copied_from(
+            move, self.seen
+        ):
             self._settle(move, MoveState.SUPERSEDED, "somebody else is making the same move")
         else:
             return True

@@ -14,6 +14,7 @@ from include.execution.abort import abort
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
+from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 
 _serial = itertools.count()
@@ -25,8 +26,8 @@ def ledger_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def ledger(ledger_url: str) -> Iterator[Ledger]:
-    with Ledger.open(ledger_url) as ledger:
+def ledger(ledger_url: str, clock: SetClock) -> Iterator[Ledger]:
+    with Ledger.open(ledger_url, clock=clock) as ledger:
         yield ledger
 
 

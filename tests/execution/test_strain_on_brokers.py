@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -22,7 +22,6 @@ from include.execution.poll import poll
 from include.execution.rates import RateChange, RateReason
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE
-from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
@@ -31,6 +30,7 @@ from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway
 from tests.dags.clusters import throttles_of
 from tests.execution.driven import state_of
+from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
 
 ASKED = 400_000
@@ -47,27 +47,6 @@ BATCH = 300
 """Small messages written before each look: all of them are much less than what is waited for."""
 
 
-class Clock:
-    """The time, put forward at will: a test tells it that it has been calm for a while."""
-
-    def __init__(self) -> None:
-        self.ahead = timedelta()
-
-    def __call__(self) -> datetime:
-        return utc_now() + self.ahead
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def ledger(ledger_url: str, clock: Clock) -> Iterator[Ledger]:
-    with Ledger.open(ledger_url, clock=clock) as opened:
-        yield opened
-
-
 @dataclass(frozen=True)
 class Run:
     """A plan that copies to broker 3 from brokers 1 and 2, and somebody else's topic beside it."""
@@ -77,7 +56,7 @@ class Run:
     cluster: LocalCluster
     gateway: ClusterGateway
     topics: Topics
-    clock: Clock
+    clock: SetClock
     others: str
 
     def stepped(self) -> RateChange:
@@ -107,7 +86,7 @@ class Run:
         """
 
         def back() -> bool:
-            self.clock.ahead += timedelta(seconds=calm_s)
+            self.clock.pass_s(calm_s)
             return self.stepped().target_bytes_per_s == ASKED
 
         wait_until(back, "the rate that was asked for", 500, 0.5)
@@ -126,7 +105,7 @@ def running(
     private_cluster: Callable[..., LocalCluster],
     ledger: Ledger,
     approved: Callable[..., Plan],
-    clock: Clock,
+    clock: SetClock,
 ) -> Callable[..., AbstractContextManager[Run]]:
     """Runs a plan until it is known how others are, and takes its throttle back."""
 
@@ -189,7 +168,7 @@ def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caug
         assert_halved(cut, run)
         told = [flow.strain for flow, _ in run.ledger.flows(run.plan.plan_id) if flow.strain]
         assert {strain.outside_isr for strain in told} == {0}
-        run.clock.ahead += timedelta(seconds=2 * CALM_S)
+        run.clock.pass_s(2 * CALM_S)
         assert run.stepped() == cut or lacking(run) == 0, "raised before it had caught up"
         wait_until(lambda: lacking(run) == 0, "the follower to catch up", 60)
         run.comes_back(calm_s)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from include.ledger.store import Ledger
+from tests.ledger.set_clock import SetClock
 
 
 @pytest.fixture
@@ -14,6 +15,6 @@ def ledger_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def ledger(ledger_url: str) -> Iterator[Ledger]:
-    with Ledger.open(ledger_url) as ledger:
+def ledger(ledger_url: str, clock: SetClock) -> Iterator[Ledger]:
+    with Ledger.open(ledger_url, clock=clock) as ledger:
         yield ledger

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from include.execution.model import MoveState, Observation, PlanState
 from include.ledger.fencing import LeaseHeldError, LeaseLostError
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
+from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -24,28 +25,10 @@ PLAN = make_plan("p1")
 ENTRY = ThrottleEntry("p1", "c1", ConfigResource.topic("t"), "k", ("0:1",), None, "NOT_SET")
 
 
-class Clock:
-    """A time that passes when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = T0
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def pass_s(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def ledger(ledger_url: str, clock: Clock) -> Iterator[Ledger]:
-    with Ledger.open(ledger_url, clock=clock) as opened:
-        yield opened
+def clock() -> SetClock:
+    """Stands still until a test lets time pass."""
+    return SetClock(lambda: T0)
 
 
 @pytest.fixture
@@ -67,7 +50,7 @@ def test_a_lease_that_is_held_is_refused_naming_who_holds_it_and_until_when(
 
 
 def test_a_silent_owner_is_followed_by_another_with_a_higher_epoch(
-    ledger: Ledger, clock: Clock
+    ledger: Ledger, clock: SetClock
 ) -> None:
     first = ledger.acquire_lease("c1", "run-1", 60)
     clock.pass_s(59)
@@ -80,7 +63,7 @@ def test_a_silent_owner_is_followed_by_another_with_a_higher_epoch(
 
 
 def test_every_write_under_the_lease_and_every_sign_of_life_makes_it_last(
-    ledger: Ledger, clock: Clock
+    ledger: Ledger, clock: SetClock
 ) -> None:
     under = ledger.under(ledger.acquire_lease("c1", "run-1", 60))
     for alive in (
@@ -92,7 +75,7 @@ def test_every_write_under_the_lease_and_every_sign_of_life_makes_it_last(
         alive()
         holder = ledger.holder("c1")
         assert holder is not None
-        assert holder.expires_at == clock.now + timedelta(seconds=60)
+        assert holder.expires_at == clock() + timedelta(seconds=60)
     assert not ledger.heartbeat("c1", "run-2", 60)
 
 
@@ -107,7 +90,7 @@ def test_a_new_attempt_of_the_owner_gets_the_lease_at_once_and_fences_off_the_ol
 
 
 def test_a_late_owner_keeps_its_lease_while_nobody_has_taken_it(
-    ledger: Ledger, clock: Clock
+    ledger: Ledger, clock: SetClock
 ) -> None:
     under = ledger.under(ledger.acquire_lease("c1", "run-1", 60))
     clock.pass_s(3600)
@@ -130,7 +113,7 @@ def test_a_lease_given_back_is_free_and_only_its_owner_gives_it_back(ledger: Led
 
 
 def test_whoever_does_not_drive_the_plan_gets_no_lease_to_act_on_it(
-    running: Ledger, clock: Clock
+    running: Ledger, clock: SetClock
 ) -> None:
     running.acquire_lease("c1", "run-1", 60, plan_id="p1")
     with pytest.raises(LeaseHeldError):
@@ -141,7 +124,7 @@ def test_whoever_does_not_drive_the_plan_gets_no_lease_to_act_on_it(
     holder = running.holder("c1")
     assert holder is not None
     assert holder.owner == running.plan("p1").run_id == "run-2"
-    assert running.plan("p1").last_progress_at == clock.now, "it has not stalled"
+    assert running.plan("p1").last_progress_at == clock(), "it has not stalled"
     clock.pass_s(600)
     with pytest.raises(PlanConflictError, match="in the hands of run run-2"):
         running.acquire_lease("c1", "run-1", 60, plan_id="p1")
@@ -161,7 +144,9 @@ WRITES: dict[str, Callable[[Ledger], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_nothing_is_written_under_a_lost_lease(write: str, running: Ledger, clock: Clock) -> None:
+def test_nothing_is_written_under_a_lost_lease(
+    write: str, running: Ledger, clock: SetClock
+) -> None:
     late = running.under(running.acquire_lease("c1", "run-1", 60))
     clock.pass_s(60)
     running.acquire_lease("c1", "run-2", 60)
