@@ -120,11 +120,11 @@ class _Admitting:
         """Pending moves of a slot, largest first, that nothing known of their slots forbids."""
         if place in self._shut:
             return
-        if self._at_cap():
-            self._reasons.add(CAP)
-            return
         waiting, fitting = self._backlog.by_slot[place], 0
         for at in waiting.beside(self._open):
+            if self._in_use.moves >= self._policy.max_partitions_in_flight:
+                self._reasons.add(CAP)
+                return
             if at < fitting:
                 continue
             filed = waiting.moves[at]
@@ -133,7 +133,7 @@ class _Admitting:
             obstacle = None if place is None else self._too_large(place, -filed.minus_size_bytes)
             if place is None or obstacle is None:
                 yield filed
-                if place in self._shut or self._at_cap():
+                if place in self._shut:
                     return
                 continue
             self._reasons.add(obstacle)
@@ -161,9 +161,6 @@ class _Admitting:
         by_slot = self._backlog.by_slot
         closed = {reason for slot, reason in self._shut.items() if slot in by_slot}
         return Admission(tuple(self._moves), waiting, frozenset(self._reasons | closed))
-
-    def _at_cap(self) -> bool:
-        return self._in_use.moves >= self._policy.max_partitions_in_flight
 
     def _shut_where_full(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
