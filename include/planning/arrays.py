@@ -160,37 +160,38 @@ class ClusterArrays:
         codes = self.log_dirs[index][self.rows[index] != NONE]
         return tuple(self.log_dir_names[code] if code >= 0 else "" for code in codes)
 
-    def load(self, rows: Rows, weight: Ints) -> Ints:
-        """(B,) sum of the partitions' weights over the replicas each broker holds."""
+    def load(self, rows: Rows, weight: Ints | None) -> Ints:
+        """(B,) sum of the partitions' weights, or number, over the replicas each broker holds."""
         return broker_sums(rows, weight, len(self.brokers.ids)).astype(np.int64)
 
 
 def replica_counts(rows: Rows) -> Ints:
     """(P,) replicas in each of (P, R) rows."""
-    counts = np.zeros(len(rows), np.int64)
+    counts = np.zeros(len(rows), np.int16)
     for column in rows.T:  # sums along a short axis take NumPy ten times as long
         counts += column != NONE
-    return counts
+    return counts.astype(np.int64)
 
 
 def fresh(rows: Rows, home: Rows) -> Mask:
     """(P, R) slots of ``rows`` whose broker has no replica of the partition in ``home``."""
     new: Mask = rows != NONE
-    for brokers in home.T:
-        new &= rows != brokers[:, None]
+    for slots, now in zip(new.T, rows.T, strict=True):  # column by column: see replica_counts
+        for before in home.T:
+            slots &= now != before
     return new
 
 
-def broker_sums(rows: Rows, weight: Ints | Floats, brokers: int) -> Floats:
-    """(B,) sum of whole partition weights over the replicas of (P, R) rows, exact up to 2^53."""
-    total = np.zeros(brokers)
-    for column in rows.T:
-        held = column != NONE
-        if held.all():
-            total += np.bincount(column, weight, brokers)
-        else:
-            total += np.bincount(column[held], weight[held], brokers)
-    return total
+def broker_sums(rows: Rows, weight: Ints | Floats | None, brokers: int) -> Floats:
+    """(B,) sum of whole partition weights over the replicas of (P, R) rows, exact up to 2^53.
+
+    :param weight: (P,); None = one each.
+    """
+    total = np.zeros(brokers + 1)  # the first one is NONE's
+    if weight is None or weight.any():
+        for column in rows.T:
+            total += np.bincount(np.add(column, 1, dtype=np.intp), weight, brokers + 1)
+    return total[1:]
 
 
 def _brokers(snapshot: Snapshot, seen: set[int], min_free: float) -> BrokerArrays:

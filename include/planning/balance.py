@@ -25,6 +25,7 @@ from include.planning.guided import guided
 from include.planning.placement import Placer
 from include.planning.polish import TINY, Polisher
 from include.planning.search import Problem, Search
+from include.planning.seats import Seats
 from include.planning.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.shedder import BYTES, RATE
 
@@ -51,6 +52,9 @@ PRICED_UP_TO = 5_000_000
 
 ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
+
+TOGETHER = 2**18
+"""Moved replicas, the next largest, that are tried before any smaller ones."""
 
 HOMECOMINGS = 8
 """Rounds of returns between two looks at which of them still do no harm."""
@@ -114,7 +118,9 @@ def _dear(problem: Problem) -> bool:
     find a cheaper one. Bytes and rate have to have boxes; nothing has to leave or be made even.
     """
     layout, high = problem.layout, problem.targets.high[[BYTES, RATE]][:, problem.gives]
-    if problem.leaving.any() or np.isinf(high).any() or not Search(problem).seats.even():
+    if problem.leaving.any() or np.isinf(high).any():
+        return False
+    if not Seats(problem.tree, layout.rows).even():
         return False
     before = layout.arrays.load(layout.home, layout.size)
     bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
@@ -176,11 +182,13 @@ def undo(search: Search) -> None:
     away = away[open_homes[home[away]]]
     away = away[~search.at_home(away, search.holders(away))]
     away = away[np.argsort(-search.weights[0, away // search.width], kind="stable")]
-    while len(away):
-        away = away[_harm(search, away) <= TINY]
-        for _ in range(HOMECOMINGS):
-            if len(away):
-                away = _send_home(search, away)
+    for start in range(0, len(away), TOGETHER):
+        some = away[start : start + TOGETHER]
+        while len(some):
+            some = some[_harm(search, some) <= TINY]
+            for _ in range(HOMECOMINGS):
+                if len(some):
+                    some = _send_home(search, some)
 
 
 def _send_home(search: Search, away: Ints) -> Ints:

@@ -141,7 +141,7 @@ class _Filler:
             picky=self._picky,
             favour=self._favour,
         )
-        weights = search.weights[books.rows][:, slots // search.width].T.tolist()
+        weights = search.weight(slots)[books.rows].T.tolist()
         for slot, weight in zip(slots.tolist(), weights, strict=True):
             place = self._best(slot, books, weight)
             if place == NONE:
@@ -154,6 +154,9 @@ class _Filler:
     def _best(self, slot: int, books: Neediest, weight: list[float]) -> int:
         """Place of the valid broker for one lifted replica; NONE when it should stay."""
         gain = books.gain(weight)
+        best = int(gain.argmax())
+        if books.fits_one(best, weight) and self._search.valid_one(slot, int(self._brokers[best])):
+            return best
         for room in (books.tight, books.high):
             place = self._most_valuable(slot, books.fits(room, weight), gain)
             if place != NONE:

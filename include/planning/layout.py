@@ -23,10 +23,12 @@ class Layout:
         pad = max(0, (width or 0) - arrays.rows.shape[1])
         self.arrays = arrays
         self.size: Ints = arrays.size_bytes
-        self.home: Rows = np.pad(arrays.rows, ((0, 0), (0, pad)), constant_values=NONE)
+        self.home: Rows = arrays.rows
+        if pad:
+            self.home = np.pad(arrays.rows, ((0, 0), (0, pad)), constant_values=NONE)
         self.rows: Rows = self.home.copy()
-        self.load = arrays.load(self.rows, self.size)
-        self.count = arrays.load(self.rows, np.ones_like(self.size))
+        self._held = arrays.load(self.rows, self.size), arrays.load(self.rows, None)
+        self.load, self.count = (held.copy() for held in self._held)
         self.incoming = np.zeros(len(arrays.brokers.ids), np.int64)
         self.room: Ints = arrays.brokers.room_bytes
 
@@ -57,11 +59,13 @@ class Layout:
 
     def refresh(self) -> None:
         """Count anew what brokers hold and receive, after rows were changed directly."""
-        ones = np.ones_like(self.size)
-        self.load = self.arrays.load(self.rows, self.size)
-        self.count = self.arrays.load(self.rows, ones)
-        copied = np.where(fresh(self.rows, self.home), self.rows, NONE)
-        self.incoming = self.arrays.load(copied, self.size)
+        changed = self.changed()
+        rows, home, size = self.rows[changed], self.home[changed], self.size[changed]
+        self.load, self.count = (
+            held + self.arrays.load(rows, weight) - self.arrays.load(home, weight)
+            for held, weight in zip(self._held, (size, None), strict=True)
+        )
+        self.incoming = self.arrays.load(np.where(fresh(rows, home), rows, NONE), size)
 
     def changed(self) -> Ints:
         """Partitions whose replica set, in its order, is not what it was."""

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from operator import add
+
 import numpy as np
 
-from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows
+from include.planning.arrays import (
+    NONE,
+    ClusterArrays,
+    Ints,
+    Mask,
+    Rows,
+    fresh,
+    replica_counts,
+)
 from include.planning.layout import Layout
 
 LAST = 2**50
@@ -21,22 +31,39 @@ def settle_leaders(layout: Layout) -> None:
     rows, home = layout.rows, layout.home
     changed = layout.changed()
     _put_back(rows, home, changed)
-    lost = changed[~(rows[changed] == home[changed, :1]).any(axis=1)]
-    kept = np.setdiff1d(changed, lost)
-    promote(rows, kept, (rows[kept] == home[kept, :1]).argmax(axis=1))
+    place = _place_of(home[changed, 0], rows[changed])
+    kept, lost = changed[place != NONE], changed[place == NONE]
+    promote(rows, kept, place[place != NONE])
     leads = rows[:, 0].copy()
     leads[lost] = NONE
-    count = _leaders(layout.arrays, leads).tolist()
-    lost = lost[np.argsort((rows[lost] != NONE).sum(axis=1), kind="stable")]
-    is_new = ~(rows[lost, :, None] == home[lost, None, :]).any(axis=2)
+    count = _leaders(layout.arrays, leads)
+    lost = lost[np.argsort(replica_counts(rows[lost]), kind="stable")]
+    promote(rows, lost, _with_fewest_leaders(rows[lost], home[lost], count))
+
+
+def _with_fewest_leaders(rows: Rows, home: Rows, count: Ints) -> Ints:
+    """(n,) the place of each row that leads: of the broker that leads the fewest by then.
+
+    :param count: (B,) partitions that each broker leads before; equals: who has the data already.
+    """
     width = rows.shape[1]
-    rank = np.where(rows[lost] == NONE, LAST * 2 * width, 0) + width * is_new + np.arange(width)
+    rank = np.where(rows == NONE, LAST * 2 * width, 0) + np.arange(width)
+    rank += width * fresh(rows, home)
     places = []
-    for row, ranks in zip(rows[lost].tolist(), rank.tolist(), strict=True):
-        ranked = [2 * width * count[b] + of for b, of in zip(row, ranks, strict=True)]
-        places.append(min(ranked) % width)
-        count[row[places[-1]]] += 1
-    promote(rows, lost, np.array(places, np.int64))
+    worth = (2 * width * count).tolist()
+    for row, ranks in zip(rows.tolist(), rank.tolist(), strict=True):
+        place = min(map(add, map(worth.__getitem__, row), ranks)) % width
+        worth[row[place]] += 2 * width
+        places.append(place)
+    return np.array(places, np.int64)
+
+
+def _place_of(brokers: Rows, rows: Rows) -> Ints:
+    """(n,) the first place in each row that a broker has; NONE where it has none."""
+    place = np.full(len(rows), NONE)
+    for number in reversed(range(rows.shape[1])):
+        place[rows[:, number] == brokers] = number
+    return place
 
 
 def balance_leaders(layout: Layout, movable: Mask) -> None:
@@ -74,9 +101,12 @@ def promote(rows: Rows, partitions: Ints, places: Ints) -> None:
 
 def _put_back(rows: Rows, home: Rows, changed: Ints) -> None:
     """Give each replica that stays its old place in its row: it may have left and come back."""
-    same = (rows[changed, :, None] == home[changed, None, :]) & (rows[changed] != NONE)[:, :, None]
-    same[:, np.arange(rows.shape[1]), np.arange(rows.shape[1])] = False
-    some = changed[same.any(axis=(1, 2))]
+    moved = np.zeros(len(changed), bool)
+    for number, column in enumerate(rows[changed].T):
+        for other, before in enumerate(home[changed].T):
+            if number != other:
+                moved |= (column == before) & (column != NONE)
+    some = changed[moved]
     row, old = rows[some], home[some]
     stays = (row[:, :, None] == old[:, None, :]) & (row != NONE)[:, :, None]
     back = np.where(stays.any(axis=1), old, NONE)

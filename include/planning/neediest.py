@@ -63,6 +63,10 @@ class Neediest:
             fits &= more >= part
         return fits
 
+    def fits_one(self, place: int, weight: Sequence[float]) -> bool:
+        """Whether a broker, by its place, has room for a replica at first."""
+        return all(more >= part for more, part in zip(self.tight[:, place], weight, strict=True))
+
     def add(self, place: int, weight: Sequence[float]) -> None:
         """A broker, by its place, got a replica of this weight."""
         lack, scale = self._lack[place], self._scale[place]

@@ -240,8 +240,7 @@ class Polisher:
         slots = search.on(broker)
         yield self._pushes(broker, self._sample(slots, AT_ONCE // max(1, len(near))), near)
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
-            owners = np.isin(self._all, self._givers[self._domain[broker]])
-            theirs = search.movable[owners[search.flat[search.movable]]]
+            theirs = search.held_by(self._givers[self._domain[broker]])
             yield self._pulls(broker, self._sample(theirs, AT_ONCE))
 
     def _swaps(self, broker: int, sample: int) -> Iterator[Trades]:

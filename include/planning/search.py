@@ -69,13 +69,15 @@ class Search:
         self._index()
 
     def _index(self) -> None:
-        movable = np.repeat(self.problem.partitions, self.width)
-        movable &= (self.flat != NONE) & self.problem.gives[self.flat]
-        self.movable: Ints = np.flatnonzero(movable)
-        owner = self.flat[self.movable].astype(np.int16 if len(self.low[0]) < 2**15 else np.int32)
-        self._by_broker: Ints = self.movable[np.argsort(owner, kind="stable")]
-        ends = np.cumsum(np.bincount(owner, minlength=len(self.problem.gives)))
-        self._ends: list[int] = [0, *ends.tolist()]
+        """Sort the slots by broker; those that may not move come last."""
+        problem, brokers = self.problem, len(self.problem.gives)
+        owner = self.flat.astype(np.int16 if brokers < 2**15 - 1 else np.int32)
+        owner[owner == NONE] = brokers
+        owner[np.repeat(~problem.partitions, self.width)] = brokers
+        if not problem.gives.all():
+            owner[np.append(~problem.gives, True)[owner]] = brokers
+        self._by_broker: Ints = np.argsort(owner, kind="stable")
+        self._ends: list[int] = [0, *np.cumsum(np.bincount(owner, minlength=brokers)).tolist()]
         self._first = self.flat.copy()
         self._arrived: list[dict[int, None]] = [{} for _ in self.problem.gives]
 
@@ -86,6 +88,13 @@ class Search:
         if arrived:
             slots = np.concatenate([slots, np.fromiter(arrived, np.int64, len(arrived))])
         held: Ints = slots[self.flat[slots] == broker]
+        return held
+
+    def held_by(self, brokers: Ints) -> Ints:
+        """Slots, ascending, of the movable replicas that these brokers hold."""
+        mine = np.zeros(len(self.problem.gives) + 1, bool)  # the last one is that of NONE
+        mine[brokers] = self.problem.gives[brokers]
+        held: Ints = np.flatnonzero(mine[self.rows] & self.problem.partitions[:, None])
         return held
 
     def _arrives(self, slot: int, broker: int) -> None:

@@ -25,8 +25,10 @@ class Seats:
         branches = [int((capacity > 0).sum()) for capacity in tree.capacity]
         level = next((n for n, count in enumerate(branches) if count > 1), tree.height)
         self._branch = np.where(tree.hosts, tree.node[level], NONE)
-        self._branches: list[int] = self._branch.tolist()
-        self._plain: Mask = replica_counts(rows) <= branches[level]
+        self._branches: list[int] = [*self._branch.tolist(), NONE]  # the last one is that of NONE
+        self._plain = np.ones(len(rows), bool)
+        if rows.shape[1] > branches[level]:
+            self._plain = replica_counts(rows) <= branches[level]
         self._even = False
         self._uneven = np.zeros(len(rows), np.int64)
         self._uneven[~self._plain] = tree.violations(rows[~self._plain])
@@ -73,9 +75,7 @@ class Seats:
         if not self._plain[partition]:
             one = (np.array([value]) for value in (partition, place, broker))
             return bool(self.admits(*one)[0])
-        branch = self._branches[broker]
-        row = self._rows[partition].tolist()
-        return branch != NONE and all(
-            other == NONE or index == place or self._branches[other] != branch
-            for index, other in enumerate(row)
-        )
+        branches = self._branches
+        row: list[int] = self._rows[partition].tolist()
+        row[place] = NONE
+        return branches[broker] != NONE and branches[broker] not in [branches[b] for b in row]

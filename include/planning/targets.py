@@ -9,6 +9,7 @@ beyond the tolerance is named: it is a target that no plan can meet.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -79,10 +80,7 @@ def placed_targets(
 
 
 class _Layer:
-    """One resource's shares over the rack tree.
-
-    :ivar least, most: per level, per node: the least and the most it can hold.
-    """
+    """One resource's shares over the rack tree."""
 
     def __init__(
         self,
@@ -96,22 +94,23 @@ class _Layer:
         self._layout, self._tree, self._brokers = layout, tree, brokers
         self._partitions, self._weight, self._resource = partitions, weight, resource
         self.load = broker_sums(layout.rows, weight, len(brokers))
-        self.least: list[Floats] = []
-        self.most: list[Floats] = []
-        self._reach()
 
-    def _reach(self) -> None:
-        """Partitions that may move hold between ``tree.least`` and ``tree.most`` replicas in a
+    @cached_property
+    def _ends(self) -> tuple[list[Floats], list[Floats]]:
+        """Per level, per node: the least and the most it can hold.
+
+        Partitions that may move hold between ``tree.least`` and ``tree.most`` replicas in a
         node, and no fewer than lie on brokers that keep theirs; all others stay. Today's place
         of what may move plays no part, so that a plan that has been carried out leaves the
         targets as they were.
         """
-        tree, weight, partitions = self._tree, self._weight, self._partitions
-        replicas = self._layout.arrays.replication_factor
-        of_count = np.bincount(replicas[partitions], weight[partitions])
-        rows = self._layout.rows
-        stays = broker_sums(rows[~partitions], weight[~partitions], len(self._brokers))
+        tree, weight = self._tree, self._weight
+        of_count = np.bincount(self._layout.arrays.replication_factor * self._partitions, weight)
+        fixed = np.flatnonzero(~self._partitions)
+        stays = broker_sums(self._layout.rows[fixed], weight[fixed], len(self._brokers))
         kept = np.where(self._brokers, stays, self.load)
+        least: list[Floats] = []
+        most: list[Floats] = []
         for level, node in enumerate(tree.node):
             nodes = len(tree.capacity[level])
             low, high = np.zeros(nodes), np.zeros(nodes)
@@ -119,34 +118,33 @@ class _Layer:
                 low += of_count[count] * tree.least[level][count]
                 high += of_count[count] * tree.most[level][count]
             out_of_scope = np.bincount(node, stays, nodes)
-            self.least.append(np.maximum(out_of_scope + low, np.bincount(node, kept, nodes)))
-            self.most.append(out_of_scope + high)
-        self._limit_leaves()
+            least.append(np.maximum(out_of_scope + low, np.bincount(node, kept, nodes)))
+            most.append(out_of_scope + high)
+        self._limit_leaves(least[-1], most[-1])
         for level in range(tree.height - 1, -1, -1):
-            parent, nodes = tree.parent[level + 1], len(self.least[level])
-            below = [
-                np.bincount(parent, ends[level + 1], nodes) for ends in (self.least, self.most)
-            ]
-            self.least[level] = np.maximum(self.least[level], below[0])
-            self.most[level] = np.maximum(np.minimum(self.most[level], below[1]), self.least[level])
+            parent, nodes = tree.parent[level + 1], len(least[level])
+            below = [np.bincount(parent, ends[level + 1], nodes) for ends in (least, most)]
+            least[level] = np.maximum(least[level], below[0])
+            most[level] = np.maximum(np.minimum(most[level], below[1]), least[level])
+        return least, most
 
-    def _limit_leaves(self) -> None:
+    def _limit_leaves(self, least: Floats, most: Floats) -> None:
         leaf, keeps, arrays = self._tree.node[-1], ~self._brokers, self._layout.arrays
-        self.least[-1][leaf[keeps]] = self.most[-1][leaf[keeps]] = self.load[keeps]
+        least[leaf[keeps]] = most[leaf[keeps]] = self.load[keeps]
         limit = np.full(len(keeps), float("inf"))
         if self._resource is Resource.BYTES:
             limit = self.load + np.minimum(self._layout.room, UNLIMITED)
         limit = np.where(self._brokers & ~arrays.brokers.takes, self.load, limit)
-        self.most[-1] = np.maximum(np.minimum(self.most[-1], limit), self.least[-1])
+        most[:] = np.maximum(np.minimum(most, limit), least)
 
     def domains(self) -> Ints:
         """(B,) number of each broker's deepest branch whose load no plan can change."""
         domain = np.zeros(len(self._brokers), np.int64)
-        offset = 0
+        offset, (least, most) = 0, self._ends
         for level in range(1, self._tree.height):
-            offset += len(self.least[level - 1])
+            offset += len(least[level - 1])
             node = self._tree.node[level]
-            forced = (self.least[level] == self.most[level])[node]
+            forced = (least[level] == most[level])[node]
             domain = np.where(forced, offset + node, domain)
         return domain
 
@@ -188,15 +186,15 @@ class _Layer:
     def _hand_down(
         self, fixed: Floats, capacity: Floats, tolerance: float
     ) -> tuple[Floats, tuple[Infeasible, ...]]:
-        tree, infeasible = self._tree, []
+        tree, infeasible, (least, most) = self._tree, [], self._ends
         share = np.array([float(self.load.sum())])
         for level in range(1, tree.height + 1):
-            nodes = len(self.least[level])
+            nodes = len(least[level])
             weights: Floats = np.bincount(tree.node[level], capacity, nodes).astype(float)
             stays: Floats = np.bincount(tree.node[level], fixed, nodes).astype(float)
             below = np.zeros(nodes)
             for parent, children in enumerate(tree.children[level - 1]):
-                low, high = self.least[level][children], self.most[level][children]
+                low, high = least[level][children], most[level][children]
                 part, base = weights[children], stays[children]
                 below[children] = _pour(share[parent], base, part, low, high)
                 fair = base + part * _fraction(share[parent] - base.sum(), part.sum())
