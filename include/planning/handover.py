@@ -142,17 +142,25 @@ def _best_place(
     """(n,) the gain of the best hand-over of each partition, and the place it goes to."""
     scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
     off = (load - shares.share) * scale
-    weight, old = shares.weights[:, partitions], rows[:, 0]
-    now, less = off[:, old], off[:, old] - weight * scale[:, old]
-    leaves = (_beyond(now, aim) - _beyond(less, aim)).sum(axis=0)
-    best, place = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
+    weight, best = shares.weights.take(partitions, axis=1), np.zeros(len(rows))
+    place = np.zeros(len(rows), np.int64)
+    leaves = _gained(rows[:, 0], -weight, off, scale, aim)
     for number in range(1, rows.shape[1]):
         new = rows[:, number]
-        more = off[:, new] + weight * scale[:, new]
-        gain = leaves + (_beyond(off[:, new], aim) - _beyond(more, aim)).sum(axis=0)
+        gain = leaves + _gained(new, weight, off, scale, aim)
         better = (gain > best) & (new != NONE) & hosts[new]
         best, place = np.where(better, gain, best), np.where(better, number, place)
     return best, place
+
+
+def _gained(brokers: Rows, more: Floats, off: Floats, scale: Floats, aim: Floats) -> Floats:
+    """(n,) penalty that brokers are relieved of by leading more (2, n), each for itself."""
+    gained = np.zeros(len(brokers))
+    penalty = _beyond(off, aim)
+    for row in range(len(off)):
+        after = off[row].take(brokers) + more[row] * scale[row].take(brokers)
+        gained += penalty[row].take(brokers) - _beyond(after, aim[row])
+    return gained
 
 
 def _hand_over_in_order(
@@ -161,17 +169,17 @@ def _hand_over_in_order(
     """Make each hand-over that still helps when its turn comes; how many."""
     scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
     off = (shares.load(rows[:, 0]) - shares.share) * scale
-    weight = shares.weights[:, partitions]
+    weight = shares.weights.take(partitions, axis=1)
     old, new = rows[partitions, 0], rows[partitions, places]
     chosen: list[int] = []
     left = np.arange(len(partitions))
     while len(left):
         some, left = left[:AT_ONCE], left[AT_ONCE:]
         chosen += some[_helpful(weight[:, some], old[some], new[some], off, scale, aim)].tolist()
-        a, b, w = old[left], new[left], weight[:, left]
-        gain = _beyond(off[:, a], aim) - _beyond(off[:, a] - w * scale[:, a], aim)
-        gain += _beyond(off[:, b], aim) - _beyond(off[:, b] + w * scale[:, b], aim)
-        left = left[gain.sum(axis=0) > LEAST_GAIN]
+        more = weight.take(left, axis=1)
+        gain = _gained(old[left], -more, off, scale, aim)
+        gain += _gained(new[left], more, off, scale, aim)
+        left = left[gain > LEAST_GAIN]
     promote(rows, partitions[chosen], places[chosen])
     return len(chosen)
 

@@ -58,7 +58,7 @@ class Pools:
             if not self._even:
                 rows = search.rows[slots // search.width]
                 slots = slots[search.problem.tree.violations(rows) == 0]
-            size = self._size[slots // search.width]
+            size = self._size.take(slots // search.width)
             order = np.argsort(size, kind="stable")
             self._known[source, zone] = slots[order], size[order]
         return self._known[source, zone]

@@ -135,7 +135,7 @@ class Search:
 
     def at_home(self, slots: Ints, brokers: Ints) -> Mask:
         """Whether the brokers held the partitions of these slots to begin with; broadcasts."""
-        home = self.home[slots // self.width]
+        home = self.home.take(slots // self.width, axis=0)  # far faster than by home[…]
         here: Mask = home[..., 0] == brokers
         for place in range(1, self.width):
             here = here | (home[..., place] == brokers)

@@ -57,10 +57,12 @@ class Seats:
 
     def admits(self, partitions: Ints, places: Ints, brokers: Ints) -> Mask:
         """(n,) whether the replica in each place of a partition's row may go to the broker."""
-        rows = self._rows[partitions]
+        rows = self._rows.take(partitions, axis=0)
         rows[np.arange(len(rows)), places] = NONE
-        branch = np.where(rows != NONE, self._branch[rows], NONE)
-        free: Mask = self._hosts[brokers] & ~(branch == self._branch[brokers][:, None]).any(axis=1)
+        free: Mask = self._hosts[brokers]
+        branch = self._branch[brokers]
+        for others in rows.T:
+            free &= (self._branch[others] != branch) | (others == NONE)
         tall = np.flatnonzero(~self._plain[partitions])
         if len(tall):
             rows = rows[tall]

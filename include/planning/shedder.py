@@ -28,6 +28,9 @@ CROWD = 0.5
 ENOUGH = 1e-5
 """Of a share: bytes that may be left to give up where only bytes matter."""
 
+AT_ONCE = 32
+"""Replicas, the largest ones, that are put in order together: few are needed."""
+
 REPLACED = 2
 ALL = float("inf")
 PASSES = 60
@@ -223,20 +226,34 @@ def largest_within(search: Search, broker: int, size_bytes: float) -> Ints:
     beside the larger ones, until no more than :data:`ENOUGH` is missing.
     """
     slots = search.on(broker)
-    size = search.weights[BYTES, slots // search.width]
-    fitting = np.flatnonzero((size <= size_bytes) & (size > 0))
-    fitting = fitting[np.argsort(-size[fitting], kind="stable")]
-    descending = -size[fitting]
+    size = search.weights[BYTES].take(slots // search.width)
+    enough = ENOUGH * search.share[BYTES, broker]
     taken: list[int] = []
-    place, left = 0, size_bytes
-    while left > ENOUGH * search.share[BYTES, broker]:
-        place = max(place, int(descending.searchsorted(-left)))
-        if place >= len(fitting):
+    left = size_bytes
+    while left > enough:
+        largest = _largest_up_to(size, left)
+        if not len(largest):
             break
-        taken.append(place)
-        left += float(descending[place])
-        place += 1
-    return slots[fitting[taken]]
+        descending, place = -size[largest], 0
+        size[largest] = 0
+        while left > enough:
+            place = max(place, int(descending.searchsorted(-left)))
+            if place >= len(largest):
+                break
+            taken.append(int(largest[place]))
+            left += float(descending[place])
+            place += 1
+    return slots[taken]
+
+
+def _largest_up_to(size: Floats, most: float) -> Ints:
+    """Indexes of some of the largest sizes above 0 that are no more than that, largest first."""
+    fitting = np.flatnonzero((size <= most) & (size > 0))
+    if len(fitting) > AT_ONCE:
+        least = np.partition(size[fitting], -AT_ONCE)[-AT_ONCE]
+        fitting = fitting[size[fitting] >= least]
+    largest: Ints = fitting[np.argsort(-size[fitting], kind="stable")]
+    return largest
 
 
 def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:
