@@ -157,7 +157,7 @@ def _reconsider(search: Search) -> None:
     for _ in range(ROUNDS):
         cost = before = search.cost()
         away = search.away()
-        size = search.weights[0, away // search.width]
+        size = search.weights[0].take(away // search.width)
         for slot in away[np.argsort(-size, kind="stable")][:RECONSIDERED].tolist():
             origin = int(home[slot])
             if search.flat[slot] == origin or not search.valid_one(slot, origin):
@@ -181,7 +181,7 @@ def undo(search: Search) -> None:
     open_homes = search.problem.gives & ~search.problem.leaving
     away = away[open_homes[home[away]]]
     away = away[~search.at_home(away, search.holders(away))]
-    away = away[np.argsort(-search.weights[0, away // search.width], kind="stable")]
+    away = away[np.argsort(-search.weights[0].take(away // search.width), kind="stable")]
     for start in range(0, len(away), TOGETHER):
         some = away[start : start + TOGETHER]
         while len(some):

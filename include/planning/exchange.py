@@ -23,7 +23,7 @@ def exchange(search: Search, most: int) -> None:
     for _ in range(ROUNDS):
         away = search.away()
         away = away[(search.problem.gives & ~search.problem.leaving)[home[away]]]
-        size = search.weights[0, away // search.width]
+        size = search.weights[0].take(away // search.width)
         order = away[np.argsort(-size, kind="stable")][:most].tolist()
         replaced = sum(_replace(search, slot, int(home[slot])) for slot in order)
         if not replaced or len(away) > most:

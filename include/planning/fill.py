@@ -244,13 +244,14 @@ class _Filler:
 
     def _match(self, slots: Ints, targets: Ints, bound: Floats | None) -> Mask:
         search, brokers = self._search, self._brokers[targets]
-        load, weight, count = search.load[:, brokers], search.weight(slots), len(self._brokers)
+        load, weight = search.load.take(brokers, axis=1), search.weight(slots)
+        count = len(self._brokers)
         arrives = np.stack([np.bincount(targets, w, count) for w in weight])
-        after = load + arrives[:, targets]
+        after = load + arrives.take(targets, axis=1)
         if bound is None:
             fits: Mask = search.excess(brokers, after) <= search.excess(brokers, load)
         else:
-            fits = np.logical_and.reduce(after <= bound[:, targets])
+            fits = np.logical_and.reduce(after <= bound.take(targets, axis=1))
         placed = fits & search.valid(slots, brokers)
         partitions = slots // search.width
         if len(set(partitions.tolist())) < len(slots):

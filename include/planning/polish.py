@@ -213,11 +213,12 @@ class Polisher:
         relief = np.where(relief > TINY, relief / self._price(slots), 0.0)
         some = _largest(relief, QUICK_REPLICAS)
         some = some[relief[some] > 0]
-        boxed = search.scale[:, near] > 0
-        high = np.where(boxed, search.high[:, near], np.inf)
-        scale = np.where(boxed, search.scale[:, near], 1.0)
-        room = ((high - search.load[:, near]) * scale).min(axis=0)
-        lack = search.excess(near, search.load[:, near])
+        load, high, scale = (
+            part.take(near, axis=1) for part in (search.load, search.high, search.scale)
+        )
+        high, scale = np.where(scale > 0, high, np.inf), np.where(scale > 0, scale, 1.0)
+        room = ((high - load) * scale).min(axis=0)
+        lack = search.excess(near, load)
         targets = np.union1d(
             near[_largest(room, QUICK_BROKERS // 2)], near[_largest(lack, QUICK_BROKERS // 2)]
         )
@@ -230,8 +231,10 @@ class Polisher:
     def _richest(self, givers: Ints) -> Ints:
         """The brokers that can spare most of everything."""
         search = self._search
-        load, scale = search.load[:, givers], search.scale[:, givers]
-        slack = np.where(scale > 0, (load - search.low[:, givers]) * scale, np.inf)
+        load, low, scale = (
+            part.take(givers, axis=1) for part in (search.load, search.low, search.scale)
+        )
+        slack = np.where(scale > 0, (load - low) * scale, np.inf)
         spare = slack.min(axis=0) + search.excess(givers, load)
         return givers[_largest(spare, RICH)]
 
@@ -266,7 +269,7 @@ class Polisher:
     def _sample(self, slots: Ints, count: int) -> Ints:
         if len(slots) <= count:
             return slots
-        size = self._search.weights[0, slots // self._search.width]
+        size = self._search.weights[0].take(slots // self._search.width)
         order = np.argsort(size, kind="stable")
         return slots[order[np.linspace(0, len(slots) - 1, count).astype(np.int64)]]
 

@@ -36,8 +36,10 @@ class Room:
         """The same of these of the brokers; of the only one, where there is one."""
         if len(self.broker) == 1:
             return self
-        low, high, scale = (part[:, places] for part in (self.low, self.high, self.scale))
-        return Room(self.broker[places], self.sign, low, high, scale, self.widest[:, places])
+        low, high, scale, widest = (
+            part.take(places, axis=1) for part in (self.low, self.high, self.scale, self.widest)
+        )
+        return Room(self.broker[places], self.sign, low, high, scale, widest)
 
     def spend(self, load: Floats, saved: float) -> None:
         """Let no more bytes be copied than were saved, bytes (n,) being held now."""

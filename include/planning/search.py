@@ -109,7 +109,10 @@ class Search:
 
     def excess(self, brokers: Ints | int | slice, load: Floats) -> Floats:
         """How far loads (K, n, …) are outside the boxes of brokers (n, …), in shares, summed."""
-        low, high, scale = self.low[:, brokers], self.high[:, brokers], self.scale[:, brokers]
+        low, high, scale = (
+            side[:, brokers] if isinstance(brokers, slice) else side.take(brokers, axis=1)
+            for side in (self.low, self.high, self.scale)
+        )
         while low.ndim < load.ndim:
             low, high, scale = low[..., None], high[..., None], scale[..., None]
         outside = np.maximum(np.maximum(load - high, low - load), 0) * scale
@@ -143,7 +146,7 @@ class Search:
 
     def price(self, slots: Ints, brokers: Ints) -> Floats:
         """What moving adds to the plan's cost, in bytes: nothing for a replica already away."""
-        size = self.weights[0, slots // self.width] + self.problem.overhead_bytes
+        size = self.weights[0].take(slots // self.width) + self.problem.overhead_bytes
         copied = self.at_home(slots, self.holders(slots)) & ~self.at_home(slots, brokers)
         price: Floats = np.where(copied, size, 0.0)
         return price
@@ -154,7 +157,7 @@ class Search:
         """Whether the disks of the brokers have room for the replicas; broadcasts."""
         if not self._limited:
             return np.ones(np.broadcast_shapes(slots.shape, brokers.shape), bool)
-        size = self.weights[0, slots // self.width]
+        size = self.weights[0].take(slots // self.width)
         roomy = self._incoming[brokers] + size <= self._room[brokers]
         allowed: Mask = roomy | self.at_home(slots, brokers)
         return allowed
@@ -185,7 +188,7 @@ class Search:
 
     def cost(self) -> float:
         """Bytes that are copied, with the overhead of each copy."""
-        size = self.weights[0, self.away() // self.width]
+        size = self.weights[0].take(self.away() // self.width)
         return float((size + self.problem.overhead_bytes).sum())
 
     def saved(self) -> tuple[Rows, Floats, Floats]:
@@ -222,7 +225,7 @@ class Search:
     def put(self, slots: Ints, brokers: Ints) -> None:
         """Put lifted replicas down on brokers."""
         stays = self.at_home(slots, self.holders(slots))
-        size = self.weights[0, slots // self.width]
+        size = self.weights[0].take(slots // self.width)
         away = ~stays
         count = len(self._incoming)
         self._incoming -= np.bincount(self.flat[slots[away]], size[away], count)

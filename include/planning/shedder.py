@@ -143,8 +143,8 @@ class Shedder:
         if not self._weight[RATE].any():
             return inside
         order = np.argsort(self._heat, kind="stable")
-        bytes_below = np.cumsum(self._weight[BYTES, order])
-        rate_below = np.cumsum(self._weight[RATE, order])
+        bytes_below = np.cumsum(self._weight[BYTES].take(order))
+        rate_below = np.cumsum(self._weight[RATE].take(order))
         enough = min(2 * size, bytes_below[-1] * 0.999)
         if rate_below[-1] / max(bytes_below[-1], 1e-300) > heat:
             mean = rate_below / np.maximum(bytes_below, 1e-300)
@@ -174,7 +174,7 @@ class Shedder:
         one = float(self._weight[REPLICAS, 0])
         count = int(np.ceil(self._open(REPLICAS) / one - 1e-9))
         left = np.flatnonzero(self._left)
-        both = self._weight[BYTES, left] + self._weight[RATE, left]
+        both = self._weight[BYTES].take(left) + self._weight[RATE].take(left)
         taken = left[np.argsort(both, kind="stable")[: max(0, count)]]
         self._left[taken] = False
         self._got = self._got + self._weight[:, taken].sum(axis=1)
@@ -263,11 +263,11 @@ def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:
     """
     limited = np.isfinite(limit)
     taken, left = [], limit[limited].astype(float)
-    weight = weight[limited][:, order]
+    weight = weight[limited].take(order, axis=1)
     for _ in range(PASSES):
         small = ~_any_above(weight, left)
         if not small.all():
-            order, weight = order[small], weight[:, small]
+            order, weight = order[small], weight.compress(small, axis=1)
         if not len(order):
             break
         sums = np.cumsum(weight, axis=1)

@@ -206,8 +206,8 @@ class _Trader:
 
     def _room(self, brokers: Ints, at_target: bool) -> Room:
         load = self._search.load[0, brokers]
-        low, high = self._low[:, brokers], self._high[:, brokers]
-        scale = self._search.scale[:, brokers][self._boxed]
+        low, high = self._low.take(brokers, axis=1), self._high.take(brokers, axis=1)
+        scale = self._search.scale.take(brokers, axis=1)[self._boxed]
         scale[0] = np.maximum(scale[0], 1 / np.maximum(1.0, load))
         widest = np.stack([low[0], high[0]])
         room = Room(brokers, 1 if at_target else -1, low, high, scale, widest)
@@ -250,14 +250,14 @@ class _Trader:
         off = np.maximum(here[0] - room.high[0], 0) - np.maximum(room.low[0] - here[0], 0)
         some, fits = self._pools.nearest(backs, size - room.sign * off, near)
         weight = self._weights.take(some // width, axis=1)
-        more = room.sign * (weight - self._weights[:, partition, None])
+        more = room.sign * (weight - self._weights.take(partition, axis=1)[:, :, None])
         beyond, before = room.beyond(here[:, :, None] + more), room.beyond(here[:, :, None])
         unlike = -TINY if making_up else (UNLIKE * size * room.scale[0])[:, None]
         fits &= (beyond <= before + unlike) & (search.flat[some] == self._home[backs, None])
         other = (self._home if room.sign > 0 else search.flat)[backs].astype(np.int64)
         load = self._held(other)[:, :, None] - more
-        fits &= (load <= self._high[:, other, None]).all(axis=0)
-        fits &= (load >= self._low[:, other, None]).all(axis=0)
+        fits &= (load <= self._high.take(other, axis=1)[:, :, None]).all(axis=0)
+        fits &= (load >= self._low.take(other, axis=1)[:, :, None]).all(axis=0)
         leaders = self._leader_of(some)
         sent = self._sent[leaders] - size[:, None] * (leaders == self._leader[partition, None])
         fits &= sent + weight[0] <= self._most
