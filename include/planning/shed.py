@@ -15,6 +15,7 @@ import numpy as np
 
 from include.planning.arrays import Floats, Ints, Mask
 from include.planning.search import Search
+from include.planning.senders import Senders
 from include.planning.shedder import BYTES, FILLED, RATE, REPLICAS, Shedder, largest_within
 from include.planning.targets import grain
 
@@ -105,14 +106,20 @@ def shed(search: Search, wanted: Floats, short: Mask) -> Ints:
     only_bytes = not search.scale[[REPLICAS, RATE]].any()
     tight = np.isin(domain, domain[short])
     chosen: dict[int, Ints] = {}
+    senders = Senders.of(search, wanted)
     for broker in np.flatnonzero(problem.gives).tolist():
         if problem.leaving[broker]:
             chosen[broker] = search.on(broker)
         elif only_bytes and over[BYTES, broker]:
             due = float((search.load - wanted)[BYTES, broker])
-            chosen[broker] = largest_within(search, broker, due)
+            chosen[broker] = largest_within(search, senders.spared(search.on(broker)), broker, due)
         elif over[:, broker].any() and not short[broker]:
-            chosen[broker] = Shedder(search, wanted, broker, cold=bool(tight[broker])).chosen()
+            shedder = Shedder(
+                search, wanted, broker, senders.spared(search.on(broker)), cold=bool(tight[broker])
+            )
+            chosen[broker] = shedder.chosen()
+        if broker in chosen:
+            senders.send(chosen[broker])
     if short.any():
         _return_rate(search, wanted, short, chosen)
     return np.concatenate([*chosen.values()]) if chosen else np.zeros(0, np.int64)
@@ -172,12 +179,12 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
         for broker in here[short[here]].tolist():
             scale = search.scale[:, broker]
             brought = WARMER * heat * float(scale[RATE] / scale[BYTES])
-            shedder = Shedder(search, wanted, broker, brought=brought, cold=True)
+            shedder = Shedder(search, wanted, broker, search.on(broker), brought=brought, cold=True)
             chosen[broker] = shedder.chosen()
         room = _room(search, wanted, here, short, chosen)
         for broker, size in zip(here.tolist(), room.tolist(), strict=True):
             if size > WORTH * search.share[BYTES, broker]:
-                shedder = Shedder(search, wanted, broker, cold=True, room=size)
+                shedder = Shedder(search, wanted, broker, search.on(broker), cold=True, room=size)
                 chosen[broker] = shedder.chosen()
 
 

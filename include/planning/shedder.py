@@ -51,13 +51,13 @@ class Shedder:
         search: Search,
         wanted: Floats,
         broker: int,
+        slots: Ints,
         *,
         brought: float = BROUGHT,
         cold: bool = False,
         room: float = 0.0,
     ) -> None:
         scale = search.scale[:, broker]
-        slots = search.on(broker)
         self._slots = slots[search.weight(slots)[scale > 0].any(axis=0)]
         load, low, high = (part[:, broker] for part in (search.load, search.low, search.high))
         loose = scale == 0
@@ -221,11 +221,10 @@ class Shedder:
             self._take(self._coldest, np.array([room, ALL, ALL]))
 
 
-def largest_within(search: Search, broker: int, size_bytes: float) -> Ints:
+def largest_within(search: Search, slots: Ints, broker: int, size_bytes: float) -> Ints:
     """The largest replicas of a broker that together hold no more than these bytes: each that fits
     beside the larger ones, until no more than :data:`ENOUGH` is missing.
     """
-    slots = search.on(broker)
     size = search.weights[BYTES].take(slots // search.width)
     enough = ENOUGH * search.share[BYTES, broker]
     taken: list[int] = []

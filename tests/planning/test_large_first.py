@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from include.planning.arrays import ClusterArrays, replica_counts
 from include.planning.request import Action, ReassignmentRequest
 from include.planning.search import Search
+from include.planning.senders import Senders
 from include.planning.shedder import BYTES, largest_within
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed
@@ -40,8 +41,22 @@ def search_of(
 def test_a_broker_gives_up_its_largest_replicas_that_fit_and_no_empty_one(size_bytes, given_up):
     sizes = [300, 200, 0, 800, 600]
     search = search_of([[0]] * len(sizes), sizes)
-    slots = largest_within(search, 0, float(size_bytes))
+    slots = largest_within(search, search.on(0), 0, float(size_bytes))
     assert search.weights[BYTES, slots // search.width].tolist() == given_up
+
+
+def test_replicas_are_spared_whose_leader_sends_enough_where_others_are_left():
+    search = search_of([[0, 1]] * 3 + [[1, 0]] * 3, [500, 300, 200, 400, 300, 300])
+    wanted = search.load.copy()
+    wanted[BYTES, 2] += 500
+    senders = Senders.of(search, wanted)
+    assert senders.most == pytest.approx(600)
+    slots = search.on(0)
+    assert senders.spared(slots).tolist() == slots.tolist()
+    senders.send(np.array([0]))  # broker 0 sends 500 of the first partition
+    assert (senders.spared(slots) // 2).tolist() == [3, 4, 5]
+    senders.send(np.array([6, 8]))  # broker 1 sends 700: too little would be left
+    assert senders.spared(slots).tolist() == slots.tolist()
 
 
 @settings(max_examples=30, deadline=None)
