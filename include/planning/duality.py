@@ -11,18 +11,17 @@ replicas, and are then improved step by step (Polyak's subgradient steps).
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, hstack, vstack
 
 from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums
-from include.planning.program import quantile
+from include.planning.program import Classes, Program
 from include.planning.search import Problem
 from include.planning.seats import Seats
 
-CLASSES = 12
-"""Classes of size, and of rate per byte within each, that the linear program tells apart."""
+CLASSES, FEWER_CLASSES = (12, 24), (6, 24)
+"""Classes by size, and of each by rate per byte, that the linear program tells apart; of clusters
+of more than so many brokers."""
 
-FEWER_CLASSES, MANY_BROKERS = 6, 200
+MANY_BROKERS = 200
 STEPS = 200
 PATIENCE = 12
 """Steps without a better bound after which steps become smaller."""
@@ -40,7 +39,7 @@ def priced_bound(problem: Problem, load: Floats, copied: float, steps: int = STE
     :param steps: improvements of the prices; each looks at all replicas.
     """
     relaxed = _Relaxed(problem, load)
-    if not len(relaxed.owner) and not relaxed.forced_bytes:
+    if not relaxed.replicas:
         return 0.0
     prices, best, theta, stale = relaxed.class_prices(), 0.0, 1.0, 0
     goal = copied / relaxed.unit
@@ -60,45 +59,41 @@ def priced_bound(problem: Problem, load: Floats, copied: float, steps: int = STE
 class _Relaxed:
     """The problem with its boxes priced, in shares of the mean broker.
 
-    :ivar owner: (n,) broker of each replica that may move; ``weight``: (K, n).
-    :ivar held: (B,) brokers that have a box; those to be emptied have none.
+    :ivar replicas: how many there are to move; ``held``: (B,) brokers that have a box.
     """
 
     def __init__(self, problem: Problem, reached: Floats) -> None:
         targets, home = problem.targets, problem.layout.home
-        boxed = np.isfinite(targets.high[:, problem.gives]).any(axis=1)
-        scale = 1 / np.maximum(targets.share[boxed].mean(axis=1), 1e-9)[:, None]
+        scale = 1 / np.maximum(targets.share.mean(axis=1), 1e-9)[:, None]
         self.unit = float(1 / scale[0, 0])
         flat = home.ravel()
         slots = np.flatnonzero(
             np.repeat(problem.partitions, home.shape[1]) & (flat != NONE) & problem.gives[flat]
         )
         owner = flat[slots].astype(np.int64)
-        weight = problem.weights[boxed][:, slots // home.shape[1]] * scale
+        weight = problem.weights[:, slots // home.shape[1]] * scale
         forced = problem.leaving[owner]
-        self.owner, self.weight = owner[~forced], weight[:, ~forced]
-        self._forced_owner, self._forced = owner[forced], weight[:, forced]
-        self.forced_bytes = float(self._forced[0].sum())
+        self._owners = owner[~forced], owner[forced]
+        self._weights = weight[:, ~forced], weight[:, forced]
+        self.replicas = len(owner)
         self.domain = _domains(problem)
         self.held: Mask = problem.gives & ~problem.leaving
         self.takes: Mask = problem.takes & self.held
-        load = [broker_sums(home, of, len(self.held)) for of in problem.weights[boxed]]
+        load = [broker_sums(home, of, len(self.held)) for of in problem.weights]
         self.load = np.stack(load) * scale
-        self.low = np.minimum(targets.low, reached)[boxed] * scale
-        self.high = np.maximum(targets.high, reached)[boxed] * scale
+        self.low = np.minimum(targets.low, reached) * scale
+        self.high = np.maximum(targets.high, reached) * scale
 
     def value(self, prices: Floats) -> tuple[float, Floats]:
         """What the priced problem costs, and how that changes with the prices (K, B)."""
         load, cost = self.load.copy(), 0.0
-        for owner, weight, forced in (
-            (self.owner, self.weight, False),
-            (self._forced_owner, self._forced, True),
-        ):
+        for owner, weight, forced in zip(self._owners, self._weights, (False, True), strict=True):
             for start in range(0, len(owner), AT_ONCE):
                 part = slice(start, start + AT_ONCE)
                 cost += self._move(prices, owner[part], weight[:, part], forced, load)
         above, below = np.maximum(prices, 0), np.maximum(-prices, 0)
-        edges = prices * self.load - np.where(above > 0, above * self.high, 0) + below * self.low
+        edges = prices * self.load - np.where(above > 0, above * self.high, 0)
+        edges += np.where(below > 0, below * self.low, 0)
         box = np.where(prices > 0, self.high, self.low)
         box = np.where(prices == 0, np.clip(load, self.low, self.high), box)
         return cost + float(edges[:, self.held].sum()), np.where(self.held, load - box, 0.0)
@@ -130,61 +125,28 @@ class _Relaxed:
         return float(cost[moves | forced].sum())
 
     def class_prices(self) -> Floats:
-        """Prices from a linear program: like replicas of a broker are one divisible amount, and
-        domains pool what their brokers give up.
-        """
-        kinds = self._classes()
-        count, brokers = int(kinds.max(initial=0)) + 1, len(self.held)
-        used, place = np.unique(self.owner * count + kinds, return_inverse=True)
-        mass = np.stack([np.bincount(place, w, len(used)) for w in self.weight])
-        resources, size = len(mass), len(mass) * brokers
-        at = np.arange(size)
-        leaves = csr_array(
-            (
-                mass.ravel(),
-                (
-                    np.repeat(np.arange(resources), len(used)) * brokers
-                    + np.tile(used // count, resources),
-                    np.tile(np.arange(len(used)), resources),
-                ),
-            ),
-            (size, len(used)),
-        )
-        change = hstack([-leaves, csr_array((np.ones(size), (at, at)), (size, size))])
-        domains = int(self.domain.max()) + 1
-        pool = np.repeat(np.arange(resources), brokers) * domains + np.tile(self.domain, resources)
-        gather = csr_array((np.ones(size), (pool, at)), (resources * domains, size))
-        arrives = np.where(np.tile(self.takes, resources), np.inf, 0.0)
-        held = np.tile(self.held, resources)
-        room = np.where(held, (self.high - self.load).ravel(), np.inf)
-        spare = np.where(held, (self.load - self.low).ravel(), np.inf)
-        bounded = [np.flatnonzero(np.isfinite(of)) for of in (room, spare)]
-        forced = self.domain[self._forced_owner]
-        solved = linprog(
-            np.r_[mass[0], np.zeros(size)],
-            A_ub=vstack([change[bounded[0]], -change[bounded[1]]]),
-            b_ub=np.r_[room[bounded[0]], spare[bounded[1]]],
-            A_eq=gather @ change,
-            b_eq=np.concatenate([np.bincount(forced, w, domains) for w in self._forced]),
-            bounds=np.c_[np.zeros(len(used) + size), np.r_[np.ones(len(used)), arrives]],
-            method="highs",
-        )
-        prices = np.zeros(size)
-        if solved.x is not None:
-            upper, lower = np.split(solved.ineqlin.marginals, [len(bounded[0])])
-            prices[bounded[0]] -= upper
-            prices[bounded[1]] += lower
-        return prices.reshape(resources, brokers)
-
-    def _classes(self) -> Ints:
-        """(n,) class of each replica, by size and by rate per byte."""
+        """Prices from a linear program per domain, over classes of like replicas (``Program``)."""
+        prices = np.zeros_like(self.load)
+        low = np.where(self.held, self.low, 0.0)
+        high = np.where(self.held | np.isinf(self.high), self.high, 0.0)
         bins = CLASSES if len(self.held) <= MANY_BROKERS else FEWER_CLASSES
-        size = np.log(np.maximum(self.weight[0], 1e-300))
-        kinds = quantile(size, bins)
-        if len(self.weight) > 1:
-            heat = np.log(np.maximum(self.weight[-1], 1e-300)) - size
-            kinds = kinds * bins + quantile(heat, bins)
-        return kinds
+        for number in np.unique(self.domain[np.concatenate(self._owners)]):
+            brokers = np.flatnonzero(self.domain == number)
+            program = Program(
+                self.load[:, brokers],
+                low[:, brokers],
+                high[:, brokers],
+                np.flatnonzero(self.takes[brokers]),
+                0.0,
+            )
+            mine = [np.flatnonzero(self.domain[of] == number) for of in self._owners]
+            weight = np.hstack([w[:, of] for w, of in zip(self._weights, mine, strict=True)])
+            owner = np.concatenate([o[of] for o, of in zip(self._owners, mine, strict=True)])
+            classes = Classes.of(weight, np.searchsorted(brokers, owner), len(brokers), bins)
+            none = np.zeros(0, np.int64)
+            solved = program.solve(weight[:, none], none, classes, program.load * 0)
+            prices[:, brokers] = np.where(self.held[brokers], solved.prices, 0.0)
+        return prices
 
 
 def _domains(problem: Problem) -> Ints:

@@ -1,0 +1,22 @@
+"""The bound from prices, where resources pull against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import broker_sums
+from include.planning.balance import rebalance
+from include.planning.duality import priced_bound
+from tests.planning.test_narrow import posed
+
+
+def test_prices_of_a_program_over_classes_are_nearly_the_best_ones():
+    problem, capacity = posed("stress", 4_000, 24)
+    rebalance(problem, capacity)
+    layout = problem.layout
+    reached = np.stack([broker_sums(layout.rows, w, len(capacity)) for w in problem.weights])
+    fresh = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
+    copied = float((fresh.sum(axis=1) * layout.size).sum())
+    bound = priced_bound(problem, reached, copied, steps=0)
+    print(f"copied: {copied / bound:.4f} of the bound")
+    assert bound <= copied <= 1.08 * bound
