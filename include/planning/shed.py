@@ -112,7 +112,8 @@ def shed(search: Search, wanted: Floats, short: Mask) -> Ints:
             chosen[broker] = search.on(broker)
         elif only_bytes and over[BYTES, broker]:
             due = float((search.load - wanted)[BYTES, broker])
-            chosen[broker] = largest_within(search, senders.spared(search.on(broker)), broker, due)
+            chosen[broker] = largest_within(search, search.on(broker), broker, due, senders)
+            continue
         elif over[:, broker].any() and not short[broker]:
             shedder = Shedder(
                 search, wanted, broker, senders.spared(search.on(broker)), cold=bool(tight[broker])

@@ -12,6 +12,7 @@ import numpy as np
 
 from include.planning.arrays import Floats, Ints, Mask
 from include.planning.search import Search
+from include.planning.senders import Senders
 
 BYTES, REPLICAS, RATE = range(3)
 """Rows of (K, …) arrays, see resources.PLACED."""
@@ -28,7 +29,7 @@ CROWD = 0.5
 ENOUGH = 1e-5
 """Of a share: bytes that may be left to give up where only bytes matter."""
 
-AT_ONCE = 32
+AT_ONCE = 64
 """Replicas, the largest ones, that are put in order together: few are needed."""
 
 REPLACED = 2
@@ -221,9 +222,13 @@ class Shedder:
             self._take(self._coldest, np.array([room, ALL, ALL]))
 
 
-def largest_within(search: Search, slots: Ints, broker: int, size_bytes: float) -> Ints:
+def largest_within(
+    search: Search, slots: Ints, broker: int, size_bytes: float, senders: Senders
+) -> Ints:
     """The largest replicas of a broker that together hold no more than these bytes: each that fits
-    beside the larger ones, until no more than :data:`ENOUGH` is missing.
+    beside those before it, until no more than :data:`ENOUGH` is missing.
+
+    :param senders: say which of the largest come first; they are told what is given up.
     """
     size = search.weights[BYTES].take(slots // search.width)
     enough = ENOUGH * search.share[BYTES, broker]
@@ -233,26 +238,19 @@ def largest_within(search: Search, slots: Ints, broker: int, size_bytes: float) 
         largest = _largest_up_to(size, left)
         if not len(largest):
             break
-        descending, place = -size[largest], 0
+        chosen, left = senders.choose(slots[largest], broker, left, enough)
+        taken += largest[chosen].tolist()
         size[largest] = 0
-        while left > enough:
-            place = max(place, int(descending.searchsorted(-left)))
-            if place >= len(largest):
-                break
-            taken.append(int(largest[place]))
-            left += float(descending[place])
-            place += 1
     return slots[taken]
 
 
 def _largest_up_to(size: Floats, most: float) -> Ints:
-    """Indexes of some of the largest sizes above 0 that are no more than that, largest first."""
+    """Indexes of some of the largest sizes above 0 that are no more than that."""
     fitting = np.flatnonzero((size <= most) & (size > 0))
     if len(fitting) > AT_ONCE:
         least = np.partition(size[fitting], -AT_ONCE)[-AT_ONCE]
         fitting = fitting[size[fitting] >= least]
-    largest: Ints = fitting[np.argsort(-size[fitting], kind="stable")]
-    return largest
+    return fitting
 
 
 def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:

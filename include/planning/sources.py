@@ -27,6 +27,11 @@ from include.planning.search import Problem, Search
 SLACK = 0.05
 """Part by which a leader may send more than the busiest broker receives."""
 
+TRADED_UP_TO = 300_000
+"""Slots up to which copies are traded where bytes alone have boxes: of more, a few thousand change
+little, and which replicas leave was chosen by leader and zone already.
+"""
+
 MOST = 1_500
 """Copies that are traded in one sweep, the largest ones."""
 
@@ -50,6 +55,9 @@ def prefer_sources(problem: Problem) -> None:
     No broker ends further outside a box, no partition is spread less evenly, and neither the bytes
     nor the number of copies grow.
     """
+    only_bytes = bool(np.isinf(problem.targets.high[1:]).all())
+    if only_bytes and problem.layout.rows.size > TRADED_UP_TO:
+        return
     if not len(problem.layout.changed()):
         return
     search = Search(problem)

@@ -41,7 +41,8 @@ def search_of(
 def test_a_broker_gives_up_its_largest_replicas_that_fit_and_no_empty_one(size_bytes, given_up):
     sizes = [300, 200, 0, 800, 600]
     search = search_of([[0]] * len(sizes), sizes)
-    slots = largest_within(search, search.on(0), 0, float(size_bytes))
+    senders = Senders.of(search, search.load)
+    slots = largest_within(search, search.on(0), 0, float(size_bytes), senders)
     assert search.weights[BYTES, slots // search.width].tolist() == given_up
 
 
@@ -57,6 +58,37 @@ def test_replicas_are_spared_whose_leader_sends_enough_where_others_are_left():
     assert (senders.spared(slots) // 2).tolist() == [3, 4, 5]
     senders.send(np.array([6, 8]))  # broker 1 sends 700: too little would be left
     assert senders.spared(slots).tolist() == slots.tolist()
+
+
+def chosen(
+    rows: list[list[int]], sizes: list[int], sent: list[int], size_bytes: float
+) -> list[int]:
+    """Partitions that broker 0 gives up while leaders are to send 600 at most."""
+    search = search_of(rows, sizes)
+    wanted = search.load.copy()
+    wanted[BYTES, 2] += 500
+    senders = Senders.of(search, wanted)
+    senders.sent += sent
+    before = senders.sent.copy()
+    slots = largest_within(search, search.on(0), 0, size_bytes, senders)
+    given_up = senders.sent - before
+    senders.sent[:] = 0
+    senders.send(slots)
+    assert given_up.tolist() == senders.sent.tolist()
+    return sorted((slots // search.width).tolist())
+
+
+def test_replicas_whose_leader_sends_enough_wait_until_the_others_have_left():
+    rows, sizes = [[1, 0], [0, 1], [2, 0]], [400, 300, 300]
+    assert chosen(rows, sizes, [0, 0, 0], 700) == [0, 1]
+    assert chosen(rows, sizes, [0, 300, 0], 600) == [1, 2]
+    assert chosen(rows, sizes, [0, 300, 0], 1000) == [0, 1, 2]
+    assert chosen(rows, sizes, [400, 300, 400], 400) == [0]
+
+
+def test_of_replicas_that_are_alike_those_led_in_the_brokers_zone_leave():
+    assert chosen([[1, 0], [0, 1]], [100, 90], [0, 0, 0], 100) == [1]
+    assert chosen([[1, 0], [0, 1]], [100, 80], [0, 0, 0], 100) == [0]
 
 
 @settings(max_examples=30, deadline=None)
