@@ -15,6 +15,8 @@ their boxes; for small clusters where some are not, see ``again``.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints
@@ -41,8 +43,20 @@ EXCHANGED_UP_TO = 300_000
 RECONSIDERED = 40
 """Copies, the largest ones, of a small cluster that are reconsidered in each round."""
 
-OTHER_INNER: tuple[Inner, ...] = ((1.0, 1.0, 1.0), (0.9, 0.5, 0.5), (0.98, 0.0, 0.0))
-"""See shed.INNER: other places to aim at."""
+OTHER_INNER: tuple[Inner, ...] = (
+    (1.0, 1.0, 1.0),
+    (0.9, 0.5, 0.5),
+    (0.98, 0.0, 0.0),
+    (1.0, 0.5, 0.5),
+    (0.8, 0.8, 0.8),
+    (0.6, 0.6, 0.6),
+)
+"""See shed.INNER: other places to aim at. What each leads to is reconsidered by itself: the one
+that costs least before that is seldom the one that costs least after it.
+"""
+
+FEW = 3
+"""Of those for a part of a cluster, of which only the cheapest end is reconsidered."""
 
 DEAR = 1.08
 """Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices."""
@@ -60,12 +74,13 @@ HOMECOMINGS = 8
 """Rounds of returns between two looks at which of them still do no harm."""
 
 
-def rebalance(problem: Problem, capacity: Floats) -> Ints:
+def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = False) -> Ints:
     """Rebalance the problem's layout in place.
 
-    A small cluster is rebalanced in several ways, and the one that costs least is kept.
+    A small cluster is rebalanced in several ways, and the best one is kept.
 
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
+    :param part_of_a_cluster: one of many problems: a small one is given less time.
     :returns: slots on brokers to be emptied for which no other broker was found.
     """
     layout, search = problem.layout, Search(problem)
@@ -75,21 +90,34 @@ def rebalance(problem: Problem, capacity: Floats) -> Ints:
     stranded, after = _search(search, capacity, INNER)
     if after > before - TINY:
         layout.lay_out(layout.home)
-    if SMALL < layout.rows.size <= PRICED_UP_TO and _dear(problem):
+    if layout.rows.size <= SMALL:
+        if after <= 0:
+            _in_several_ways(problem, capacity, few=part_of_a_cluster)
+    elif layout.rows.size <= PRICED_UP_TO and _dear(problem):
         _by_prices(problem, after)
-    if after > 0 or layout.rows.size > SMALL:
-        return stranded
-    best, cost = layout.rows.copy(), Search(problem).cost()
-    for inner in OTHER_INNER:
+    return stranded
+
+
+def _in_several_ways(problem: Problem, capacity: Floats, *, few: bool) -> None:
+    """Of the layout and of what other places to aim at lead to, as far as all boxes are met, keep
+    the one that costs least once each is reconsidered.
+
+    :param few: try few places, and reconsider only what costs least without it.
+    """
+    layout = problem.layout
+    ways = [(Search(problem).cost(), layout.rows.copy())]
+    for inner in OTHER_INNER[:FEW] if few else OTHER_INNER:
         layout.lay_out(layout.home)
         search = Search(problem)
         _, after = _search(search, capacity, inner)
-        if after <= 0 and search.cost() < cost:
-            best, cost = layout.rows.copy(), search.cost()
-    layout.lay_out(best)
-    _reconsider(Search(problem))
-    layout.refresh()
-    return stranded
+        if after <= 0 and not any((layout.rows == rows).all() for _, rows in ways):
+            ways.append((search.cost(), layout.rows.copy()))
+    ways.sort(key=itemgetter(0))
+    found = []
+    for _, rows in ways[:1] if few else ways:
+        layout.lay_out(rows)
+        found.append((_reconsider(Search(problem)), layout.rows.copy()))
+    layout.lay_out(min(found, key=itemgetter(0))[1])
 
 
 def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float]:
@@ -149,13 +177,15 @@ def _excess(search: Search) -> float:
     return total
 
 
-def _reconsider(search: Search) -> None:
+def _reconsider(search: Search) -> float:
     """Send the largest copies home, one at a time, and see whether trades that bring all brokers
     back into their boxes cost less; where they do not, all is as before.
+
+    :returns: the cost of what it comes to.
     """
-    home = search.home.reshape(-1)
+    home, cost = search.home.reshape(-1), search.cost()
     for _ in range(ROUNDS):
-        cost = before = search.cost()
+        before = cost
         away = search.away()
         size = search.weights[0].take(away // search.width)
         for slot in away[np.argsort(-size, kind="stable")][:RECONSIDERED].tolist():
@@ -171,7 +201,8 @@ def _reconsider(search: Search) -> None:
             else:
                 search.restore(state)
         if cost >= before:
-            return
+            break
+    return cost
 
 
 def undo(search: Search) -> None:

@@ -52,7 +52,7 @@ def priced_bound(problem: Problem, load: Floats, copied: float, steps: int = STE
         if stale > PATIENCE:
             theta, stale = theta * SLOWER, 0
         length = theta * max(goal - value, 1e-4 * goal) / (float((slope**2).sum()) + 1e-12)
-        prices = prices + length * slope
+        prices = relaxed.admitted(prices + length * slope)
     return best * relaxed.unit
 
 
@@ -84,16 +84,22 @@ class _Relaxed:
         self.low = np.minimum(targets.low, reached) * scale
         self.high = np.maximum(targets.high, reached) * scale
 
+    def admitted(self, prices: Floats) -> Floats:
+        """Prices whose signs their boxes allow: what has no end above is never charged for."""
+        least = np.where(np.isfinite(self.low), -np.inf, 0.0)
+        signed: Floats = np.clip(prices, least, np.where(np.isfinite(self.high), np.inf, 0.0))
+        return signed
+
     def value(self, prices: Floats) -> tuple[float, Floats]:
-        """What the priced problem costs, and how that changes with the prices (K, B)."""
+        """What the priced problem costs, and how that changes with admitted prices (K, B)."""
         load, cost = self.load.copy(), 0.0
         for owner, weight, forced in zip(self._owners, self._weights, (False, True), strict=True):
             for start in range(0, len(owner), AT_ONCE):
                 part = slice(start, start + AT_ONCE)
                 cost += self._move(prices, owner[part], weight[:, part], forced, load)
         above, below = np.maximum(prices, 0), np.maximum(-prices, 0)
-        edges = prices * self.load - np.where(above > 0, above * self.high, 0)
-        edges += np.where(below > 0, below * self.low, 0)
+        high, low = (np.where(np.isfinite(of), of, 0.0) for of in (self.high, self.low))
+        edges = prices * self.load - above * high + below * low
         box = np.where(prices > 0, self.high, self.low)
         box = np.where(prices == 0, np.clip(load, self.low, self.high), box)
         return cost + float(edges[:, self.held].sum()), np.where(self.held, load - box, 0.0)
@@ -126,7 +132,7 @@ class _Relaxed:
 
     def class_prices(self) -> Floats:
         """Prices from a linear program per domain, over classes of like replicas (``Program``)."""
-        prices = np.zeros_like(self.load)
+        prices = np.zeros(self.load.shape)
         low = np.where(self.held, self.low, 0.0)
         high = np.where(self.held | np.isinf(self.high), self.high, 0.0)
         bins = CLASSES if len(self.held) <= MANY_BROKERS else FEWER_CLASSES
@@ -146,7 +152,7 @@ class _Relaxed:
             none = np.zeros(0, np.int64)
             solved = program.solve(weight[:, none], none, classes, program.load * 0)
             prices[:, brokers] = np.where(self.held[brokers], solved.prices, 0.0)
-        return prices
+        return self.admitted(prices)
 
 
 def _domains(problem: Problem) -> Ints:

@@ -247,7 +247,7 @@ def _solved(arrays: ClusterArrays, movable: Mask, request: ReassignmentRequest) 
     if is_small(problem):
         settle(problem)
     else:
-        rebalance(problem, capacity)
+        rebalance(problem, capacity, part_of_a_cluster=True)
     return problem
 
 

@@ -169,7 +169,7 @@ class Part:
         layout.room = np.where(goal.room >= UNLIMITED, UNLIMITED, room)
         problem = replace(self.problem, targets=self._targets(goal, part))
         before, rows = _excess(problem), layout.rows.copy()
-        rebalance(problem, self.capacity)
+        rebalance(problem, self.capacity, part_of_a_cluster=True)
         prefer_sources(problem)
         if np.isfinite(budget).any():
             keep_within_budget(problem, *budget)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from include.cluster.gateway import ClusterGateway
+from include.cluster.model import TopicDescription
 from include.cluster.port import ConfigResource
 from include.execution.throttle_items import (
     FOLLOWER_RATE,
@@ -15,6 +16,7 @@ from include.execution.throttle_items import (
     LOG_DIR_RATE,
     own_value,
 )
+from local.waiting import wait_until
 
 KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS, LOG_DIR_RATE)
 
@@ -82,8 +84,15 @@ def whole_state(gateway: ClusterGateway) -> dict[str, Any]:
 
 
 def state_of(gateway: ClusterGateway, topics: Collection[str]) -> dict[str, Any]:
-    """Replicas in their order, reassignments in flight, and every throttle."""
-    described = gateway.describe_topics(topics)
+    """Replicas in their order, reassignments in flight, and every throttle; of topics that exist,
+    though a broker may not have heard of the newest yet.
+    """
+
+    def known() -> dict[str, TopicDescription] | None:
+        found = gateway.describe_topics(topics)
+        return None if any(topic.error for topic in found.values()) else found
+
+    described = wait_until(known, "brokers to know the topics")
     return {
         "replicas": {
             (name, number): partition.replicas

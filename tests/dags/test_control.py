@@ -161,7 +161,7 @@ def test_of_a_plan_that_was_cancelled_what_was_done_is_taken_back(
     in_mid_run: Callable[..., list[int | None]], site: Site
 ) -> None:
     topic = site.topics.create([[1, 2], [2, 1]])
-    site.topics.fill(topic, 500, size_bytes=10_000)
+    site.topics.fill(topic, 2_000, size_bytes=10_000)
     small = site.topics.create([[1, 2]])
 
     def ask(plan_id: str) -> None:

@@ -101,6 +101,12 @@ def test_a_rebalance_in_two_resources_copies_hardly_more_than_an_exact_solver():
     check(KINDS["plain"], QUICK, mean=1.01)
 
 
+def test_each_way_to_a_plan_is_reconsidered_before_the_cheapest_is_kept():
+    found = compared(small(34))
+    assert found.exact.proved
+    assert found.ratio <= 1.05
+
+
 def test_boxes_are_the_fair_share_and_its_tolerance_where_racks_permit_it():
     of = small(QUICK[0])
     targets = posed(of.arrays, asked(of, one_sided=False)).targets
