@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import ClusterArrays
+from benchmarks.clusters import CASES, build
+from benchmarks.plan import request_of
+from include.planning.arrays import ClusterArrays, Floats, Mask
 from include.planning.layout import Layout
 from include.planning.outcome import tree_of
 from include.planning.rebalance import problem_of
@@ -16,11 +18,24 @@ from include.planning.search import Problem
 def posed(arrays: ClusterArrays, request: ReassignmentRequest) -> Problem:
     """Its layout is as the cluster is now: nothing has moved."""
     hosts = np.ones(len(arrays.brokers.ids), bool)
+    return _of_all(arrays, request, hosts, capacities(arrays, hosts, request.weights))
+
+
+def posed_case(name: str, partitions: int = 4_000, brokers: int = 12) -> tuple[Problem, Floats]:
+    """A case of the benchmark, small; the capacity of its brokers in bytes."""
+    instance = build(next(case for case in CASES if case.name == name), partitions, brokers, seed=3)
+    problem = _of_all(instance.arrays, request_of("strict"), ~instance.drained, instance.capacity)
+    return problem, instance.capacity[0]
+
+
+def _of_all(
+    arrays: ClusterArrays, request: ReassignmentRequest, hosts: Mask, capacity: Floats
+) -> Problem:
     return problem_of(
         Layout(arrays),
         tree_of(arrays, hosts, request),
         request,
         partitions=np.ones(len(arrays.rows), bool),
-        brokers=hosts,
-        capacity=capacities(arrays, hosts, request.weights),
+        brokers=np.ones(len(arrays.brokers.ids), bool),
+        capacity=capacity,
     )

@@ -7,7 +7,7 @@ import numpy as np
 from include.planning.blocks import even_blocks
 from include.planning.search import Search
 from include.planning.shedder import BYTES
-from tests.planning.test_narrow import posed
+from tests.planning.posed import posed_case
 
 
 def test_every_broker_is_in_one_block_and_no_block_is_too_large():
@@ -22,7 +22,7 @@ def test_every_broker_is_in_one_block_and_no_block_is_too_large():
 
 
 def test_surpluses_of_all_resources_even_out_within_every_block():
-    search = Search(posed("stress", 20_000, 180)[0])
+    search = Search(posed_case("stress", 20_000, 180)[0])
     unit = search.share.mean(axis=1, keepdims=True)
     for domain in np.unique(search.problem.targets.domain):
         here = search.problem.targets.domain == domain

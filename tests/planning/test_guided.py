@@ -10,7 +10,7 @@ from include.planning.guided import guided
 from include.planning.program import Classes, Program
 from include.planning.search import Search
 from include.planning.shedder import BYTES, RATE
-from tests.planning.test_narrow import posed
+from tests.planning.posed import posed_case
 
 NOBODY = np.zeros(0, np.int64)
 ANY = np.inf
@@ -54,7 +54,7 @@ def test_classes_move_as_amounts_and_arrive_as_whole_classes():
 
 
 def test_a_plan_by_prices_comes_close_to_the_boxes():
-    problem, _ = posed("stress", 4_000, 24)
+    problem, _ = posed_case("stress", 4_000, 24)
     before = Search(problem)
     far = before.excess(slice(None), before.load).sum()
     search = guided(problem)
@@ -66,7 +66,7 @@ def test_a_plan_by_prices_comes_close_to_the_boxes():
 
 def test_blocks_hold_every_broker_once_and_as_much_to_give_as_to_take(monkeypatch):
     monkeypatch.setattr(by_prices, "BLOCK", 10)
-    problem, _ = posed("stress", 5_000, 60)
+    problem, _ = posed_case("stress", 5_000, 60)
     search = Search(problem)
     found = by_prices.blocks(search)
     assert len(found) == 6
@@ -92,8 +92,8 @@ def test_classes_are_finest_where_replicas_are_coldest_and_hottest():
 
 
 def test_the_same_problem_gets_the_same_plan_by_prices():
-    first, capacity = posed("stress", 2_000)
-    second, _ = posed("stress", 2_000)
+    first, capacity = posed_case("stress", 2_000)
+    second, _ = posed_case("stress", 2_000)
     for problem in (first, second):
         rebalance(problem, capacity)
     assert (first.layout.rows == second.layout.rows).all()

@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.clusters import CASES, build
-from benchmarks.plan import request_of
 from include.planning.arrays import broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import boxes_bound
-from include.planning.layout import Layout
-from include.planning.outcome import tree_of
-from include.planning.rebalance import problem_of
-from include.planning.search import Problem, Search
+from include.planning.search import Search
 from include.planning.shed import coldest, narrow, wanted_loads
 from include.planning.shedder import BYTES, RATE
+from tests.planning.posed import posed_case
 
 INNER = (0.98, 0.8, 0.8)
 
 
-def posed(name: str, partitions: int = 4_000, brokers: int = 12) -> tuple[Problem, np.ndarray]:
-    """A case of the benchmark, small; the capacity of its brokers in bytes."""
-    instance = build(next(case for case in CASES if case.name == name), partitions, brokers, seed=3)
-    layout, hosts, request = Layout(instance.arrays), ~instance.drained, request_of("strict")
-    problem = problem_of(
-        layout,
-        tree_of(instance.arrays, hosts, request),
-        request,
-        partitions=np.ones(partitions, bool),
-        brokers=np.ones(brokers, bool),
-        capacity=instance.capacity,
-    )
-    return problem, instance.capacity[0]
-
-
 def short_ones(name: str) -> tuple[np.ndarray, np.ndarray]:
-    problem, capacity = posed(name)
+    problem, capacity = posed_case(name)
     search = Search(problem)
     return narrow(search, wanted_loads(search, INNER)), capacity
 
@@ -49,7 +30,7 @@ def test_only_brokers_whose_disks_alone_are_larger_are_short_of_room_for_rate():
 
 
 def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for():
-    search = Search(posed("stress")[0])
+    search = Search(posed_case("stress")[0])
     slots = search.on(0)
     weight = search.weight(slots)
     heat = weight[RATE] / weight[BYTES]
@@ -61,7 +42,7 @@ def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for():
 
 
 def test_larger_disks_are_filled_with_few_bytes_though_their_traffic_stays():
-    problem, capacity = posed("stress", 10_000, 30)
+    problem, capacity = posed_case("stress", 10_000, 30)
     before = broker_sums(problem.layout.rows, problem.weights[BYTES], len(capacity))
     rebalance(problem, capacity)
     layout, targets = problem.layout, problem.targets
