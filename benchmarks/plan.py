@@ -61,7 +61,10 @@ SIZES = {100_000: (33_334, 100), 1_000_000: (333_334, 1_000), 10_000_000: (3_333
 """Replicas (of three each) → partitions and brokers."""
 
 PRICED_UP_TO = 110_000
-"""Replicas up to which the bound from prices is computed as well."""
+"""Replicas up to which the bound from prices is computed as well; it takes minutes beyond."""
+
+DEAR = 1.1
+"""Where a plan copies more than this, over the bytes bound, it is computed all the same."""
 
 LARGEST = {10_000_000: ("expansion", "drain", "skew")}
 """Cases of a size where not all are run."""
@@ -219,10 +222,10 @@ def _loads(of: Solved) -> Floats:
 
 
 def _over_priced(of: Solved, moved: int) -> float | None:
-    if of.layout.rows.size > PRICED_UP_TO or len(of.resources) == 1:
+    bound = _outcome(of).lower_bound_bytes
+    if len(of.resources) == 1 or (of.layout.rows.size > PRICED_UP_TO and moved <= DEAR * bound):
         return None
-    priced = priced_bound(of.problem, _loads(of), moved)
-    return round(moved / max(priced, _outcome(of).lower_bound_bytes), 4)
+    return round(moved / max(priced_bound(of.problem, _loads(of), moved), bound), 4)
 
 
 def _outside(of: Solved) -> int:

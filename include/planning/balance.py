@@ -23,7 +23,7 @@ from include.planning.arrays import NONE, Floats, Ints
 from include.planning.bounds import rebalance_bound
 from include.planning.exchange import exchange
 from include.planning.fill import fill
-from include.planning.guided import guided
+from include.planning.guided import guided, unhindered
 from include.planning.placement import Placer
 from include.planning.polish import TINY, Polisher
 from include.planning.search import Problem, Search
@@ -58,7 +58,7 @@ that costs least before that is seldom the one that costs least after it.
 FEW = 3
 """Of those for a part of a cluster, of which only the cheapest end is reconsidered."""
 
-DEAR = 1.08
+DEAR = 1.04
 """Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices."""
 
 PRICED_UP_TO = 5_000_000
@@ -93,7 +93,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     if layout.rows.size <= SMALL:
         if after <= 0:
             _in_several_ways(problem, capacity, few=part_of_a_cluster)
-    elif layout.rows.size <= PRICED_UP_TO and _dear(problem):
+    elif layout.rows.size <= PRICED_UP_TO and _dear(problem) and unhindered(Search(problem)):
         _by_prices(problem, after)
     return stranded
 

@@ -3,9 +3,9 @@
 Where disks are larger but not their share of the traffic, what a broker gives up cannot be told
 broker by broker: it depends on what others can take. A linear program over a few dozen brokers of a
 domain (``Program``) tells both at once, and a price of each resource on each broker. The largest
-replicas worth moving are decided first, in tiers: whole ones as the program has them, of the others
-the largest few are rounded and it is solved again. What is small is left to classes of like
-replicas, and seated by a program of its own. What rounding leaves outside of a box is for the
+replicas worth moving are decided first, in tiers: whole ones as the program has them, those that it
+divides by a program of whole replicas. What is small is left to classes of like replicas, and
+seated by a program of its own. What rounding leaves outside of a box is for the
 polisher, which then ranks trades by what they cost at these prices.
 """
 
@@ -17,6 +17,7 @@ from include.planning.arrays import NONE, Floats, Ints, Mask
 from include.planning.blocks import even_blocks
 from include.planning.program import Classes, Program, charges
 from include.planning.search import Problem, Search
+from include.planning.senders import Senders
 from include.planning.shedder import BYTES, RATE
 
 INSIDE = (0.98, 0.94, 0.94)
@@ -30,6 +31,9 @@ CLASSES = (6, 24)
 smaller than the replicas that are decided one by one."""
 
 SMALL_CLASSES = (3, 24)
+COARSE_CLASSES = (2, 8)
+"""The same beside replicas that may not be divided: such a program is far dearer to solve."""
+
 TIERS = 3
 TIER = 250
 """Replicas, the largest worth it, that are variables of a program by themselves."""
@@ -38,10 +42,13 @@ WORTH = 0.05
 """Of what its copy costs: a replica may be worth moving if it costs no more at the prices."""
 
 WHOLE = 0.999
-ROUNDED = 4
-"""The largest of so many replicas that the program divides is rounded before the next look."""
 
-LOOKS = 8
+
+FREE = 0.9
+"""Part of the moves within domains that racks have to allow: the programs know nothing of them."""
+
+ASKED = 2_000
+"""Replicas of which that is asked."""
 
 
 class PricedSearch(Search):
@@ -75,9 +82,9 @@ def guided(problem: Problem) -> PricedSearch:
     high = np.where(
         np.isfinite(search.high), search.share + (search.high - search.share) * part, np.inf
     )
-    load = search.load.copy()
+    load, senders = search.load.copy(), Senders.of(search, low)
     for brokers in blocks(search):
-        slots = np.concatenate([search.on(broker) for broker in brokers.tolist()])
+        slots = np.concatenate([senders.spared(search.on(broker)) for broker in brokers.tolist()])
         held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
         takes, overhead = (
             np.flatnonzero(problem.takes[brokers]),
@@ -90,10 +97,21 @@ def guided(problem: Problem) -> PricedSearch:
         search.charged[:, brokers] = block.prices * unit / unit[BYTES]
         moves = np.flatnonzero(block.target != NONE)
         targets = brokers[block.target[moves]]
+        senders.send(slots[moves])
         for slot, broker in zip(slots[moves].tolist(), targets.tolist(), strict=True):
             if search.valid_one(slot, broker):
                 search.move(slot, broker)
     return search
+
+
+def unhindered(search: Search) -> bool:
+    """Whether replicas may go nearly anywhere in their domains, as the programs have it."""
+    domain, receivers = search.problem.targets.domain, search.receivers
+    slots = np.flatnonzero((search.flat != NONE) & search.problem.gives[search.flat])
+    slots = slots[np.linspace(0, len(slots) - 1, min(len(slots), ASKED)).astype(np.int64)]
+    target = np.resize(receivers, len(slots))
+    apart = (search.flat[slots] != target) & (domain[search.flat[slots]] == domain[target])
+    return bool(search.valid(slots[apart], target[apart]).mean() >= FREE) if apart.any() else False
 
 
 def blocks(search: Search) -> list[Ints]:
@@ -132,7 +150,7 @@ class _Block:
             if not len(tier):
                 break
             rest = rest[self._matters[rest] < self._matters[tier[-1]]]
-            self._decide_each(tier, self._classes(rest, SMALL_CLASSES))
+            self._decide_each(tier, rest)
         classes = self._classes(rest, SMALL_CLASSES)
         _, leaves = self._solve(rest[:0], classes)
         self._seat(rest[_evenly(classes, leaves)])
@@ -155,20 +173,24 @@ class _Block:
         worth: Mask = cheapest - stays < (WORTH - 1) * copied
         return worth
 
-    def _decide_each(self, own: Ints, classes: Classes) -> None:
-        for look in range(LOOKS):
-            part, _ = self._solve(own, classes)
-            target, goes, stays = part.argmax(axis=1), part.max(axis=1), 1 - part.sum(axis=1)
-            sure = np.maximum(goes, stays) > WHOLE
-            divided = np.flatnonzero(~sure)
-            sure[divided[: len(divided) // ROUNDED + 1]] = True
-            if look == LOOKS - 1:
-                sure[:] = True
-            leaves = sure & (goes > stays)
-            self._move(own[leaves], target[leaves])
-            own = own[~sure]
-            if not len(own):
-                return
+    def _decide_each(self, own: Ints, rest: Ints) -> None:
+        """As the program has them where it has them whole; what it divides is decided at once, by
+        a program of whole replicas beside coarser classes of the rest.
+        """
+        part, _ = self._solve(own, self._classes(rest, SMALL_CLASSES))
+        sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > WHOLE
+        self._follow(own[sure], part[sure])
+        divided, part = own[~sure], part[~sure]
+        if len(divided):
+            classes = self._classes(rest, COARSE_CLASSES)
+            weight, owner = self._weight[:, divided], self._owner[divided]
+            whole = self._program.whole(weight, owner, classes, self.prices)
+            self._follow(divided, part if whole is None else whole)
+
+    def _follow(self, some: Ints, part: Floats) -> None:
+        """Move replicas to where most of them should go, unless more of them should stay."""
+        leaves = part.max(axis=1) > 1 - part.sum(axis=1)
+        self._move(some[leaves], part[leaves].argmax(axis=1))
 
     def _move(self, some: Ints, target: Ints) -> None:
         weight = self._weight[:, some]

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from include.planning.arrays import Floats, Ints
@@ -23,6 +23,9 @@ MISSED = 20.0
 
 NEAR = 8
 """Brokers, the cheapest, among which the program chooses for a replica of its own."""
+
+NODES, GAP = 50, 0.005
+"""Branches, and part of the cost, after which a program of whole replicas is good enough."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,32 @@ class Solution:
 
 
 @dataclass(frozen=True)
+class _Posed:
+    """A program's matrices. Variables: what replicas of their own do, what part of a class leaves
+    a broker, how many of a class arrive at one, and what boxes are missed by.
+
+    :param own, to: (V,) replica and broker of each of the first variables.
+    :param cost, limit: (W,) of each variable, in shares of bytes; the most that it may be.
+    :param rows, most: what sums of variables may not exceed: boxes, and each replica goes once.
+    :param kept: sums that are zero: what leaves arrives.
+    """
+
+    own: Ints
+    to: Ints
+    cost: Floats
+    limit: Floats
+    rows: csr_array
+    most: Floats
+    kept: csr_array
+
+    def parts(self, solution: Floats, replicas: int, brokers: int) -> Floats:
+        """(n, B) of each replica of its own, where a solution has it go."""
+        part = np.zeros((replicas, brokers))
+        part[self.own, self.to] = solution[: len(self.own)]
+        return part
+
+
+@dataclass(frozen=True)
 class Program:
     """Some brokers and what they hold.
 
@@ -103,8 +132,56 @@ class Program:
         :param weight, owner: (K, n), (n,) of the replicas that are variables of their own.
         :param prices: (K, B) that tell which brokers are near enough for each of those.
         """
-        own, to = self._options(weight, owner, prices)
+        posed = self._posed(weight, owner, classes, prices)
+        solved = linprog(
+            posed.cost,
+            A_ub=posed.rows,
+            b_ub=posed.most,
+            A_eq=posed.kept,
+            b_eq=np.zeros(posed.kept.shape[0]),
+            bounds=np.c_[np.zeros(len(posed.limit)), posed.limit],
+            method="highs-ds",
+        )
+        if solved.x is None:
+            raise RuntimeError(f"The linear program of a rebalance failed: {solved.message}")
         kinds, brokers = classes.count.shape
+        leaves, singles = np.zeros((kinds, brokers)), len(posed.own)
+        kind, giver = np.nonzero(classes.count)
+        leaves[kind, giver] = solved.x[singles : singles + len(kind)]
+        boxed = self._boxed()
+        above, below = np.split(solved.ineqlin.marginals[: 2 * len(boxed)], 2)
+        charged = np.zeros(self.load.size)
+        charged[boxed] = below - above
+        part = posed.parts(solved.x, len(owner), brokers)
+        return Solution(part, leaves, charged.reshape(self.load.shape))
+
+    def whole(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> Floats | None:
+        """(n, B) the same where each replica of its own goes as a whole or stays: ones and zeros.
+
+        Of what was found after ``NODES`` branches, the cheapest; None = nothing was.
+        """
+        posed = self._posed(weight, owner, classes, prices)
+        singles = np.arange(len(posed.cost)) < len(posed.own)
+        solved = milp(
+            posed.cost,
+            integrality=singles,
+            bounds=Bounds(0.0, np.where(singles, 1.0, posed.limit)),
+            constraints=[
+                LinearConstraint(posed.rows, -np.inf, posed.most),
+                LinearConstraint(posed.kept, 0.0, 0.0),
+            ],
+            options={"node_limit": NODES, "mip_rel_gap": GAP},
+        )
+        if solved.x is None:
+            return None
+        return np.rint(posed.parts(solved.x, len(owner), self.load.shape[1]))
+
+    def _boxed(self) -> Ints:
+        return np.flatnonzero(np.isfinite(self.high).ravel())
+
+    def _posed(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> _Posed:
+        own, to = self._options(weight, owner, prices)
+        kinds = len(classes.count)
         kind, giver = np.nonzero(classes.count)
         arrives, taker = np.repeat(np.arange(kinds), len(self.takes)), np.tile(self.takes, kinds)
         mass, mean = classes.mass[:, kind, giver], classes.mean[:, arrives]
@@ -115,52 +192,40 @@ class Program:
                 self._sums(mean, taker),
             ]
         ).tocsr()
-        boxed = np.flatnonzero(np.isfinite(self.high).ravel())
+        boxed = self._boxed()
         variables, missed = load.shape[1], len(boxed)
         once = csr_array(
             (np.ones(len(own)), (own, np.arange(len(own)))), (len(owner), variables + 2 * missed)
         )
-        solved = linprog(
-            np.r_[
+        return _Posed(
+            own=own,
+            to=to,
+            cost=np.r_[
                 weight[BYTES, own] + self.overhead,
                 mass[BYTES] + self.overhead * classes.count[kind, giver],
                 np.zeros(len(taker)),
                 np.full(2 * missed, MISSED),
             ],
-            A_ub=vstack([_elastic(load[boxed]), once]),
-            b_ub=np.r_[
+            rows=vstack([_elastic(load[boxed]), once]).tocsr(),
+            most=np.r_[
                 (self.high - self.load).ravel()[boxed],
                 (self.load - self.low).ravel()[boxed],
                 np.ones(len(owner)),
             ],
-            A_eq=hstack(
+            kept=hstack(
                 [
                     csr_array((kinds + 2, len(own))),
                     _kept(classes.count[kind, giver], kind, mass, kinds),
                     -_kept(np.ones(len(taker)), arrives, mean, kinds),
                     csr_array((kinds + 2, 2 * missed)),
                 ]
-            ),
-            b_eq=np.zeros(kinds + 2),
-            bounds=np.c_[
-                np.zeros(variables + 2 * missed),
-                np.r_[
-                    np.full(len(own), np.inf),
-                    np.ones(len(kind)),
-                    np.full(len(taker) + 2 * missed, np.inf),
-                ],
+            ).tocsr(),
+            limit=np.r_[
+                np.full(len(own), np.inf),
+                np.ones(len(kind)),
+                np.full(len(taker) + 2 * missed, np.inf),
             ],
-            method="highs-ds",
         )
-        if solved.x is None:
-            raise RuntimeError(f"The linear program of a rebalance failed: {solved.message}")
-        part, leaves = np.zeros((len(owner), brokers)), np.zeros((kinds, brokers))
-        part[own, to] = solved.x[: len(own)]
-        leaves[kind, giver] = solved.x[len(own) : len(own) + len(kind)]
-        above, below = np.split(solved.ineqlin.marginals[: 2 * missed], 2)
-        charged = np.zeros(self.load.size)
-        charged[boxed] = below - above
-        return Solution(part, leaves, charged.reshape(self.load.shape))
 
     def seats(self, classes: Classes) -> Floats:
         """(C, B) how many replicas of each class should arrive at each broker so that the least
@@ -168,7 +233,7 @@ class Program:
         """
         kinds, takers = len(classes.count), len(self.takes)
         kind, to = np.repeat(np.arange(kinds), takers), np.tile(self.takes, kinds)
-        boxed = np.flatnonzero(np.isfinite(self.high).ravel())
+        boxed = self._boxed()
         missed = 2 * len(boxed)
         load = self._sums(classes.mean[:, kind], to)[boxed]
         solved = linprog(

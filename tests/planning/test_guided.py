@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from include.planning import guided as by_prices
+from include.planning.arrays import Ints
 from include.planning.balance import rebalance
-from include.planning.guided import guided
-from include.planning.program import Classes, Program
+from include.planning.bounds import rebalance_bound
+from include.planning.guided import guided, unhindered
+from include.planning.program import GAP, MISSED, Classes, Program
 from include.planning.search import Search
 from include.planning.shedder import BYTES, RATE
 from tests.planning.posed import posed_case
 
+LITTLE = 1.02
 NOBODY = np.zeros(0, np.int64)
 ANY = np.inf
 
@@ -33,6 +38,46 @@ def test_bytes_go_in_cold_replicas_where_there_is_no_room_for_their_traffic():
     after = program.moved(weight[:, [1]], owner[[1]], np.array([1]))
     assert np.allclose(after.load[BYTES], 1)
     assert (after.load[RATE] <= high[RATE]).all()
+
+
+def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them():
+    weight = np.random.default_rng(6).uniform(0.1, 0.6, (3, 6))
+    owner, brokers = np.array([0, 0, 0, 0, 1, 1]), range(3)
+    load = np.stack([np.bincount(owner, of, len(brokers)) for of in weight])
+    share = np.repeat(load.mean(axis=1, keepdims=True), len(brokers), axis=1)
+    program = Program(load, 0.7 * share, 1.3 * share, np.array(brokers), overhead=0.01)
+
+    def cost(target: Ints) -> float:
+        away = target != owner
+        after = program.moved(weight[:, away], owner[away], target[away]).load
+        missed = np.maximum(after - program.high, 0) + np.maximum(program.low - after, 0)
+        return float((weight[BYTES] + 0.01)[away].sum() + MISSED * missed.sum())
+
+    ways = [np.array(way) for way in itertools.product(brokers, repeat=len(owner))]
+    prices = np.zeros((3, len(brokers)))
+    divided = program.solve(weight, owner, nothing_small(len(brokers)), prices).part
+    assert ((divided > 0.01) & (divided < 0.99)).any()
+    part = program.whole(weight, owner, nothing_small(len(brokers)), prices)
+    assert part is not None
+    found = np.where(part.any(axis=1), part.argmax(axis=1), owner)
+    assert set(part.ravel().tolist()) <= {0.0, 1.0}
+    assert cost(found) <= min(map(cost, ways)) * (1 + GAP)
+
+
+def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would():
+    problem, capacity = posed_case("skew", 4_000, 12)
+    layout = problem.layout
+    before = layout.load.copy()
+    rebalance(problem, capacity)
+    bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
+    ratio = layout.incoming.sum() / bound
+    print(f"copied {ratio:.4f} times the bound of bytes alone")
+    assert ratio < LITTLE
+
+
+def test_plans_by_prices_are_for_domains_in_which_racks_leave_replicas_free():
+    assert unhindered(Search(posed_case("skew", 3_000, 24)[0]))
+    assert not unhindered(Search(posed_case("rf2", 3_000, 24)[0]))
 
 
 def test_classes_move_as_amounts_and_arrive_as_whole_classes():
