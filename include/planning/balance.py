@@ -34,6 +34,11 @@ from include.planning.shedder import BYTES, RATE
 SMALL = 2_000
 """Slots up to which a cluster is small."""
 
+UNMET_FROM, UNMET_UP_TO = 100, 600
+"""Slots of a small cluster that is reconsidered where boxes are not met: fewer replicas seldom add
+up to a share whatever is tried, and of more, each trial takes long.
+"""
+
 EXCHANGED = 1_000
 """Copies, the largest ones, that may be replaced by smaller ones."""
 
@@ -58,6 +63,15 @@ that costs least before that is seldom the one that costs least after it.
 FEW = 3
 """Of those for a part of a cluster, of which only the cheapest end is reconsidered."""
 
+UNMET_TRIALS = 50
+"""Copies that are reconsidered before boxes that are still not met are given up: all of them would
+be tried where no plan meets the boxes, and each takes ten times as long there.
+"""
+
+EXCESS_DIGITS = 14
+"""Of a share: layouts are as close to the boxes as each other if they differ by less: sums of
+the same parts in another order do."""
+
 DEAR = 1.04
 """Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices."""
 
@@ -77,7 +91,8 @@ HOMECOMINGS = 8
 def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = False) -> Ints:
     """Rebalance the problem's layout in place.
 
-    A small cluster is rebalanced in several ways, and the best one is kept.
+    A small cluster is rebalanced in several ways, and the best one is kept. Where the first of them
+    leaves boxes unmet, it is reconsidered; where that does not help, the others are left out.
 
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
     :param part_of_a_cluster: one of many problems: a small one is given less time.
@@ -91,6 +106,9 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     if after > before - TINY:
         layout.lay_out(layout.home)
     if layout.rows.size <= SMALL:
+        if after > 0 and not part_of_a_cluster and UNMET_FROM <= layout.rows.size <= UNMET_UP_TO:
+            after, _ = _reconsider(Search(problem))
+            layout.refresh()
         if after <= 0:
             _in_several_ways(problem, capacity, few=part_of_a_cluster)
     elif layout.rows.size <= PRICED_UP_TO and _dear(problem) and unhindered(Search(problem)):
@@ -177,32 +195,40 @@ def _excess(search: Search) -> float:
     return total
 
 
-def _reconsider(search: Search) -> float:
-    """Send the largest copies home, one at a time, and see whether trades that bring all brokers
-    back into their boxes cost less; where they do not, all is as before.
+def _worth(search: Search) -> tuple[float, float]:
+    """What a small cluster's layouts are compared by, less is better: excess, and then cost."""
+    return round(_excess(search), EXCESS_DIGITS), search.cost()
 
-    :returns: the cost of what it comes to.
+
+def _reconsider(search: Search) -> tuple[float, float]:
+    """Send the largest copies home, one at a time, and see whether trades that bring all brokers
+    back into their boxes, or closer to them, cost less; where they do not, all is as before.
+
+    :returns: the worth of what it comes to.
     """
-    home, cost = search.home.reshape(-1), search.cost()
+    home, worth, trials = search.home.reshape(-1), _worth(search), 0
     for _ in range(ROUNDS):
-        before = cost
+        before = worth
         away = search.away()
         size = search.weights[0].take(away // search.width)
         for slot in away[np.argsort(-size, kind="stable")][:RECONSIDERED].tolist():
             origin = int(home[slot])
             if search.flat[slot] == origin or not search.valid_one(slot, origin):
                 continue
+            if worth[0] > 0 and trials >= UNMET_TRIALS:
+                return worth
+            trials += 1
             state = search.saved()
             search.move(slot, origin)
-            Polisher(search).run()
+            Polisher(search).run(hopeless=worth[0] or np.inf)
             undo(search)
-            if _excess(search) <= 0 and search.cost() < cost:
-                cost = search.cost()
+            if (found := _worth(search)) < worth:
+                worth = found
             else:
                 search.restore(state)
-        if cost >= before:
+        if worth >= before:
             break
-    return cost
+    return worth
 
 
 def undo(search: Search) -> None:

@@ -111,8 +111,12 @@ class Polisher:
         share = max(1.0, float(search.share[0].mean()))
         self._byte = 1 / share
 
-    def run(self) -> None:
-        """Help the worst broker until none can be helped any more."""
+    def run(self, hopeless: float = np.inf) -> None:
+        """Help the worst broker until none can be helped any more.
+
+        :param hopeless: excess, in shares, of brokers that cannot be helped, beyond which it ends
+            at once.
+        """
         search, gives = self._search, self._search.problem.gives
         excess = np.where(gives, search.excess(slice(None), search.load), 0.0)
         stuck = np.zeros(len(excess), bool)
@@ -133,6 +137,8 @@ class Polisher:
             helped |= bool(touched)
             some = np.array(sorted({worst, *touched}), np.int64)
             excess[some] = np.where(gives[some], search.excess(some, search.load[:, some]), 0.0)
+            if excess[stuck].sum() > hopeless:
+                return
 
     def _help(self, broker: int) -> list[int]:
         """The brokers that trades with this one changed; empty when there is none to make."""

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from include.planning.arrays import broker_sums
+from include.planning.balance import UNMET_TRIALS, rebalance
 from include.planning.duality import priced_bound
+from include.planning.polish import Polisher
 from include.planning.rebalance import plan_rebalance
 from include.planning.request import Action, ReassignmentRequest
 from tests.planning.exact import (
@@ -105,6 +107,33 @@ def test_each_way_to_a_plan_is_reconsidered_before_the_cheapest_is_kept():
     found = compared(small(34))
     assert found.exact.proved
     assert found.ratio <= 1.05
+
+
+@pytest.mark.parametrize(("name", "seed"), [("mixed_rf", 3), ("caps", 3), ("caps", 5)])
+def test_boxes_that_the_first_search_misses_are_met_once_its_copies_are_reconsidered(name, seed):
+    of = small(seed, KINDS[name])
+    request = asked(of, one_sided=False)
+    layout, targets = plan_rebalance(of.arrays, request).layout, posed(of.arrays, request).targets
+    load = np.stack([broker_sums(layout.rows, w, len(of.rack)) for w in placed(of.arrays)])
+    assert (load >= targets.low[[0, 2]]).all()
+    assert (load <= targets.high[[0, 2]]).all()
+
+
+def test_boxes_that_stay_unmet_are_given_up(monkeypatch):
+    runs = []
+    run = Polisher.run
+
+    def counted(polisher: Polisher, hopeless: float = np.inf) -> None:
+        runs.append(hopeless)
+        run(polisher, hopeless)
+
+    monkeypatch.setattr(Polisher, "run", counted)
+    of = small(2, KINDS["giant"])
+    problem = posed(of.arrays, asked(of, one_sided=False))
+    rebalance(problem, np.ones(len(of.rack)))
+    load = np.stack([broker_sums(problem.layout.rows, w, len(of.rack)) for w in problem.weights])
+    assert (load > problem.targets.high).any()
+    assert sum(np.isfinite(runs)) == UNMET_TRIALS
 
 
 def test_boxes_are_the_fair_share_and_its_tolerance_where_racks_permit_it():
