@@ -19,7 +19,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints
+from include.planning.arrays import NONE, Floats, Ints, Rows
 from include.planning.bounds import rebalance_bound
 from include.planning.exchange import exchange
 from include.planning.fill import fill
@@ -35,8 +35,8 @@ SMALL = 2_000
 """Slots up to which a cluster is small."""
 
 UNMET_FROM, UNMET_UP_TO = 100, 600
-"""Slots of a small cluster that is reconsidered where boxes are not met: fewer replicas seldom add
-up to a share whatever is tried, and of more, each trial takes long.
+"""The same, if the first search leaves boxes unmet, from and up to which others are tried: fewer
+replicas seldom add up to a share whatever is tried, and of more, each trial takes long.
 """
 
 EXCHANGED = 1_000
@@ -63,17 +63,19 @@ that costs least before that is seldom the one that costs least after it.
 FEW = 3
 """Of those for a part of a cluster, of which only the cheapest end is reconsidered."""
 
-UNMET_TRIALS = 50
-"""Copies that are reconsidered before boxes that are still not met are given up: all of them would
-be tried where no plan meets the boxes, and each takes ten times as long there.
+UNMET_TRIALS, UNMET_WAYS = 20, 2
+"""Copies that are reconsidered before boxes that are still not met are given up, and layouts that
+this is tried with, those closest to the boxes: all would be tried where no plan meets the boxes,
+and each takes several times as long there.
 """
 
 EXCESS_DIGITS = 14
 """Of a share: layouts are as close to the boxes as each other if they differ by less: sums of
 the same parts in another order do."""
 
-DEAR = 1.04
-"""Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices."""
+DEAR, DEARER = 1.04, 1.08
+"""Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices; that of
+a part of a cluster."""
 
 PRICED_UP_TO = 5_000_000
 """Slots up to which that is done: it takes some ten times as long as the search."""
@@ -91,8 +93,7 @@ HOMECOMINGS = 8
 def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = False) -> Ints:
     """Rebalance the problem's layout in place.
 
-    A small cluster is rebalanced in several ways, and the best one is kept. Where the first of them
-    leaves boxes unmet, it is reconsidered; where that does not help, the others are left out.
+    A small cluster is rebalanced in several ways, and the best one is kept.
 
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
     :param part_of_a_cluster: one of many problems: a small one is given less time.
@@ -106,33 +107,38 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     if after > before - TINY:
         layout.lay_out(layout.home)
     if layout.rows.size <= SMALL:
-        if after > 0 and not part_of_a_cluster and UNMET_FROM <= layout.rows.size <= UNMET_UP_TO:
-            after, _ = _reconsider(Search(problem))
-            layout.refresh()
-        if after <= 0:
-            _in_several_ways(problem, capacity, few=part_of_a_cluster)
-    elif layout.rows.size <= PRICED_UP_TO and _dear(problem) and unhindered(Search(problem)):
-        _by_prices(problem, after)
+        may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part_of_a_cluster
+        if after <= 0 or may_be_unmet:
+            _in_several_ways(problem, capacity, before, few=part_of_a_cluster)
+    elif layout.rows.size <= PRICED_UP_TO:
+        dear = _dear(problem, DEARER if part_of_a_cluster else DEAR)
+        if dear and unhindered(Search(problem)):
+            _by_prices(problem, after)
     return stranded
 
 
-def _in_several_ways(problem: Problem, capacity: Floats, *, few: bool) -> None:
-    """Of the layout and of what other places to aim at lead to, as far as all boxes are met, keep
-    the one that costs least once each is reconsidered.
+def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: bool) -> None:
+    """Of the layout and of what other places to aim at lead to, keep the one closest to the boxes
+    that costs least once each is reconsidered.
 
+    :param before: excess to begin with: other layouts count if it is lower, or, where the first
+        one meets all boxes, if they do, too.
     :param few: try few places, and reconsider only what costs least without it.
     """
     layout = problem.layout
-    ways = [(Search(problem).cost(), layout.rows.copy())]
+    ways = [(_worth(Search(problem)), layout.rows.copy())]
+    most = 0.0 if ways[0][0][0] <= 0 else before - TINY
     for inner in OTHER_INNER[:FEW] if few else OTHER_INNER:
         layout.lay_out(layout.home)
         search = Search(problem)
         _, after = _search(search, capacity, inner)
-        if after <= 0 and not any((layout.rows == rows).all() for _, rows in ways):
-            ways.append((search.cost(), layout.rows.copy()))
+        if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
+            ways.append((_worth(search), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
-    found = []
+    found: list[tuple[tuple[float, float], Rows]] = []
     for _, rows in ways[:1] if few else ways:
+        if len(found) >= UNMET_WAYS and all(excess > 0 for (excess, _), _ in found):
+            break
         layout.lay_out(rows)
         found.append((_reconsider(Search(problem)), layout.rows.copy()))
     layout.lay_out(min(found, key=itemgetter(0))[1])
@@ -159,9 +165,9 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float
     return stranded, _excess(search)
 
 
-def _dear(problem: Problem) -> bool:
-    """Whether a finished plan copies so much more than the bound of bytes alone that prices may
-    find a cheaper one. Bytes and rate have to have boxes; nothing has to leave or be made even.
+def _dear(problem: Problem, dear: float) -> bool:
+    """Whether a finished plan copies so many times the bound of bytes alone that prices may find a
+    cheaper one. Bytes and rate have to have boxes; nothing has to leave or be made even.
     """
     layout, high = problem.layout, problem.targets.high[[BYTES, RATE]][:, problem.gives]
     if problem.leaving.any() or np.isinf(high).any():
@@ -170,7 +176,7 @@ def _dear(problem: Problem) -> bool:
         return False
     before = layout.arrays.load(layout.home, layout.size)
     bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
-    return bool(layout.incoming.sum() > DEAR * bound)
+    return bool(layout.incoming.sum() > dear * bound)
 
 
 def _by_prices(problem: Problem, excess: float) -> None:
