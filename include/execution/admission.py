@@ -141,8 +141,8 @@ class _Admitting:
 
     def consider(self, filed: Filed) -> None:
         """Choose the move, or note what it waits for."""
-        slots = slots_of(filed.move, self._seen, filed.ends)
-        obstacle = self._obstacle(filed, slots)
+        slots = slots_of(filed.move, self._seen)
+        obstacle = self._obstacle(filed.move, slots)
         if obstacle is not None:
             self._reasons.add(obstacle)
             return
@@ -178,15 +178,16 @@ class _Admitting:
         self._shut[slot] = reason
         self._open.discard(slot)
 
-    def _obstacle(self, filed: Filed, slots: Mapping[Slot, int]) -> str | None:
-        move, live = filed.move, self._seen.live_brokers
-        dead = [broker for broker in move.target if broker not in live]
-        if dead:
-            return _dead(min(dead))
-        if filed.ends.into and self._seen.partitions[move.partition].leader is None:
+    def _obstacle(self, move: Move, slots: Mapping[Slot, int]) -> str | None:
+        live = self._seen.live_brokers
+        if not live.issuperset(move.target):
+            return _dead(min(broker for broker in move.target if broker not in live))
+        if self._seen.partitions[move.partition].leader is None and move.adding:
             return NO_LEADER
         for slot, left_bytes in slots.items():
-            obstacle = self._shut.get(slot) or self._too_large(slot, left_bytes)
+            obstacle = self._shut.get(slot)
+            if obstacle is None and self._bounded:
+                obstacle = self._too_large(slot, left_bytes)
             if obstacle is not None:
                 return obstacle
         return self._no_room_in_log_dir(move, slots) if move.target_log_dirs else None

@@ -22,16 +22,15 @@ from include.planning.plan import Move, Plan
 class Filed(NamedTuple):
     """A pending move; sorts by size, largest first, then by partition.
 
-    :param slots: those that it takes, with the bytes that it was to send through each when it was
-        filed; moves without any only change the order of replicas.
-    :param ends: those of its copies.
+    :param slots: those that it takes; moves without any only change the order of replicas.
+    :param left_bytes: what it was to send through each of them when it was filed.
     """
 
     minus_size_bytes: int
     partition: TopicPartition
-    slots: dict[Slot, int]
+    slots: tuple[Slot, ...]
+    left_bytes: tuple[int, ...]
     move: Move
-    ends: Ends
 
 
 class Admitted(NamedTuple):
@@ -151,13 +150,13 @@ class Backlog:
             self.admitted[move.partition] = Admitted(move, Ends(move))
         if isinstance(state, MoveState):
             return []
-        ends = Ends(move)
-        slots = slots_of(move, seen, ends)
-        filed = Filed(-move.size_bytes, move.partition, slots, move, ends)
+        slots = slots_of(move, seen)
+        taken, left_bytes = tuple(slots), tuple(slots.values())
+        filed = Filed(-move.size_bytes, move.partition, taken, left_bytes, move)
         self._pending[move.partition] = filed
-        for slot, left_bytes in slots.items():
-            self.pending_bytes[slot] += left_bytes
-        places = [self._waiting(place) for place in slots or (None,)]
+        for slot, left in slots.items():
+            self.pending_bytes[slot] += left
+        places = [self._waiting(place) for place in taken or (None,)]
         for waiting in places:
             waiting.moves.append(filed)
         return places
@@ -173,7 +172,8 @@ class Backlog:
         filed = self._pending.pop(partition, None)
         if filed is None:
             return
-        self.pending_bytes.subtract(filed.slots)
+        for slot, left_bytes in zip(filed.slots, filed.left_bytes, strict=True):
+            self.pending_bytes[slot] -= left_bytes
         for place in filed.slots or (None,):
             waiting = self.by_slot[place]
             waiting.remove(filed)

@@ -31,7 +31,7 @@ from include.execution.model import (
     Policy,
     Settle,
 )
-from include.execution.outcome import Fate, fate, on_its_way
+from include.execution.outcome import Fate, fate, on_its_way, untouched
 from include.execution.slots import InUse, slots_of
 from include.execution.stall import patience_s
 from include.planning.pace import Pace
@@ -128,7 +128,7 @@ class _Assessed:
 
     def _goes_on(self, found: Admitted, among: list[Move]) -> None:
         among.append(found.move)
-        self.in_use.add(found.move, slots_of(found.move, self.seen, found.ends))
+        self.in_use.add(found.move, slots_of(found.move, self.seen))
 
     def states(self) -> Counter[MoveState]:
         """How many moves are in which state, with what is settled now."""
@@ -184,6 +184,8 @@ class _Assessed:
         """Whether a pending move may start; settles what has become of it otherwise."""
         if move.partition in self.settled:
             return False
+        if untouched(move, self.seen):
+            return True
         what, detail = self._fate(move, None)
         if what is Fate.DONE:
             self._settle(move, MoveState.DONE, "was in place already")

@@ -63,11 +63,11 @@ class Remaining:
             if slot is not None:
                 left[slot] += waiting.lacking(least)
         copying = 0
-        for move, ends in backlog.admitted.values():
+        for move, _ in backlog.admitted.values():
             if _has_arrived(move, seen):
                 continue
             copying += 1
-            for slot, left_bytes in slots_of(move, seen, ends).items():
+            for slot, left_bytes in slots_of(move, seen).items():
                 left[slot] += max(left_bytes, least)
         return cls(
             max(left.values(), default=0), backlog.pending_count, len(backlog.admitted), copying

@@ -22,6 +22,8 @@ class Fate(enum.Enum):
     SUPERSEDED = enum.auto()  # somebody else reassigned the partition
     GONE = enum.auto()  # topic or partition do not exist any more, whatever bears their name
 
+    __hash__ = object.__hash__  # members are singletons; enum's own hash is written in Python
+
 
 def fate(
     move: Move, seen: Observation, now: datetime, *, sent_at: datetime | None, grace_s: float
@@ -59,6 +61,16 @@ def on_its_way(move: Move, seen: Observation) -> bool:
     return not recreated(move, seen)
 
 
+def untouched(move: Move, seen: Observation) -> bool:
+    """Whether the partition is as it was planned from: what is true of most that wait."""
+    state = seen.partitions.get(move.partition)
+    if state is None or state.replicas != move.current or move.target_log_dirs:
+        return False
+    if move.partition in seen.ongoing or move.current == move.target:
+        return False
+    return not recreated(move, seen)
+
+
 RECREATED = "its topic was deleted, and another one created under its name"
 
 
@@ -71,9 +83,11 @@ def _arrived(
     move: Move, state: PartitionState, seen: Observation, sent_at: datetime | None
 ) -> tuple[Fate, str]:
     """What the log dirs say of a partition whose replicas are the target."""
-    outside = sorted(set(move.target) - state.isr)
-    if outside:
+    if not state.isr.issuperset(move.target):
+        outside = sorted(set(move.target) - state.isr)
         return Fate.IN_FLIGHT, f"replicas on {outside} are not in the ISR"
+    if not move.target_log_dirs:
+        return Fate.DONE, ""
     found: dict[Place, ReplicaId] = {}
     for replica, place in places(move, seen).items():
         found.setdefault(place, replica)

@@ -82,7 +82,8 @@ class Move:
     @property
     def adding(self) -> tuple[BrokerId, ...]:
         """Brokers that receive a copy, in target order."""
-        return tuple(broker for broker in self.target if broker not in self.current)
+        current = self.current
+        return tuple([broker for broker in self.target if broker not in current])
 
     @property
     def removing(self) -> tuple[BrokerId, ...]:
