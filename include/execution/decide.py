@@ -32,7 +32,7 @@ from include.execution.model import (
     Settle,
 )
 from include.execution.outcome import Fate, fate, on_its_way, untouched
-from include.execution.slots import InUse, slots_of
+from include.execution.slots import InUse
 from include.execution.stall import patience_s
 from include.planning.pace import Pace
 from include.planning.plan import Move, Plan
@@ -100,6 +100,7 @@ class _Assessed:
     unsent: list[Move] = field(default_factory=list)
     not_admitted: list[TopicPartition] = field(default_factory=list)
     in_use: InUse = field(init=False)
+    _going_on: list[Admitted] = field(default_factory=list)
     _pending_settled: int = 0
 
     def __post_init__(self) -> None:
@@ -110,6 +111,7 @@ class _Assessed:
                 self._goes_on(found, self.in_flight)
             else:
                 self._assess_admitted(found)
+        self.in_use.add_all(self._going_on, self.seen)
         self.not_admitted += [partition for partition in ongoing if partition not in admitted]
         for partition in self.not_admitted:
             move_of_ours = self.backlog.pending(partition)
@@ -128,7 +130,7 @@ class _Assessed:
 
     def _goes_on(self, found: Admitted, among: list[Move]) -> None:
         among.append(found.move)
-        self.in_use.add(found.move, slots_of(found.move, self.seen))
+        self._going_on.append(found)
 
     def states(self) -> Counter[MoveState]:
         """How many moves are in which state, with what is settled now."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import enum
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from itertools import chain, repeat
+from typing import NamedTuple, cast
+
+import numpy as np
 
 from include.cluster.model import BrokerId, ReplicaId, TopicPartition
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import Observation
 from include.execution.outcome import relocating
+from include.planning.arrays import Ints
 from include.planning.pace import MOVES_PER_SLOT
 from include.planning.plan import Move
 
@@ -111,16 +115,18 @@ def _sizes(seen: Observation) -> Mapping[Replica, int]:
 class Ends:
     """Where the copies of a move begin and end: made once, for it is asked at every poll.
 
+    :ivar size_bytes: of one replica, as planned.
     :ivar into: the slot of each copy's destination; ``added``: the copies, in the same order.
     :ivar leader: what copies are read from: :meth:`led_by` says who that is.
     :ivar way_out: the leader's slot; ``read``: its replica.
     """
 
-    __slots__ = ("added", "into", "leader", "read", "way_out")
+    __slots__ = ("added", "into", "leader", "read", "size_bytes", "way_out")
 
     def __init__(self, move: Move) -> None:
         topic, number = move.partition
         adding = move.adding
+        self.size_bytes = move.size_bytes
         self.into = tuple([_IN[broker] for broker in adding])
         self.added: tuple[Replica, ...] = tuple([(topic, number, broker) for broker in adding])
         self.leader: BrokerId | None = None
@@ -132,6 +138,30 @@ class Ends:
         self.leader = leader
         self.way_out = _OUT[leader]
         self.read = (partition.topic, partition.partition, leader)
+
+
+class Left(NamedTuple):
+    """Slots that moves take, and the bytes still to be sent through each: aligned."""
+
+    slots: list[Slot]
+    left_bytes: Ints
+
+
+def left_of(ends: Sequence[Ends], seen: Observation) -> Left:
+    """What :func:`slots_of` tells, of many moves at once.
+
+    :param ends: those of moves that copy to other brokers, from the leaders that they have now.
+    """
+    sizes = _sizes(seen)
+    into = [each.into for each in ends]
+    slots, replicas = list(chain.from_iterable(into)), [each.added for each in ends]
+    measured = map(sizes.get, [each.read for each in ends], [each.size_bytes for each in ends])
+    copied = map(sizes.get, chain.from_iterable(replicas), repeat(0))
+    copies = np.fromiter(map(len, into), np.int64, len(ends))
+    size = np.repeat(np.fromiter(measured, np.int64, len(ends)), copies)
+    left = np.maximum(size - np.fromiter(copied, np.int64, len(slots)), 0)
+    out = np.add.reduceat(left, np.cumsum(copies) - copies) if ends else left
+    return Left([*slots, *(each.way_out for each in ends)], np.append(left, out))
 
 
 @dataclass(slots=True)
@@ -170,6 +200,27 @@ class InUse:
             for replica, log_dir in wanted_log_dirs(move).items():
                 self.to_dir[replica.broker, log_dir] += bytes_onto(replica.broker, slots)
 
+    def add_all(self, found: Iterable[tuple[Move, Ends]], seen: Observation) -> None:
+        """Count in what is on its way: many moves at once, as far as they are alike."""
+        partitions = seen.partitions
+        led = []
+        for move, ends in found:
+            state = partitions.get(move.partition)
+            leader = None if state is None else state.leader
+            if leader is None or not ends.into or move.target_log_dirs:
+                self.add(move, slots_of(move, seen))
+                continue
+            if leader != ends.leader:
+                ends.led_by(leader, move.partition)
+            led.append(ends)
+        self.moves += len(led)
+        slots, left = left_of(led, seen)
+        parts = parts_of_slot(left, self._whole_bytes).tolist()
+        for slot, left_bytes, part in zip(slots, left.tolist(), parts, strict=True):
+            use = self.slots[slot]
+            use.left_bytes += left_bytes
+            use.parts += part
+
 
 def bytes_onto(broker: BrokerId, slots: Mapping[Slot, int]) -> int:
     """What a move still writes to a broker, over the network or between its log dirs."""
@@ -185,3 +236,12 @@ def part_of_slot(left_bytes: int, whole_bytes: float) -> int:
     if left_bytes >= whole_bytes:
         return WHOLE_SLOT
     return max(SMALLEST_PART, int(WHOLE_SLOT * left_bytes / whole_bytes))
+
+
+def parts_of_slot(left_bytes: Ints, whole_bytes: float) -> Ints:
+    """:func:`part_of_slot` of each."""
+    parts = np.full(len(left_bytes), WHOLE_SLOT)
+    small = left_bytes < whole_bytes
+    shares = WHOLE_SLOT * left_bytes[small] / whole_bytes
+    parts[small] = np.maximum(SMALLEST_PART, shares.astype(np.int64))
+    return parts
