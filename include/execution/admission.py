@@ -130,7 +130,9 @@ class _Admitting:
             filed = waiting.moves[at]
             if not self._shut.keys().isdisjoint(filed.slots):
                 continue
-            obstacle = None if place is None else self._too_large(place, -filed.minus_size_bytes)
+            obstacle = None
+            if place is not None and self._bounded:
+                obstacle = self._too_large(place, -filed.minus_size_bytes)
             if place is None or obstacle is None:
                 yield filed
                 if place in self._shut:
@@ -193,8 +195,6 @@ class _Admitting:
         return self._no_room_in_log_dir(move, slots) if move.target_log_dirs else None
 
     def _too_large(self, slot: Slot, left_bytes: int) -> str | None:
-        if not self._bounded:
-            return None
         if left_bytes > self._window_left(slot):
             return WINDOW
         if left_bytes > self._room_left(slot):

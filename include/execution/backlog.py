@@ -47,6 +47,8 @@ class Waiting:
     :ivar others: of each, another slot that it takes; None where there is none.
     """
 
+    __slots__ = ("_place", "moves", "others")
+
     def __init__(self, place: Slot | None) -> None:
         self.moves: list[Filed] = []
         self.others: list[Slot | None] = []

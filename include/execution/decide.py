@@ -106,13 +106,16 @@ class _Assessed:
     def __post_init__(self) -> None:
         self.in_use = InUse(self.pace.slot_bytes)
         admitted, ongoing = self.backlog.admitted, self.seen.ongoing
-        for found in admitted.values():
-            if on_its_way(found.move, self.seen):
+        listed = 0
+        for found, entry in zip(admitted.values(), map(ongoing.get, admitted), strict=True):
+            listed += entry is not None
+            if on_its_way(found.move, entry, self.seen):
                 self._goes_on(found, self.in_flight)
             else:
                 self._assess_admitted(found)
         self.in_use.add_all(self._going_on, self.seen)
-        self.not_admitted += [partition for partition in ongoing if partition not in admitted]
+        if listed < len(ongoing):
+            self.not_admitted += [partition for partition in ongoing if partition not in admitted]
         for partition in self.not_admitted:
             move_of_ours = self.backlog.pending(partition)
             if move_of_ours is not None:

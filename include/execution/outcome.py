@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from datetime import datetime, timedelta
 
-from include.cluster.model import BrokerId, PartitionState, ReplicaId
+from include.cluster.model import BrokerId, OngoingReassignment, PartitionState, ReplicaId
 from include.execution.log_dir_copies import Place, places, wanted_log_dirs
 from include.execution.model import Observation
 from include.planning.plan import Move
@@ -53,9 +53,11 @@ def fate(
     return _elsewhere(move, state, sent_at)
 
 
-def on_its_way(move: Move, seen: Observation) -> bool:
-    """Whether the controller lists the move: what is true of most that are in flight."""
-    entry = seen.ongoing.get(move.partition)
+def on_its_way(move: Move, entry: OngoingReassignment | None, seen: Observation) -> bool:
+    """Whether the controller lists the move: what is true of most that are in flight.
+
+    :param entry: what it lists of the partition.
+    """
     if entry is None or not entry.leads_to(move.target):
         return False
     return not recreated(move, seen)
@@ -76,6 +78,8 @@ RECREATED = "its topic was deleted, and another one created under its name"
 
 def recreated(move: Move, seen: Observation) -> bool:
     """Whether the name now belongs to another topic: nothing that is found there is ours."""
+    if not move.topic_id:
+        return False
     return not move.is_of(seen.topic_ids.get(move.partition.topic, ""))
 
 

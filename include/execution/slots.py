@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,31 +85,26 @@ def slots_of(move: Move, seen: Observation) -> dict[Slot, int]:
     one), less what the destination has; between log dirs, that of the replica itself.
     """
     slots: dict[Slot, int] = {}
-    adding = move.adding
-    if adding:
-        topic, number = move.partition
-        sizes = _sizes(seen)
-        state = seen.partitions.get(move.partition)
-        leader = None if state is None else state.leader
-        size, out = move.size_bytes, 0
-        if leader is not None:
-            size = sizes.get((topic, number, leader), size)
-        for broker in adding:
+    topic, number = partition = move.partition
+    sizes: Mapping[Any, int] = seen.sizes  # by ReplicaId, which equals the tuple asked for
+    state = seen.partitions.get(partition)
+    leader = None if state is None else state.leader
+    size, out, current = move.size_bytes, 0, move.current
+    if leader is not None:
+        size = sizes.get((topic, number, leader), size)
+    for broker in move.target:
+        if broker not in current:
             left = size - sizes.get((topic, number, broker), 0)
             slots[_IN[broker]] = left = left if left > 0 else 0
             out += left
-        if leader is not None:
-            slots[_OUT[leader]] = out
+    if slots and leader is not None:
+        slots[_OUT[leader]] = out
     if move.target_log_dirs:
         for broker in relocating(move):
             replica = ReplicaId(*move.partition, broker)
             left = seen.sizes.get(replica, move.size_bytes) - seen.future_sizes.get(replica, 0)
             slots[Slot(Direction.ACROSS, broker)] = max(0, left)
     return slots
-
-
-def _sizes(seen: Observation) -> Mapping[Replica, int]:
-    return cast(Mapping[Replica, int], seen.sizes)
 
 
 class Ends:
@@ -152,7 +147,7 @@ def left_of(ends: Sequence[Ends], seen: Observation) -> Left:
 
     :param ends: those of moves that copy to other brokers, from the leaders that they have now.
     """
-    sizes = _sizes(seen)
+    sizes: Mapping[Any, int] = seen.sizes
     into = [each.into for each in ends]
     slots, replicas = list(chain.from_iterable(into)), [each.added for each in ends]
     measured = map(sizes.get, [each.read for each in ends], [each.size_bytes for each in ends])
@@ -192,7 +187,9 @@ class InUse:
         counted, part = -1, WHOLE_SLOT
         for slot, left_bytes in slots.items():
             if left_bytes != counted:  # mostly the leader sends what one destination receives
-                counted, part = left_bytes, part_of_slot(left_bytes, whole_bytes)
+                whole = left_bytes >= whole_bytes
+                part = WHOLE_SLOT if whole else part_of_slot(left_bytes, whole_bytes)
+                counted = left_bytes
             use = self.slots[slot]
             use.left_bytes += left_bytes
             use.parts += part
