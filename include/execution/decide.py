@@ -137,8 +137,12 @@ class _Assessed:
 
     def states(self) -> Counter[MoveState]:
         """How many moves are in which state, with what is settled now."""
-        states = {**self.view.moves, **self.settled}
-        return Counter(states.get(move.partition, MoveState.PENDING) for move in self.plan.moves)
+        known = self.view.moves
+        states = Counter(known.values())
+        states[MoveState.PENDING] += len(self.plan.moves) - len(known)
+        states.subtract(known.get(partition, MoveState.PENDING) for partition in self.settled)
+        states.update(self.settled.values())
+        return +states
 
     def _fate(self, move: Move, sent_at: datetime | None) -> tuple[Fate, str]:
         grace_s = self.policy.metadata_grace_s

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,13 +42,14 @@ class Slot:
     There is one object for each, so that comparing and hashing cost next to nothing: `decide`
     looks thousands up at every call.
 
-    :ivar rank: what slots are sorted by.
+    :ivar rank: what slots are sorted by; ``number``: its place in :data:`_NUMBERED`.
     """
 
-    __slots__ = ("broker", "direction", "rank")
+    __slots__ = ("broker", "direction", "number", "rank")
     direction: Direction
     broker: BrokerId
     rank: tuple[str, BrokerId]
+    number: int
 
     def __new__(cls, direction: Direction, broker: BrokerId) -> Slot:
         """The one of this direction and broker."""
@@ -67,9 +69,17 @@ class _SlotsOfDirection(dict[BrokerId, Slot]):
         slot = object.__new__(Slot)
         slot.direction, slot.broker = self._direction, broker
         slot.rank = self._direction.value, broker
-        return self.setdefault(broker, slot)
+        with _NUMBERING:
+            if broker not in self:
+                slot.number = len(_NUMBERED)
+                _NUMBERED.append(slot)
+                self[broker] = slot
+        return self[broker]
 
 
+_NUMBERING = Lock()
+_NUMBERED: list[Slot] = []
+"""Every slot that was asked for: arrays hold their numbers."""
 _SLOTS = {direction: _SlotsOfDirection(direction) for direction in Direction}
 _IN, _OUT = _SLOTS[Direction.IN], _SLOTS[Direction.OUT]
 
@@ -111,9 +121,9 @@ class Ends:
     """Where the copies of a move begin and end: made once, for it is asked at every poll.
 
     :ivar size_bytes: of one replica, as planned.
-    :ivar into: the slot of each copy's destination; ``added``: the copies, in the same order.
+    :ivar into: each destination's slot, by number; ``added``: the copies, in the same order.
     :ivar leader: what copies are read from: :meth:`led_by` says who that is.
-    :ivar way_out: the leader's slot; ``read``: its replica.
+    :ivar way_out: the number of the leader's slot; ``read``: its replica.
     """
 
     __slots__ = ("added", "into", "leader", "read", "size_bytes", "way_out")
@@ -122,23 +132,23 @@ class Ends:
         topic, number = move.partition
         adding = move.adding
         self.size_bytes = move.size_bytes
-        self.into = tuple([_IN[broker] for broker in adding])
+        self.into = tuple([_IN[broker].number for broker in adding])
         self.added: tuple[Replica, ...] = tuple([(topic, number, broker) for broker in adding])
         self.leader: BrokerId | None = None
-        self.way_out: Slot
+        self.way_out: int
         self.read: Replica
 
     def led_by(self, leader: BrokerId, partition: TopicPartition) -> None:
         """From now on copies are read from this broker."""
         self.leader = leader
-        self.way_out = _OUT[leader]
+        self.way_out = _OUT[leader].number
         self.read = (partition.topic, partition.partition, leader)
 
 
 class Left(NamedTuple):
-    """Slots that moves take, and the bytes still to be sent through each: aligned."""
+    """Slots that moves take, by number, and the bytes still to be sent through each: aligned."""
 
-    slots: list[Slot]
+    slots: Ints
     left_bytes: Ints
 
 
@@ -150,13 +160,14 @@ def left_of(ends: Sequence[Ends], seen: Observation) -> Left:
     sizes: Mapping[Any, int] = seen.sizes
     into = [each.into for each in ends]
     slots, replicas = list(chain.from_iterable(into)), [each.added for each in ends]
+    slots_out = [each.way_out for each in ends]
     measured = map(sizes.get, [each.read for each in ends], [each.size_bytes for each in ends])
     copied = map(sizes.get, chain.from_iterable(replicas), repeat(0))
     copies = np.fromiter(map(len, into), np.int64, len(ends))
     size = np.repeat(np.fromiter(measured, np.int64, len(ends)), copies)
     left = np.maximum(size - np.fromiter(copied, np.int64, len(slots)), 0)
     out = np.add.reduceat(left, np.cumsum(copies) - copies) if ends else left
-    return Left([*slots, *(each.way_out for each in ends)], np.append(left, out))
+    return Left(np.array(slots + slots_out, np.int64), np.append(left, out))
 
 
 @dataclass(slots=True)
@@ -212,11 +223,14 @@ class InUse:
             led.append(ends)
         self.moves += len(led)
         slots, left = left_of(led, seen)
-        parts = parts_of_slot(left, self._whole_bytes).tolist()
-        for slot, left_bytes, part in zip(slots, left.tolist(), parts, strict=True):
-            use = self.slots[slot]
+        taken, at = np.unique(slots, return_inverse=True)
+        sums = np.zeros((2, len(taken)), np.int64)
+        np.add.at(sums[0], at, left)
+        np.add.at(sums[1], at, parts_of_slot(left, self._whole_bytes))
+        for number, left_bytes, parts in zip(taken.tolist(), *sums.tolist(), strict=True):
+            use = self.slots[_NUMBERED[number]]
             use.left_bytes += left_bytes
-            use.parts += part
+            use.parts += parts
 
 
 def bytes_onto(broker: BrokerId, slots: Mapping[Slot, int]) -> int:
