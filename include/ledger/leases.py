@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from include.errors import PlanConflictError
+from include.execution.model import PlanState
 from include.ledger.database import Database
 from include.ledger.fencing import Lease, LeaseHeldError
 from include.ledger.models import LEASES, PLANS
@@ -46,12 +47,17 @@ class LeaseStore(Database):
         Whoever watches for the owner may do so: it makes the lease last, and permits no write.
         """
         with self._writing() as connection:
-            extended = connection.execute(
+            row = _select(connection, cluster_id, lock=True)
+            if row is None or row["owner"] != owner:
+                return False
+            now = self._clock()
+            _forgive_silence(connection, row, owner, now)
+            connection.execute(
                 update(LEASES)
-                .where(LEASES.c.cluster_id == cluster_id, LEASES.c.owner == owner)
-                .values(expires_at=self._clock() + timedelta(seconds=ttl_s))
+                .where(LEASES.c.cluster_id == cluster_id)
+                .values(expires_at=now + timedelta(seconds=ttl_s))
             )
-            return extended.rowcount == 1
+            return True
 
     def renew_lease(self) -> None:
         """Renew the lease that this ledger writes under (:meth:`Ledger.under`).
@@ -92,6 +98,8 @@ def take(
             f"its lease ends at {row['expires_at']:%H:%M:%S} UTC unless it is renewed",
             next_step="Try again later: a lease whose owner is dead is free from then on.",
         )
+    if row is not None:
+        _forgive_silence(connection, row, owner, now)
     epoch = 1 if row is None else row["epoch"] + 1
     lease = Lease(cluster_id, owner, epoch, now + timedelta(seconds=ttl_s), ttl_s)
     values = {"owner": owner, "epoch": epoch, "expires_at": lease.expires_at}
@@ -107,6 +115,24 @@ def _select(connection: Connection, cluster_id: str, *, lock: bool = False) -> R
     if lock:
         query = query.with_for_update()
     return connection.execute(query).mappings().one_or_none()
+
+
+def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now: datetime) -> None:
+    """Count the stall of the owner's plan anew where its lease was not kept up.
+
+    Nobody has looked for a while, as when all of Airflow was away, so nothing could be started.
+    """
+    if lease["owner"] == owner and lease["expires_at"] > now:
+        return
+    connection.execute(
+        update(PLANS)
+        .where(
+            PLANS.c.cluster_id == lease["cluster_id"],
+            PLANS.c.run_id == owner,
+            PLANS.c.state == PlanState.RUNNING,
+        )
+        .values(last_progress_at=now)
+    )
 
 
 def _require_driver(connection: Connection, plan_id: str, owner: str) -> None:

@@ -1,0 +1,93 @@
+"""Time in which nobody looked, because Airflow was away, is no stall: on a cluster in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import pytest
+
+from include.cluster.port import ClusterPort
+from include.execution.advance import Advance, advance
+from include.execution.lease import hold
+from include.execution.model import PlanState, Policy
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from tests.execution.simulated_cluster import Crash, SimulatedCluster
+from tests.ledger.set_clock import SetClock
+from tests.ledger.small_plans import move
+
+LEASE_S, STALL_S, OUTAGE_S = 60.0, 600.0, 7200.0
+POLICY = Policy(1000, max_moves_per_broker=1, metadata_grace_s=0, stall_timeout_s=STALL_S)
+
+
+@pytest.fixture
+def plan(approved: Callable[..., Plan]) -> Plan:
+    return approved(*[move("t", at, (1, 2), (3, 2), 2) for at in range(2)], cluster_id="sim")
+
+
+@pytest.fixture
+def simulated(plan: Plan) -> SimulatedCluster:
+    return SimulatedCluster([1, 2, 3], plan.moves)
+
+
+@pytest.fixture
+def step(
+    plan: Plan, simulated: SimulatedCluster, ledger: Ledger, clock: SetClock
+) -> Callable[[], Advance]:
+    """A step of the run's worker."""
+
+    def one() -> Advance:
+        port = cast(ClusterPort, simulated)
+        with hold(ledger, port, "sim", "run-1", LEASE_S, plan_id=plan.plan_id) as held:
+            return advance(plan, held.ledger, held.cluster, POLICY, clock)
+
+    return one
+
+
+@contextmanager
+def killed_at(cluster: SimulatedCluster, call: int) -> Iterator[None]:
+    """The process dies at this call from now on."""
+    cluster.crash_at = cluster.calls + call
+    with pytest.raises(Crash):
+        yield
+
+
+@pytest.mark.parametrize("call", [1, 2], ids=["before the request", "after it"])
+def test_a_run_that_comes_back_after_an_outage_goes_on(
+    call: int,
+    plan: Plan,
+    simulated: SimulatedCluster,
+    clock: SetClock,
+    step: Callable[[], Advance],
+) -> None:
+    with killed_at(simulated, call):
+        step()
+    clock.pass_s(OUTAGE_S)
+    for _ in range(10):
+        done = step()
+        simulated.step(1)
+        clock.pass_s(5)
+        if done.finished:
+            break
+    assert (done.finished, done.cause) == (PlanState.DONE, "every move is done")
+    assert simulated.started == sorted(plan.by_partition), "each move once"
+
+
+def test_what_nobody_moves_is_a_stall_when_it_is_watched_for_so_long_after_an_outage(
+    simulated: SimulatedCluster,
+    ledger: Ledger,
+    clock: SetClock,
+    step: Callable[[], Advance],
+) -> None:
+    step()
+    clock.pass_s(OUTAGE_S)
+    assert ledger.heartbeat("sim", "run-1", LEASE_S)
+    for _ in range(int(STALL_S / LEASE_S) * 2 - 1):
+        clock.pass_s(LEASE_S / 2)
+        assert ledger.heartbeat("sim", "run-1", LEASE_S)
+    assert step().finished is None
+    clock.pass_s(LEASE_S / 2)
+    assert step().finished is PlanState.FAILED
+    assert not simulated.targets, "what was in flight is taken back"
