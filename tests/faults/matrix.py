@@ -40,15 +40,38 @@ class Fault(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One cell of the matrix."""
+    """One cell of the matrix.
+
+    :param log_dirs: the plan copies between log dirs of brokers, and not between brokers.
+    """
 
     fault: Fault
     moment: Moment
+    log_dirs: bool = False
 
     @property
     def id(self) -> str:
         """As pytest names it."""
-        return f"{self.fault.name}-{self.moment.name}".lower()
+        within = "-log_dirs" if self.log_dirs else ""
+        return f"{self.fault.name}-{self.moment.name}{within}".lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A fault at every moment of a plan that copies between brokers, or between log dirs."""
+
+    fault: Fault
+    log_dirs: bool = False
+
+    @property
+    def title(self) -> str:
+        """As the table has it."""
+        return f"{self.fault}{' (between log dirs)' if self.log_dirs else ''}"
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """A cell per moment, those that are left out, too."""
+        return tuple(Case(self.fault, moment, self.log_dirs) for moment in Moment)
 
 
 _RACE = (
@@ -64,11 +87,12 @@ LEFT_OUT: Mapping[Case, str] = {
     Case(Fault.SUPERSEDED, Moment.BEFORE_LEDGER): _RACE,
     Case(Fault.SUPERSEDED, Moment.BEFORE_RPC): _RACE,
 }
-CASES = tuple(
-    case
-    for case in (Case(fault, moment) for fault in Fault for moment in Moment)
-    if case not in LEFT_OUT
+ROWS = (
+    *map(Row, Fault),
+    Row(Fault.KILLED, log_dirs=True),
+    Row(Fault.EXCEPTION, log_dirs=True),
 )
+CASES = tuple(case for row in ROWS for case in row.cases if case not in LEFT_OUT)
 QUICK = frozenset(
     {
         Case(Fault.KILLED, Moment.AFTER_RPC),

@@ -15,7 +15,7 @@ from local.waiting import wait_until
 from tests.faults.injections import INJECTIONS, Broken, Injection
 from tests.faults.matrix import Case, Fault, Moment
 from tests.faults.site import Site
-from tests.faults.tasks import SPOTS, Errand, Strike, StruckCluster, StruckLedger, Tasks
+from tests.faults.tasks import Errand, Strike, StruckCluster, StruckLedger, Tasks, spot_of
 
 T = TypeVar("T")
 CRAWL, FAST = 100_000, 50_000_000
@@ -43,7 +43,7 @@ class Run:
         self._strike = Strike()
         if case is not None and not self._to_kill:
             self._injection = INJECTIONS[case.fault](site, case.moment)
-            self._strike = Strike(SPOTS[case.moment], self._injection.around)
+            self._strike = Strike(spot_of(case), self._injection.around)
         self._fast = case is None
         self.failed: list[Exception] = []
         self.owed = 0
@@ -82,9 +82,6 @@ class Run:
             return None
 
     def _repeat(self, name: str, task: Callable[[], T]) -> T:
-        import time
-
-        print(f"{time.monotonic():.1f} {name} fast={self._fast} {self.failed[-1:]}"[:300])
         """Attempts until one succeeds; a cluster that is away fails a look and a step."""
         results: list[T] = []
 
@@ -105,10 +102,10 @@ class Run:
         return results[0]
 
     def _kill_first(self, name: str) -> None:
-        if self._to_kill and self._case is not None and SPOTS[self._case.moment].task == name:
+        if self._to_kill and self._case is not None and spot_of(self._case).task == name:
             self._to_kill = False
             settings, url = self._site.cluster.client_settings(), self._site.ledger_url
-            Errand(self._case.moment, self._plan, self._policy, url, settings).run_until_killed()
+            Errand(self._case, self._plan, self._policy, url, settings).run_until_killed()
 
     def _mended(self) -> bool:
         """End the fault when it is time; whether it is over, or goes on for good."""

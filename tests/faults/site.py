@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +12,9 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
 from include.execution.model import MoveState, PlanState
-from include.execution.throttle_items import FOLLOWER_RATE, LEADER_REPLICAS
+from include.execution.throttle_items import FOLLOWER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
+from include.planning.plan import ANY_LOG_DIR, Move, Plan
 from local.kafka_cluster import CONTROLLER_ID, LocalCluster
 from local.waiting import wait_until
 from local.workload import Workload
@@ -46,14 +47,20 @@ class Site:
     other: str = ""
     theirs: dict[Any, str] = field(default_factory=dict)
 
-    def prepare(self) -> Plan:
-        """Create, fill, throttle as somebody else would, and record an approved plan."""
+    def prepare(self, *, log_dirs: bool = False) -> Plan:
+        """Create, fill, throttle as somebody else would, and record an approved plan.
+
+        :param log_dirs: of copies between the leaders' log dirs, and not to another broker.
+        """
         self.kept = self.topics.create([[LEADER, BESIDE], [BESIDE, LEADER]], "kept")
         self.other = self.topics.create([[BESIDE, LEADER]], "other")
         self.topics.fill(self.other, MESSAGES, MESSAGE_BYTES)
         # Higher than ours: it is lowered for the time of the plan, and has to be put back.
         self.set_theirs(ConfigResource.broker(DESTINATION), FOLLOWER_RATE, "90000000")
         self.set_theirs(ConfigResource.topic(self.kept), LEADER_REPLICAS, "7:7,0:1")
+        if log_dirs:
+            self.set_theirs(ConfigResource.broker(LEADER), LOG_DIR_RATE, "90000000")
+            return self._record([self._within(*at) for at in self._led()])
         return self.record(DESTINATION)
 
     def record(self, to: BrokerId) -> Plan:
@@ -63,6 +70,29 @@ class Site:
             move(self.kept, 1, (BESIDE, LEADER), (BESIDE, to), MESSAGES * MESSAGE_BYTES),
             move(self.other, 0, (BESIDE, LEADER), (BESIDE, to), MESSAGES * MESSAGE_BYTES),
         ]
+        return self._record(moves)
+
+    def _led(self) -> list[tuple[TopicPartition, tuple[BrokerId, ...]]]:
+        kept = [TopicPartition(self.kept, number) for number in range(2)]
+        return [
+            (kept[0], (LEADER, BESIDE)),
+            (kept[1], (BESIDE, LEADER)),
+            (TopicPartition(self.other, 0), (BESIDE, LEADER)),
+        ]
+
+    def _within(self, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> Move:
+        """Its leader's replica goes to the broker's other log dir."""
+        (here,) = self.log_dirs_of(partition, replicas[0])
+        (there,) = {str(path) for path in self.cluster.log_dirs(replicas[0])} - {here}
+        dirs = (here, ANY_LOG_DIR), (there, ANY_LOG_DIR)
+        return move(*partition, replicas, replicas, MESSAGES * MESSAGE_BYTES, *dirs)
+
+    def log_dirs_of(self, partition: TopicPartition, broker: BrokerId) -> list[str]:
+        """Where a broker has a partition: two log dirs while one is copied to the other."""
+        found = self.gateway.describe_log_dirs([broker], [partition]).value
+        return [log_dir.path for log_dir in found if partition in log_dir.replicas]
+
+    def _record(self, moves: Sequence[Move]) -> Plan:
         name = f"plan-{os.getpid()}-{next(_serial)}"
         plan = make_plan(name, *moves, cluster_id=self.cluster.cluster_id)
         with Ledger.open(self.ledger_url) as ledger:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.faults.matrix import CASES, LEFT_OUT, Case, Fault, Moment
+from tests.faults.matrix import CASES, LEFT_OUT, ROWS, Case, Moment
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- the matrix begins -->", "<!-- the matrix ends -->"
@@ -29,31 +29,32 @@ def results(junit: Path) -> dict[Case, str]:
 
 
 def table(outcomes: Mapping[Case, str]) -> str:
-    """Markdown: a row per fault, a column per moment; what is left out has its reason below."""
+    """Markdown: a column per moment; what is left out has its reason below."""
     reasons = list(dict.fromkeys(LEFT_OUT.values()))
     lines = ["| | " + " | ".join(Moment) + " |", "|---" * (len(Moment) + 1) + "|"]
-    for fault in Fault:
+    for row in ROWS:
         cells = [
             f"– ({reasons.index(LEFT_OUT[case]) + 1})"
             if case in LEFT_OUT
             else outcomes.get(case, NOT_RUN)
-            for case in (Case(fault, moment) for moment in Moment)
+            for case in row.cases
         ]
-        lines.append(f"| {fault} | " + " | ".join(cells) + " |")
+        lines.append(f"| {row.title} | " + " | ".join(cells) + " |")
     left_out = [f"{number}. {reason}." for number, reason in enumerate(reasons, 1)]
     return "\n".join([*lines, "", "Left out:", "", *left_out])
 
 
 def written(document: str) -> dict[Case, str]:
     """The cells of the table in a document."""
+    by_title = {row.title: row for row in ROWS}
     rows = document.partition(BEGIN)[2].partition(END)[0].splitlines()
     cells: dict[Case, str] = {}
-    for fault, *row in (
+    for title, *row in (
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in rows
         if line.startswith("| ") and not line.startswith("| |")
     ):
-        cells |= {Case(Fault(fault), m): cell for m, cell in zip(Moment, row, strict=True)}
+        cells |= dict(zip(by_title[title].cases, row, strict=True))
     return cells
 
 

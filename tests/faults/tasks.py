@@ -31,7 +31,7 @@ from include.execution.throttle import Cleared, clear_throttle, set_up_throttle,
 from include.ledger.fencing import Lease
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
-from tests.faults.matrix import Moment
+from tests.faults.matrix import Case, Moment
 
 LEASE_S = 60.0
 Around = Callable[..., Any]
@@ -46,13 +46,24 @@ class Spot:
     call: str
 
 
-SPOTS = {
+_SPOTS = {
     Moment.BEFORE_LEDGER: Spot("execute", "admit"),
     Moment.BEFORE_RPC: Spot("execute", "alter_reassignments"),
     Moment.AFTER_RPC: Spot("execute", "alter_reassignments"),
     Moment.DEFERRED: Spot("look", "list_reassignments"),
     Moment.CLEARING: Spot("clear", "alter_configs"),
 }
+_LOG_DIR_SPOTS = {
+    Moment.BEFORE_RPC: Spot("execute", "alter_replica_log_dirs"),
+    Moment.AFTER_RPC: Spot("execute", "alter_replica_log_dirs"),
+    Moment.DEFERRED: Spot("look", "describe_log_dirs"),
+}
+
+
+def spot_of(case: Case) -> Spot:
+    """Where a case strikes."""
+    spots = _SPOTS | _LOG_DIR_SPOTS if case.log_dirs else _SPOTS
+    return spots[case.moment]
 
 
 class Strike:
@@ -151,7 +162,7 @@ class Tasks:
 class Errand:
     """A task to be killed in."""
 
-    moment: Moment
+    case: Case
     plan: Plan
     policy: Policy
     ledger_url: str
@@ -170,7 +181,7 @@ class Errand:
 
     def carry_out(self) -> None:
         """In the process that is to die."""
-        spot = SPOTS[self.moment]
+        spot = spot_of(self.case)
         strike = Strike(spot, self._die)
         connection = Connection.from_settings(self.settings)
         with StruckLedger.open(self.ledger_url) as ledger, ClusterGateway(connection) as gateway:
@@ -179,7 +190,7 @@ class Errand:
             getattr(Tasks(self.plan, ledger, cluster, self.policy), spot.task)()
 
     def _die(self, call: Callable[..., Any], *args: Any, **options: Any) -> None:
-        if self.moment is Moment.AFTER_RPC:
+        if self.case.moment is Moment.AFTER_RPC:
             call(*args, **options)
         os.kill(os.getpid(), signal.SIGKILL)
 

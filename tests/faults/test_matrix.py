@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from include.cluster.model import TopicPartition
+from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import MoveState, PlanState
 from include.execution.throttle import sweep
 from include.ledger.store import Ledger
@@ -48,7 +49,7 @@ def cases() -> list[object]:
 def test_whatever_happens_nothing_is_left_and_nothing_lost(
     case: Case, site: Site, record_property: Callable[[str, object], None]
 ) -> None:
-    plan = site.prepare()
+    plan = site.prepare(log_dirs=case.log_dirs)
     producer = site.workload()
     producer.fill(2 * MESSAGES * MESSAGE_BYTES)
     with producer, Ledger.open(site.ledger_url) as ledger:
@@ -97,6 +98,9 @@ def check_replicas(case: Case, plan: Plan, site: Site, ledger: Ledger) -> str:
             lambda p=partition, r=replicas: site.replicas(p) == r,  # type: ignore[misc]
             f"{partition} on {replicas}",
         )
+    for move in plan.moves:
+        for replica, log_dir in wanted_log_dirs(move).items():
+            assert site.log_dirs_of(move.partition, replica.broker) == [log_dir]
     wait_until(lambda: not site.gateway.list_reassignments(), "nothing to be in flight")
     assert ledger.view(plan.plan_id).moves == states
     return outcome
