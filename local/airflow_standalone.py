@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -66,6 +66,7 @@ class AirflowStandalone:
         self.api = AirflowApi(self.url, USER, self.password)
         self._guard: Guard | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._revived: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> AirflowStandalone:
         self.start()
@@ -113,9 +114,10 @@ class AirflowStandalone:
     def stop(self) -> None:
         """End every process of it. The home directory stays. Idempotent."""
         self.api.close()
-        if self._process is not None:
-            _end_group(self._process)
-            self._process = None
+        for process in self._started():
+            _end_group(process)
+        self._process = None
+        self._revived.clear()
         if self._guard is not None:
             self._guard.close()
             self._guard = None
@@ -123,25 +125,57 @@ class AirflowStandalone:
     def restart(self) -> None:
         """End what still runs and start again, on the same ports, with the same database."""
         assert self._guard is not None, "Airflow is not running"
-        if self._process is not None:
-            _end_group(self._process)
-            self._guard.reap(self._process, STOP_TIMEOUT_S)
+        for process in self._started():
+            _end_group(process)
+            self._guard.reap(process, STOP_TIMEOUT_S)
+        self._revived.clear()
         self._launch()
         wait_until(self._serves, "Airflow to serve its DAGs", START_TIMEOUT_S, 0.5)
 
+    def revive(self) -> None:
+        """Start the components that have ended; the others, and what they do, go on meanwhile."""
+        assert self._guard is not None, "Airflow is not running"
+        for name in sorted(self.missing_components()):
+            argv = [sys.executable, "-m", "airflow", name]
+            self._revived.append(self._guard.spawn(argv, self.log_file, self.environment()))
+
+    def kill(self) -> None:
+        """SIGKILL everything, running tasks included, as when a machine dies."""
+        assert self._guard is not None, "Airflow is not running"
+        self._guard.close()
+        self._guard = Guard()
+
+    def kill_component(self, name: str) -> None:
+        """SIGKILL a component and all that it has started: a scheduler's running tasks, too."""
+        _kill_family(self._components()[name])
+
     def missing_components(self) -> set[str]:
         """Components whose process is gone: `airflow standalone` neither notices nor restarts."""
-        if self._process is None or self._process.poll() is not None:
-            return set(COMPONENTS)
-        running = set()
-        for child in psutil.Process(self._process.pid).children():
+        return set(COMPONENTS) - self._components().keys()
+
+    def _components(self) -> dict[str, psutil.Process]:
+        """The components that run; none where `airflow standalone` itself does not."""
+        found = {}
+        for process in self._candidates():
             try:
                 # The API server renames its process: "airflow api_server -- host …".
-                words = " ".join(child.cmdline()).replace("_", "-").split()
-                running |= set(COMPONENTS) & set(words)
+                words = " ".join(process.cmdline()).replace("_", "-").split()
             except psutil.NoSuchProcess:
                 continue
-        return set(COMPONENTS) - running
+            found.update({name: process for name in COMPONENTS if name in words})
+        return found
+
+    def _candidates(self) -> Iterator[psutil.Process]:
+        """What may be a component: what `airflow standalone` has started, and what was revived."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        yield from psutil.Process(self._process.pid).children()
+        for process in self._revived:
+            if process.poll() is None:
+                yield psutil.Process(process.pid)
+
+    def _started(self) -> list[subprocess.Popen[bytes]]:
+        return [*self._revived, *([] if self._process is None else [self._process])]
 
     def log_tail(self, lines: int = 30) -> str:
         """The last lines of what Airflow's processes printed."""
@@ -254,6 +288,17 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         except psutil.NoSuchProcess:
             continue
     process.wait(STOP_TIMEOUT_S)
+
+
+def _kill_family(process: psutil.Process) -> None:
+    """From the top, each stopped before its children are looked for: none is started meanwhile."""
+    try:
+        process.suspend()
+        for child in process.children():
+            _kill_family(child)
+        process.kill()
+    except psutil.NoSuchProcess:
+        return
 
 
 def _signal_group(group: int, number: int) -> None:

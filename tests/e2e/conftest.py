@@ -71,6 +71,10 @@ def world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> It
             "REHOME_WINDOW_DURATION_S": str((every - BETWEEN_WINDOWS).total_seconds()),
             "REHOME_BROKER_CAPACITY_BYTES_PER_S": "2500000",
             "SPARK_CONF_DIR": quick_spark(home / "spark-conf"),
+            # A triggerer that was killed is taken for alive for 30 s by default, and a dead
+            # scheduler's tasks are looked for every five minutes only.
+            "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
         }
         dags = ("reassign_partitions", WINDOW_DAG)
         with AirflowStandalone(Path(home), settings=settings, env=env, dags=dags) as airflow:

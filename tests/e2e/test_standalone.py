@@ -10,37 +10,20 @@ import textwrap
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.execution.model import MoveState, PlanState
-from include.ledger.records import PlanRecord
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import World
-
-DAG = "reassign_partitions"
-TIMEOUT_S = 240.0
+from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, task_instance, wait_for_state
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-
-
-def plan_of(world: World, run_id: str) -> PlanRecord | None:
-    return next((plan for plan in world.ledger.plans() if plan.run_id == run_id), None)
-
-
-def wait_for_state(world: World, run_id: str, task: str, states: set[str]) -> None:
-    wait_until(
-        lambda: world.airflow.api.task_states(DAG, run_id).get(task) in states,
-        f"{task} to be {states}",
-        TIMEOUT_S,
-        0.3,
-    )
 
 
 def worker_seen_to_end(world: World, run_id: str, task: str) -> bool:
@@ -131,10 +114,6 @@ def test_killed_tasks_go_on_where_they_were(
     wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
 
 
-def task_instance(world: World, run_id: str, task: str) -> dict[str, Any]:
-    return next(ti for ti in world.airflow.api.task_instances(DAG, run_id) if ti["task_id"] == task)
-
-
 def killed_on_the_way(world: World, run_id: str, task: str) -> bool:
     """SIGKILL a task that defers at one of the moments it runs; True once that cost it a try."""
     instance = task_instance(world, run_id, task)
@@ -158,13 +137,7 @@ def kill_task(world: World, run_id: str, task: str) -> bool:
 def test_a_component_that_was_killed_is_missed_and_a_restart_brings_it_back(world: World) -> None:
     airflow = world.airflow
     assert airflow.missing_components() == set()
-    assert airflow._process is not None
-    triggerer = next(
-        child
-        for child in psutil.Process(airflow._process.pid).children()
-        if "triggerer" in child.cmdline()
-    )
-    triggerer.kill()
+    airflow.kill_component("triggerer")
     wait_until(lambda: airflow.missing_components() == {"triggerer"}, "its end to be noticed")
     airflow.restart()
     assert airflow.missing_components() == set()

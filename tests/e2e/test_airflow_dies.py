@@ -1,0 +1,151 @@
+"""Airflow is killed, a part of it or all, while copies are under way; its runs go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.execution.model import MoveState, PlanState
+from local.airflow_standalone import COMPONENTS
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from local.workload import Workload
+from tests.conftest import Topics
+from tests.dags.clusters import Throttles, throttles_of, to
+from tests.e2e.conftest import World
+from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, task_instance, wait_for_state
+
+SMALL, LARGE = 1, 4
+"""Partitions: moved before Airflow is killed; in flight by then, or still to come."""
+LARGE_BYTES = 20_000_000
+SLOW, SLOWER, FAST = 220_000, 200_000, 50_000_000
+"""What is asked for until Airflow is killed, and afterwards.
+
+Copies have to outlast a busy machine's Airflow. Two of them come down to 190 kB/s at the least:
+see `CRAWL` in `test_windows_by_schedule`.
+"""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@dataclass
+class Moving:
+    """A run in the middle of its plan: a move is done, others are in flight, others wait.
+
+    :param before: the throttles that stood there before the run; of others.
+    """
+
+    world: World
+    gateway: ClusterGateway
+    producer: Workload
+    small: str
+    large: str
+    run_id: str
+    plan_id: str
+    before: Throttles
+
+    def states(self) -> set[MoveState]:
+        return set(self.world.ledger.view(self.plan_id).moves.values())
+
+    def ask_for(self, rate_bytes_per_s: int) -> None:
+        """Ask for another throttle: the run's trigger has to see it, and a worker to set it."""
+        self.world.ledger.request_rate(self.plan_id, rate_bytes_per_s, "ann")
+
+    def check_in_the_middle(self) -> None:
+        """Copies go on, throttled, whatever has become of Airflow."""
+        assert self.gateway.list_reassignments()
+        assert self.states() == {MoveState.DONE, MoveState.ADMITTED, MoveState.PENDING}
+        assert throttles_of(self.gateway, [self.small, self.large]) != self.before
+
+    def check_done(self) -> None:
+        """By the same run, each move once, nothing lost, and nothing of the plan left behind."""
+        self.ask_for(FAST)
+        state = self.world.airflow.api.wait_for_run(DAG, self.run_id, TIMEOUT_S)
+        ledger, plan = self.world.ledger, self.world.ledger.plan(self.plan_id)
+        assert (state, plan.state) == ("success", PlanState.DONE), plan.cause
+        assert plan.run_id == self.run_id
+        starts = ledger.reassignments(self.plan_id)
+        assert sorted(start.partition for start in starts) == sorted(ledger.moves(self.plan_id))
+        assert {start.outcome for start in starts} == {MoveState.DONE}
+        assert self.states() == {MoveState.DONE}
+        assert FAST in {change.limit_bytes_per_s for change in ledger.rate_changes(self.plan_id)}
+        found = self.gateway.describe_topics([self.small, self.large])
+        replicas = {p.replicas for topic in found.values() for p in topic.partitions.values()}
+        assert replicas == {(3, 2)}
+        wait_until(
+            lambda: throttles_of(self.gateway, list(found)) == self.before,
+            "the throttles as they were",
+        )
+        assert not ledger.throttles(open_only=True)
+        assert ledger.holder(plan.cluster_id) is None
+        self.producer.stop()
+        read = self.producer.read_back()
+        assert read.ok, read.problems
+
+
+@pytest.fixture
+def moving(
+    world: World,
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    foreign_throttle: Callable[[str], Throttles],
+) -> Iterator[Moving]:
+    small, large = topics.create([[1, 2]] * SMALL), topics.create([[1, 2]] * LARGE)
+    producer = Workload(
+        cluster.client_settings(), {small: SMALL, large: LARGE}, messages_per_s=20, consume=False
+    )
+    producer.fill(LARGE * LARGE_BYTES, {small: 0.01})
+    foreign_throttle(large)
+    before = throttles_of(gateway, [small, large])
+    wanted = to(small, {n: [3, 2] for n in range(SMALL)})
+    wanted["partitions"] += to(large, {n: [3, 2] for n in range(LARGE)})["partitions"]
+    conf = {"action": "reassign", "reassignment": wanted, "throttle": SLOW}
+    with producer:
+        run = world.airflow.api.trigger(DAG, conf | {"max_moves_per_broker": 2})
+        wait_for_state(world, run, "progress", {"deferred"})
+        plan = plan_of(world, run)
+        assert plan is not None
+        moving = Moving(world, gateway, producer, small, large, run, plan.plan_id, before)
+        wait_until(lambda: MoveState.DONE in moving.states(), "the small move", TIMEOUT_S)
+        wait_for_state(world, run, "progress", {"deferred"})
+        moving.check_in_the_middle()
+        yield moving
+
+
+def test_a_run_goes_on_when_all_of_airflow_was_killed(moving: Moving) -> None:
+    airflow = moving.world.airflow
+    airflow.kill()
+    assert airflow.missing_components() == set(COMPONENTS)
+    moving.check_in_the_middle()
+    airflow.restart()
+    moving.check_done()
+
+
+@pytest.mark.long
+def test_a_run_goes_on_when_the_triggerer_was_killed(moving: Moving) -> None:
+    airflow = moving.world.airflow
+    airflow.kill_component("triggerer")
+    wait_until(lambda: airflow.missing_components() == {"triggerer"}, "its end")
+    moving.check_in_the_middle()
+    airflow.revive()
+    moving.check_done()
+
+
+@pytest.mark.long
+def test_a_run_goes_on_when_the_scheduler_was_killed_with_its_tasks(moving: Moving) -> None:
+    world = moving.world
+    moving.ask_for(SLOWER)
+    wait_for_state(world, moving.run_id, "progress", {"running"}, 0.05)
+    world.airflow.kill_component("scheduler")
+    wait_until(lambda: world.airflow.missing_components() == {"scheduler"}, "its end")
+    dead = task_instance(world, moving.run_id, "progress")
+    assert dead["state"] == "running", "the task had ended before it could be killed"
+    moving.check_in_the_middle()
+    world.airflow.revive()
+    moving.check_done()
+    anew = task_instance(world, moving.run_id, "progress")
+    assert anew["try_number"] == dead["try_number"] + 1
