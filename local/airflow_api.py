@@ -9,6 +9,8 @@ import httpx
 
 from local.waiting import wait_until
 
+ANSWER_TIMEOUT_S = 120.0
+"""Just started on a busy machine, the API server may take most of a minute for an answer."""
 ENDED = frozenset({"success", "failed"})
 
 
@@ -20,7 +22,7 @@ class AirflowApi:
 
     def __init__(self, url: str, user: str, password: str) -> None:
         self._user, self._password = user, password
-        self._client = httpx.Client(base_url=url, timeout=30.0)
+        self._client = httpx.Client(base_url=url, timeout=ANSWER_TIMEOUT_S)
 
     def close(self) -> None:
         """Close the connections. Idempotent."""
