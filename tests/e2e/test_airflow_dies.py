@@ -73,8 +73,11 @@ class Moving:
         assert self.states() == {MoveState.DONE}
         assert FAST in {change.limit_bytes_per_s for change in ledger.rate_changes(self.plan_id)}
         found = self.gateway.describe_topics([self.small, self.large])
-        replicas = {p.replicas for topic in found.values() for p in topic.partitions.values()}
-        assert replicas == {(3, 2)}
+        replicas = {
+            topic: {partition.replicas for partition in found[topic].partitions.values()}
+            for topic in found
+        }
+        assert replicas == {self.small: {(4, 1)}, self.large: {(3, 2)}}
         wait_until(
             lambda: throttles_of(self.gateway, list(found)) == self.before,
             "the throttles as they were",
@@ -94,14 +97,15 @@ def moving(
     gateway: ClusterGateway,
     foreign_throttle: Callable[[str], Throttles],
 ) -> Iterator[Moving]:
-    small, large = topics.create([[1, 2]] * SMALL), topics.create([[1, 2]] * LARGE)
+    # The small ones need slots of other brokers: they would have to wait for the large ones.
+    small, large = topics.create([[2, 1]] * SMALL), topics.create([[1, 2]] * LARGE)
     producer = Workload(
         cluster.client_settings(), {small: SMALL, large: LARGE}, messages_per_s=20, consume=False
     )
     producer.fill(LARGE * LARGE_BYTES, {small: 0.01})
     foreign_throttle(large)
     before = throttles_of(gateway, [small, large])
-    wanted = to(small, {n: [3, 2] for n in range(SMALL)})
+    wanted = to(small, {n: [4, 1] for n in range(SMALL)})
     wanted["partitions"] += to(large, {n: [3, 2] for n in range(LARGE)})["partitions"]
     conf = {"action": "reassign", "reassignment": wanted, "throttle": SLOW}
     with producer:
