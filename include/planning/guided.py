@@ -17,7 +17,6 @@ from include.planning.arrays import NONE, Floats, Ints, Mask
 from include.planning.blocks import even_blocks
 from include.planning.program import Classes, Program, charges
 from include.planning.search import Problem, Search
-from include.planning.senders import Senders
 from include.planning.shedder import BYTES, RATE
 
 INSIDE = (0.98, 0.94, 0.94)
@@ -82,9 +81,9 @@ def guided(problem: Problem) -> PricedSearch:
     high = np.where(
         np.isfinite(search.high), search.share + (search.high - search.share) * part, np.inf
     )
-    load, senders = search.load.copy(), Senders.of(search, low)
+    load = search.load.copy()
     for brokers in blocks(search):
-        slots = np.concatenate([senders.spared(search.on(broker)) for broker in brokers.tolist()])
+        slots = np.concatenate([search.on(broker) for broker in brokers.tolist()])
         held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
         takes, overhead = (
             np.flatnonzero(problem.takes[brokers]),
@@ -97,7 +96,6 @@ def guided(problem: Problem) -> PricedSearch:
         search.charged[:, brokers] = block.prices * unit / unit[BYTES]
         moves = np.flatnonzero(block.target != NONE)
         targets = brokers[block.target[moves]]
-        senders.send(slots[moves])
         for slot, broker in zip(slots[moves].tolist(), targets.tolist(), strict=True):
             if search.valid_one(slot, broker):
                 search.move(slot, broker)
