@@ -1,9 +1,9 @@
 """What other planners make of the same clusters: `make bench-peers`.
 
-Writes benchmarks/results/peers.json. Each tool runs in an environment of its own below
-.cache/peers, in memory, without a cluster, for ten minutes at most per cluster; a size that a
-tool does not reach is written down as such. The clusters are those of `make bench-plan`, bytes
-only, and racks are the data centres: what these tools can be asked for.
+Writes benchmarks/results/peers.json, and the table in docs/planning.md. Each tool runs in an
+environment of its own below .cache/peers, in memory, without a cluster, for ten minutes at most
+per cluster; a size that a tool does not reach is written down as such. The clusters are those of
+`make bench-plan`, bytes only, and racks are the data centres: what these tools can be asked for.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import document
 from benchmarks.clusters import CASES, Case, Instance, build
 from benchmarks.plan import WHERE, solved, where_and_when
 from include.planning.arrays import Rows, broker_sums
@@ -27,6 +28,18 @@ RESULTS = WHERE / "peers.json"
 ROOT = Path(__file__).parents[1]
 TOLERANCE = 0.02
 LIMIT_S = 600
+COLUMNS = {
+    "case": "case",
+    "replicas": "replicas",
+    "planner": "planner",
+    "seconds": "seconds",
+    "replica moves": "replica_moves",
+    "bytes / bound": "moved_over_bound",
+    "highest": "highest",
+    "lowest": "lowest",
+    "rack violations": "rack_violations",
+    "": "failed",
+}
 
 
 @dataclass(frozen=True)
@@ -128,6 +141,10 @@ def main() -> None:
                 results.append(result)
                 print(json.dumps(result), flush=True)
                 options.out.write_text(json.dumps(results, indent=1) + "\n")
+    if options.out == RESULTS:
+        made = f"Made {results[0]['date'][:10]}. Highest and lowest: brokers' bytes over the mean."
+        lines = [made, "", *document.table(COLUMNS, results)]
+        document.put(document.DOCS / "planning.md", "bench-peers", lines)
 
 
 def _compared(

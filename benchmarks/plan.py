@@ -265,7 +265,7 @@ def main() -> None:
         results.append(where_and_when() | result)
         print(json.dumps(results[-1]), flush=True)
         options.out.write_text(json.dumps(results, indent=1) + "\n")
-    print(table(results), *summary(results), sep="\n")
+    print(*table(results), *summary(results), sep="\n")
     if options.out == RESULTS:
         write_document(results)
 

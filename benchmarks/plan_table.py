@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "planning.md"
-BEGIN, END = "<!-- made by make bench-plan -->", "<!-- end -->"
+from benchmarks import document
 
 COLUMNS = {
     "case": "case",
@@ -22,24 +20,14 @@ COLUMNS = {
     "bytes / priced bound": "moved_over_priced_bound",
     "outside": "outside",
     "violations": "hard_violations",
-    "peak MB": "peak_rss_bytes",
+    "peak MB": "peak_mb",
 }
 
 
-def table(results: list[dict[str, Any]]) -> str:
+def table(results: list[dict[str, Any]]) -> list[str]:
     """The results as Markdown."""
-    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-    for result in results:
-        lines.append(f"| {' | '.join(_cell(result.get(name)) for name in COLUMNS.values())} |")
-    return "\n".join(lines)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, int) and value > 10**8:
-        return f"{value / 2**20:,.0f}"
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
+    rows = [result | {"peak_mb": result["peak_rss_bytes"] >> 20} for result in results]
+    return document.table(COLUMNS, rows)
 
 
 def summary(results: list[dict[str, Any]]) -> list[str]:
@@ -67,9 +55,7 @@ def summary(results: list[dict[str, Any]]) -> list[str]:
 
 def write_document(results: list[dict[str, Any]]) -> None:
     """Put the table into the document, between its marks."""
-    text = DOCUMENT.read_text()
-    before, rest = text.split(BEGIN, 1)
     made = results[0]
     where = f"Made {made['date'][:10]} on {made['cores']} cores shared with other work."
-    parts = [BEGIN, where, "", table(results), "", *summary(results), END]
-    DOCUMENT.write_text(before + "\n".join(parts) + rest.split(END, 1)[1])
+    lines = [where, "", *table(results), "", *summary(results)]
+    document.put(document.DOCS / "planning.md", "bench-plan", lines)
