@@ -107,7 +107,7 @@ def solved(instance: Instance, policy: str) -> Solved:
         brokers=np.ones(len(hosts), bool),
         capacity=instance.capacity,
     )
-    stranded = rebalance(problem, instance.capacity[0])
+    rebalance(problem, instance.capacity[0])
     prefer_sources(problem)
     settle_leaders(layout)
     tolerances = tolerances_of(request, arrays)
@@ -120,7 +120,7 @@ def solved(instance: Instance, policy: str) -> Solved:
         problem=problem,
         before=before,
         led=int(lead.outside(layout.rows[:, 0]).sum()) if lead is not None else 0,
-        stranded=len(stranded),
+        stranded=int(((layout.rows != NONE) & instance.drained[layout.rows]).sum()),
         resources=tuple(r.value for r, tolerance in tolerances.items() if math.isfinite(tolerance)),
     )
 

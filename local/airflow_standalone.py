@@ -143,7 +143,8 @@ class AirflowStandalone:
         """SIGKILL everything, running tasks included, as when a machine dies."""
         assert self._guard is not None, "Airflow is not running"
         self._guard.close()
-        self._guard = Guard()
+        self._guard, self._process = Guard(), None
+        self._revived.clear()
 
     def kill_component(self, name: str) -> None:
         """SIGKILL a component and all that it has started: a scheduler's running tasks, too."""
@@ -154,7 +155,7 @@ class AirflowStandalone:
         return set(COMPONENTS) - self._components().keys()
 
     def _components(self) -> dict[str, psutil.Process]:
-        """The components that run; none where `airflow standalone` itself does not."""
+        """The components that run."""
         found = {}
         for process in self._candidates():
             try:
@@ -167,9 +168,8 @@ class AirflowStandalone:
 
     def _candidates(self) -> Iterator[psutil.Process]:
         """What may be a component: what `airflow standalone` has started, and what was revived."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        yield from psutil.Process(self._process.pid).children()
+        if self._process is not None and self._process.poll() is None:
+            yield from psutil.Process(self._process.pid).children()
         for process in self._revived:
             if process.poll() is None:
                 yield psutil.Process(process.pid)

@@ -78,7 +78,7 @@ RECREATED = "its topic was deleted, and another one created under its name"
 
 def recreated(move: Move, seen: Observation) -> bool:
     """Whether the name now belongs to another topic: nothing that is found there is ours."""
-    if not move.topic_id:
+    if not move.topic_id:  # asked of every move at every look: spares looking the name up
         return False
     return not move.is_of(seen.topic_ids.get(move.partition.topic, ""))
 

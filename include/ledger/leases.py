@@ -118,21 +118,27 @@ def _select(connection: Connection, cluster_id: str, *, lock: bool = False) -> R
 
 
 def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now: datetime) -> None:
-    """Count the stall of the owner's plan anew where its lease was not kept up.
+    """Have the stall of the owner's plan not count the time since its lease has expired.
 
-    Nobody has looked for a while, as when all of Airflow was away, so nothing could be started.
+    Nobody looked, as when all of Airflow was away, so nothing could be started.
     """
-    if lease["owner"] == owner and lease["expires_at"] > now:
+    silence = now - lease["expires_at"]
+    if silence <= timedelta(0):
         return
-    connection.execute(
-        update(PLANS)
-        .where(
+    plans = connection.execute(
+        select(PLANS.c.plan_id, PLANS.c.last_progress_at).where(
             PLANS.c.cluster_id == lease["cluster_id"],
             PLANS.c.run_id == owner,
             PLANS.c.state == PlanState.RUNNING,
+            PLANS.c.last_progress_at.is_not(None),
         )
-        .values(last_progress_at=now)
     )
+    for plan_id, last in plans.all():
+        connection.execute(
+            update(PLANS)
+            .where(PLANS.c.plan_id == plan_id)
+            .values(last_progress_at=min(now, last + silence))
+        )
 
 
 def _require_driver(connection: Connection, plan_id: str, owner: str) -> None:

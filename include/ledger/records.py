@@ -21,8 +21,8 @@ class PlanRecord:
     :param bytes_total: to be copied, between brokers and between log dirs.
     :param plan_dir: URI of the plan's files.
     :param run_id: the DAG run that made it.
-    :param last_progress_at: when bytes or messages last moved, the plan was last started, or its
-        run was back after an outage.
+    :param last_progress_at: when bytes or messages last moved, or the plan was last started; later
+        by as long as its run had no lease.
     """
 
     plan_id: str

@@ -78,7 +78,7 @@ DEAR, DEARER = 1.04, 1.08
 a part of a cluster."""
 
 PRICED_UP_TO = 5_000_000
-"""Slots up to which that is done: it takes some ten times as long as the search."""
+"""Slots up to which that is done: it takes tens of times as long as the search."""
 
 ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
@@ -90,20 +90,19 @@ HOMECOMINGS = 8
 """Rounds of returns between two looks at which of them still do no harm."""
 
 
-def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = False) -> Ints:
+def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = False) -> None:
     """Rebalance the problem's layout in place.
 
     A small cluster is rebalanced in several ways, and the best one is kept.
 
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
     :param part_of_a_cluster: one of many problems: a small one is given less time.
-    :returns: slots on brokers to be emptied for which no other broker was found.
     """
     layout, search = problem.layout, Search(problem)
     before = _excess(search)
     if before <= 0:
-        return np.zeros(0, np.int64)
-    stranded, after = _search(search, capacity, INNER)
+        return
+    after = _search(search, capacity, INNER)
     if after > before - TINY:
         layout.lay_out(layout.home)
     if layout.rows.size <= SMALL:
@@ -114,7 +113,6 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
         dear = _dear(problem, DEARER if part_of_a_cluster else DEAR)
         if dear and unhindered(Search(problem)):
             _by_prices(problem, after)
-    return stranded
 
 
 def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: bool) -> None:
@@ -131,7 +129,7 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
     for inner in OTHER_INNER[:FEW] if few else OTHER_INNER:
         layout.lay_out(layout.home)
         search = Search(problem)
-        _, after = _search(search, capacity, inner)
+        after = _search(search, capacity, inner)
         if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
             ways.append((_worth(search), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
@@ -144,14 +142,14 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
     layout.lay_out(min(found, key=itemgetter(0))[1])
 
 
-def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float]:
-    """Slots that found no broker, and the excess that is left."""
-    problem, stranded = search.problem, np.zeros(0, np.int64)
+def _search(search: Search, capacity: Floats, inner: Inner) -> float:
+    """Move replicas towards the boxes; the excess that is left."""
+    problem = search.problem
     layout = problem.layout
     for _ in range(ROUNDS):
         wanted = wanted_loads(search, inner)
         short = narrow(search, wanted)
-        stranded = fill(search, wanted, shed(search, wanted, short), short)
+        fill(search, wanted, shed(search, wanted, short), short)
         Polisher(search).run()
         undo(search)
         Polisher(search).run()
@@ -162,7 +160,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[Ints, float
         if search.seats.even() or not _repair(problem, capacity):
             break
         search = Search(problem)
-    return stranded, _excess(search)
+    return _excess(search)
 
 
 def _dear(problem: Problem, dear: float) -> bool:

@@ -1,7 +1,7 @@
 """Where replicas that left go: the large ones one by one, the small ones in rounds.
 
 Each goes to the valid broker that gains most over all resources. Those that find no seat stay
-where they were, unless they must leave.
+where they were.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ IMPORTANCE = (1.0, 0.03, 0.16)
 """What a lack of each resource counts when the neediest broker is chosen: bytes come first."""
 
 
-def fill(search: Search, wanted: Floats, slots: Ints, short: Mask) -> Ints:
+def fill(search: Search, wanted: Floats, slots: Ints, short: Mask) -> None:
     """Move replicas to brokers that lack something.
 
     :param wanted: (K, B) loads to fill up to.
     :param short: (B,) brokers that lack bytes and are short of room for rate, see shed.narrow.
-    :returns: slots that must leave their brokers and found no other.
     """
     domain = search.problem.targets.domain
     owner = search.flat[slots]
@@ -56,27 +55,24 @@ def fill(search: Search, wanted: Floats, slots: Ints, short: Mask) -> Ints:
     taking = np.unique(domain[search.receivers])
     of_slot = np.where(must & ~np.isin(of_slot, taking), NONE, of_slot)
     search.lift(slots)
-    stranded = []
     for number in np.unique(of_slot):
         brokers = search.receivers
         if number != NONE:
             brokers = brokers[domain[brokers] == number]
         mine = of_slot == number
-        stranded.append(_fill_domain(search, wanted, brokers, short[brokers], slots[mine]))
-    return np.concatenate(stranded) if stranded else np.zeros(0, np.int64)
+        _fill_domain(search, wanted, brokers, short[brokers], slots[mine])
 
 
-def _fill_domain(search: Search, wanted: Floats, brokers: Ints, short: Mask, slots: Ints) -> Ints:
+def _fill_domain(search: Search, wanted: Floats, brokers: Ints, short: Mask, slots: Ints) -> None:
     """Where brokers are short of room for rate, the coldest replicas go to them before others."""
     if not short.any() or not len(slots):
-        return _Filler(search, wanted, brokers).run(slots)
+        _Filler(search, wanted, brokers).run(slots)
+        return
     lack = np.maximum(wanted - search.load, 0)[BYTES, brokers[short]].sum()
     cold, _ = coldest(search, slots, float(lack))
-    stranded = []
     for some, served in ((slots[cold], short), (slots[~cold], ~short)):
         favour = np.where(served, 1.0, DISFAVOUR)
-        stranded.append(_Filler(search, wanted, brokers, PICKIER, favour).run(some))
-    return np.concatenate(stranded)
+        _Filler(search, wanted, brokers, PICKIER, favour).run(some)
 
 
 class _Filler:
@@ -106,11 +102,12 @@ class _Filler:
         self._favour = np.ones(len(brokers)) if favour is None else favour
         self._value = np.array(IMPORTANCE)[:, None]
 
-    def run(self, slots: Ints) -> Ints:
-        """Place the replicas; those that must leave and cannot be placed come back."""
+    def run(self, slots: Ints) -> None:
+        """Place the replicas; those that find no broker stay where they were."""
         search = self._search
         if not len(self._brokers):
-            return self._put_back(slots)
+            self._put_back(slots)
+            return
         weight = search.weight(slots)
         scale = np.where(self._scale.any(axis=1), self._scale.max(axis=1), 0)
         relative = (weight * scale[:, None])[[0, 2]].max(axis=0)
@@ -119,18 +116,16 @@ class _Filler:
         if not self._scale[REPLICAS].any():
             large = len(slots)
         slots = slots[order]
-        left = self._one_by_one(slots[:large])
-        small = self._in_rounds(slots[large:])
-        return np.concatenate([left, self._one_by_one(small)])
+        self._one_by_one(slots[:large])
+        self._one_by_one(self._in_rounds(slots[large:]))
 
-    def _put_back(self, slots: Ints) -> Ints:
+    def _put_back(self, slots: Ints) -> None:
         self._search.lift(slots, +1)
-        return slots[self._search.problem.leaving[self._search.flat[slots]]]
 
     # ---------------------------------------------------------------- one at a time
 
-    def _one_by_one(self, slots: Ints) -> Ints:
-        search, stranded = self._search, []
+    def _one_by_one(self, slots: Ints) -> None:
+        search, homeless = self._search, []
         books = Neediest(
             load=search.load[:, self._brokers],
             wanted=self._wanted,
@@ -145,11 +140,11 @@ class _Filler:
         for slot, weight in zip(slots.tolist(), weights, strict=True):
             place = self._best(slot, books, weight)
             if place == NONE:
-                stranded.append(slot)
+                homeless.append(slot)
                 continue
             search.put_one(slot, int(self._brokers[place]))
             books.add(place, weight)
-        return self._put_back(np.array(stranded, np.int64))
+        self._put_back(np.array(homeless, np.int64))
 
     def _best(self, slot: int, books: Neediest, weight: list[float]) -> int:
         """Place of the valid broker for one lifted replica; NONE when it should stay."""

@@ -84,10 +84,24 @@ def test_what_nobody_moves_is_a_stall_when_it_is_watched_for_so_long_after_an_ou
     step()
     clock.pass_s(OUTAGE_S)
     assert ledger.heartbeat("sim", "run-1", LEASE_S)
-    for _ in range(int(STALL_S / LEASE_S) * 2 - 1):
+    for _ in range(int((STALL_S - LEASE_S) / LEASE_S) * 2 - 1):  # the lease had lasted for a while
         clock.pass_s(LEASE_S / 2)
         assert ledger.heartbeat("sim", "run-1", LEASE_S)
     assert step().finished is None
     clock.pass_s(LEASE_S / 2)
+    assert step().finished is PlanState.FAILED
+    assert not simulated.targets, "what was in flight is taken back"
+
+
+def test_looks_that_come_a_little_late_put_a_stall_off_by_as_little(
+    simulated: SimulatedCluster,
+    ledger: Ledger,
+    clock: SetClock,
+    step: Callable[[], Advance],
+) -> None:
+    step()
+    for _ in range(int(STALL_S / LEASE_S)):
+        clock.pass_s(LEASE_S + 1)
+        assert ledger.heartbeat("sim", "run-1", LEASE_S)
     assert step().finished is PlanState.FAILED
     assert not simulated.targets, "what was in flight is taken back"
