@@ -54,7 +54,7 @@ def test_an_approved_plan_is_carried_out_and_told(
     assert plan.approved_by == "admin"
     assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
     wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
-    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", 60)
+    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
     assert told["ended"] == "succeeded"
     assert "Gate on the snapshot: passed" in world.airflow.api.task_log(DAG, run, "plan")
 
@@ -83,7 +83,7 @@ def test_a_run_marked_failed_while_it_waits_is_stopped_cleaned_up_and_told(
     plan = plan_of(world, run)
     assert plan is not None
     assert plan.state is PlanState.FAILED
-    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", 60)
+    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
     assert (told["ended"], told["plan_id"], told["state"]) == ("failed", plan.plan_id, "failed")
     assert told["throttles_owed"] == []
 
