@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from include.cluster.snapshot import Snapshot
-from include.planning.arrays import NONE, ClusterArrays
-from include.planning.bounds import placement_bound
+from include.planning.affordable import Costs, affordable
+from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, broker_sums
+from include.planning.bounds import least_copies, placement_bound
+from include.planning.budget import UNPAID_PARTITIONS, UNPAID_REPLICAS, budget_of
 from include.planning.explanation import brokers_text
 from include.planning.growth import RingPlacer
 from include.planning.kafka_json import parse_reassignment
@@ -22,7 +26,7 @@ from include.planning.outcome import (
     new_places,
     tree_of,
 )
-from include.planning.plan import MoveReason
+from include.planning.plan import Infeasible, MoveReason
 from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest
 from include.planning.requested import lay_out
@@ -43,14 +47,23 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     drained = brokers_named(arrays, request)
     hosts = arrays.brokers.live & ~drained
     leaving = (arrays.rows != NONE) & drained[arrays.rows]
-    partitions = np.flatnonzero(partitions_in_scope(arrays, request) & leaving.any(axis=1))
+    scope = partitions_in_scope(arrays, request)
+    partitions = np.flatnonzero(scope & leaving.any(axis=1))
     replicas = arrays.replication_factor
     if not hosts.any():
         raise_if(["No live broker is left to take the replicas of the drained ones."])
     check_replication_factor(arrays, partitions, replicas, int(hosts.sum()), "live brokers left")
     check_movable(arrays, partitions, leaving=drained)
-    layout, tree = Layout(arrays), tree_of(arrays, hosts, request)
-    complete(layout, tree, partitions, replicas, request.weights)
+    tree = tree_of(arrays, hosts, request)
+    leaving = leaving & scope[:, None]
+    paid = affordable(
+        budget_of(request),
+        partitions,
+        partial(_least_costs, arrays, tree, partitions, replicas),
+        partial(_broker_by_broker, arrays, leaving, partitions),
+    )
+    layout = Layout(arrays)
+    complete(layout, tree, paid, replicas, request.weights)
     settle_leaders(layout)
 
     def why(p: int) -> str:
@@ -64,9 +77,41 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         layout=layout,
         tree_before=tree_of(arrays, arrays.brokers.live, request),
         tree_after=tree,
-        lower_bound_bytes=placement_bound(layout, tree, partitions),
+        lower_bound_bytes=placement_bound(layout, tree, paid),
         reason=MoveReason.DRAIN,
         why=why,
+        infeasible=_undrained(arrays, leaving, paid),
+    )
+
+
+def _broker_by_broker(arrays: ClusterArrays, leaving: Mask, partitions: Ints, _: Costs) -> Ints:
+    """What empties brokers one after the other, those with the least to give up first; of each,
+    the largest partitions first.
+
+    :param leaving: (P, R) replicas that are to leave their broker.
+    """
+    brokers = len(arrays.brokers.ids)
+    held = broker_sums(np.where(leaving, arrays.rows, NONE), arrays.size_bytes, brokers)
+    turn = np.empty(brokers + 1, np.int64)
+    turn[np.argsort(held, kind="stable")] = np.arange(brokers)
+    turn[brokers] = brokers
+    rows = np.where(leaving[partitions], arrays.rows[partitions], brokers)
+    return np.lexsort((-arrays.size_bytes[partitions], turn[rows].min(axis=1)))
+
+
+def _undrained(arrays: ClusterArrays, leaving: Mask, paid: Ints) -> tuple[Infeasible, ...]:
+    """Each broker that the budget does not pay to empty, and how many replicas it keeps."""
+    stays = leaving.copy()
+    stays[paid] = False
+    count = np.bincount(arrays.rows[stays], minlength=len(arrays.brokers.ids))
+    return tuple(
+        Infeasible(
+            f"broker {arrays.brokers.ids[b]}",
+            UNPAID_REPLICAS,
+            wanted=0,
+            nearest=int(count[b]),
+        )
+        for b in np.flatnonzero(count).tolist()
     )
 
 
@@ -80,15 +125,23 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     wanted = np.full(len(scope), replicas)
     check_replication_factor(arrays, partitions, wanted, int(hosts.sum()), "live brokers")
     check_movable(arrays, partitions, leaving=np.zeros(len(hosts), bool))
-    layout = Layout(arrays, width=replicas)
     tree = RackTree(
-        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks), hosts, layout.rows.shape[1]
+        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks),
+        hosts,
+        max(replicas, arrays.rows.shape[1]),
     )
     capacity = capacities(arrays, hosts, request.weights)
-    shrink(layout, tree, capacity, partitions[has[partitions] > replicas], replicas)
+    shrunk, grown = partitions[has[partitions] > replicas], partitions[has[partitions] < replicas]
+    paid = affordable(
+        budget_of(request),
+        grown,
+        partial(_least_costs, arrays, tree, grown, wanted),
+        lambda costs: np.lexsort(costs[::-1]),  # the fewest bytes, then the fewest copies
+    )
+    layout = Layout(arrays, width=replicas)
+    shrink(layout, tree, capacity, shrunk, replicas)
     placer = RingPlacer(layout, tree, capacity, request.tolerance, request.seed)
-    grown = partitions[has[partitions] < replicas]
-    for p in largest_first(layout, grown):
+    for p in largest_first(layout, paid):
         placer.complete(p, replicas)
     settle_leaders(layout)
 
@@ -102,9 +155,12 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         layout=layout,
         tree_before=tree,
         tree_after=tree,
-        lower_bound_bytes=placement_bound(layout, tree, grown),
+        lower_bound_bytes=placement_bound(layout, tree, paid),
         reason=MoveReason.REPLICATION_FACTOR,
         why=why,
+        infeasible=_left_out(
+            f"replication factor {replicas}", len(partitions), len(grown) - len(paid)
+        ),
     )
 
 
@@ -124,18 +180,48 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     partitions = np.flatnonzero(movable & (tree.violations(arrays.rows) > 0))
     replicas = arrays.replication_factor
     check_movable(arrays, partitions, leaving=np.zeros(len(hosts), bool))
+    paid = affordable(
+        budget_of(request),
+        partitions,
+        partial(_least_costs, arrays, tree, partitions, replicas),
+        partial(_worst_spread_first, arrays, tree, partitions, request.move_overhead_bytes),
+    )
     layout = Layout(arrays)
-    complete(layout, tree, partitions, replicas, request.weights)
+    complete(layout, tree, paid, replicas, request.weights)
     settle_leaders(layout)
+    unpaid = _left_out("repair of racks", len(partitions), len(partitions) - len(paid))
     return Outcome(
         layout=layout,
         tree_before=tree,
         tree_after=tree,
-        lower_bound_bytes=placement_bound(layout, tree, partitions),
+        lower_bound_bytes=placement_bound(layout, tree, paid),
         reason=MoveReason.RACK,
         why=lambda p: f"Its replicas were not spread evenly over racks; {new_places(layout, p)}.",
-        infeasible=infeasible,
+        infeasible=(*infeasible, *unpaid),
     )
+
+
+def _worst_spread_first(
+    arrays: ClusterArrays, tree: RackTree, partitions: Ints, overhead_bytes: int, costs: Costs
+) -> Ints:
+    """Most misplaced replicas per byte that is copied, the overhead of a move included."""
+    violations = tree.violations(arrays.rows[partitions])
+    dear = costs[0] + overhead_bytes * costs[1] + 1
+    return np.argsort(-violations / dear, kind="stable")
+
+
+def _left_out(target: str, asked: int, unpaid: int) -> tuple[Infeasible, ...]:
+    """How many of the partitions in question get what they need, where a budget leaves some out."""
+    if not unpaid:
+        return ()
+    return (Infeasible(target, UNPAID_PARTITIONS, wanted=asked, nearest=asked - unpaid),)
+
+
+def _least_costs(arrays: ClusterArrays, tree: RackTree, partitions: Ints, replicas: Ints) -> Costs:
+    """What it costs to give each of the partitions its number of replicas (P,), evenly spread."""
+    least = (least_copies(tree, arrays.rows[p], int(replicas[p])) for p in partitions.tolist())
+    copies = np.fromiter(least, np.int64, len(partitions))
+    return np.stack([copies * arrays.size_bytes[partitions], copies]).astype(float)
 
 
 def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:

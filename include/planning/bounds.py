@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums, fresh
+from include.planning.arrays import NONE, Floats, Ints, Mask, Rows, broker_sums, fresh
 from include.planning.layout import Layout
 from include.planning.pace import Pace
 from include.planning.plan import BrokerLoad
@@ -29,11 +29,19 @@ def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:
     total = 0
     for partition, spread in zip(partitions.tolist(), ~uneven, strict=True):
         replicas = int((layout.rows[partition] != NONE).sum())
-        home = layout.home[partition]
-        hosted = [int(b) for b in home[home != NONE] if tree.hosts[b]]
-        kept = keepable(tree, 0, 0, hosted, replicas) if spread else len(hosted)
-        total += int(layout.size[partition]) * max(0, replicas - kept)
+        lacks = least_copies(tree, layout.home[partition], replicas, even=bool(spread))
+        total += int(layout.size[partition]) * lacks
     return total
+
+
+def least_copies(tree: RackTree, home: Rows, replicas: int, *, even: bool = True) -> int:
+    """New replicas that a partition needs at least to have so many.
+
+    :param home: (R,) the brokers that hold it; ``even``: whether it is evenly spread then.
+    """
+    hosted = [int(b) for b in home[home != NONE] if tree.hosts[b]]
+    kept = keepable(tree, 0, 0, hosted, replicas) if even else len(hosted)
+    return max(0, replicas - kept)
 
 
 def rebalance_bound(

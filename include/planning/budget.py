@@ -7,32 +7,58 @@ replicas are set partition by partition, and disks are counted as if nothing had
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints, Rows, fresh
+from include.planning.request import ReassignmentRequest
+from include.planning.resources import NAMES, Resource
 from include.planning.search import Problem, Search
+
+UNPAID = "the movement budget does not pay for more"
+"""Why a target is missed."""
+UNPAID_REPLICAS = f"{NAMES[Resource.REPLICAS]}: {UNPAID}"
+"""Why some stay on a broker that was to be emptied: how many do."""
+UNPAID_PARTITIONS = f"partitions: {UNPAID}"
+"""Why some do not get the places that they lack: how many do."""
 
 LOOKS = 64
 """How often what is left is ranked anew."""
 
 
-def keep_within_budget(problem: Problem, budget_bytes: float, budget_moves: float) -> bool:
+def budget_of(request: ReassignmentRequest) -> Floats:
+    """(2,) bytes and replicas that may be copied; infinite = any number."""
+    limits = (request.budget_bytes, request.budget_moves)
+    return np.array([np.inf if limit is None else float(limit) for limit in limits])
+
+
+def for_each_of(parts: int, request: ReassignmentRequest) -> ReassignmentRequest:
+    """The request with what each of so many parts of a cluster may copy, rounded down."""
+    of_bytes, of_moves = (
+        None if limit is None else limit // parts
+        for limit in (request.budget_bytes, request.budget_moves)
+    )
+    return replace(request, budget_bytes=of_bytes, budget_moves=of_moves)
+
+
+def keep_within_budget(problem: Problem, budget: Floats) -> bool:
     """Take back what the budget does not pay for, in place; whether anything was taken back.
 
-    :param budget_bytes: that may be copied; ``budget_moves``: replicas that may be.
+    :param budget: (2,) bytes and replicas that may be copied.
     """
     layout = problem.layout
     copies = fresh(layout.rows, layout.home).sum(axis=1)
     planned = np.flatnonzero(copies)
     size = layout.size.astype(float)
-    if (copies * size).sum() <= budget_bytes and copies.sum() <= budget_moves:
+    costs = np.stack([copies * size, copies.astype(float)])
+    if (costs.sum(axis=1) <= budget).all():
         return False
     wanted = layout.rows.copy()
     layout.rows[planned] = layout.home[planned]
     layout.refresh()
     search = Search(problem)
-    costs = np.stack([copies * size, copies.astype(float)])
-    left = np.array([budget_bytes, budget_moves])
+    left = budget
     for _ in range(LOOKS * 4):
         planned = planned[(costs[:, planned] <= left[:, None]).all(axis=0)]
         gain = _gain(search, wanted, planned)

@@ -16,6 +16,7 @@ from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.snapshot import Snapshot
 from include.errors import InvalidRequestError
 from include.planning.arrays import NONE, ClusterArrays, Floats, Mask, Rows
+from include.planning.budget import UNPAID
 from include.planning.outcome import tree_of
 from include.planning.plan import Infeasible, Move, Plan
 from include.planning.racks import RackTree
@@ -243,7 +244,19 @@ class Explainer:
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:
             return "its topic is not in the scope of the request, or is excluded"
-        return ""
+        return UNPAID if self._lacks_places(p) else ""
+
+    def _lacks_places(self, p: int) -> bool:
+        """Whether the request asks for other places than it has: under a budget, it may stay."""
+        row, request = self._arrays.rows[p], self._request
+        held = row[row != NONE]
+        if request.action is Action.DRAIN:
+            return bool(np.isin(self._arrays.brokers.ids[held], request.brokers).any())
+        if request.action is Action.SET_REPLICATION_FACTOR:
+            return len(held) != request.replication_factor
+        if request.action is Action.REPAIR_RACKS:
+            return bool(self._tree.violations(row[None, :]).any())
+        return False
 
     def _weight(self, resource: Resource, p: int) -> float:
         return float(partition_weight(self._arrays, resource)[p])

@@ -17,7 +17,7 @@ from include.planning.again import plan_on
 from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Ints, Mask
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
-from include.planning.budget import keep_within_budget
+from include.planning.budget import UNPAID, budget_of, keep_within_budget
 from include.planning.exhaustive import is_small, settle
 from include.planning.explanation import bytes_text
 from include.planning.layout import Layout
@@ -121,10 +121,7 @@ class _Disks:
         for first, end in ends.T.tolist():
             if end - first > 1:
                 self._balance_one(np.arange(first, end))
-        request = self._request
-        self.cut = keep_within_budget(
-            self._problem(), request.budget_bytes or np.inf, request.budget_moves or np.inf
-        )
+        self.cut = keep_within_budget(self._problem(), budget_of(self._request))
 
     def _balance_one(self, mine: Ints) -> None:
         ends = np.searchsorted(self.replicas.log_dir, [mine[0], mine[-1] + 1])
@@ -182,7 +179,7 @@ class _Disks:
 
     def _obstacle(self, log_dir: int, *, too_much: bool) -> str:
         if self.cut:
-            return "the movement budget does not pay for more"
+            return UNPAID
         if not too_much:
             if not self.dirs.takes[log_dir]:
                 return "it is cordoned and takes no replicas"

@@ -13,8 +13,8 @@ how many machines and in which order, does not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import astuple
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -26,9 +26,10 @@ from include.cluster.snapshot import Snapshot
 from include.planning.arrays import UNLIMITED
 from include.planning.bounds import boxes_bound
 from include.planning.boxes import Boxes
+from include.planning.budget import for_each_of
 from include.planning.certificate import planned_by
 from include.planning.figures import Link, ResourceBalance
-from include.planning.plan import BrokerLoad, MoveTable, Plan
+from include.planning.plan import BrokerLoad, Infeasible, MoveTable, Plan
 from include.planning.planner import assemble, check_hidden, pace_of
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import Resource
@@ -141,6 +142,18 @@ def _whole(parts: Sequence[ResourceBalance], boxes: Boxes | None) -> ResourceBal
     )
 
 
+def _together(notes: Iterable[Infeasible]) -> tuple[Infeasible, ...]:
+    """What slices say of the same target, as one."""
+    total: dict[tuple[str, str], Infeasible] = {}
+    for note in notes:
+        key = note.subject, note.constraint
+        wanted, nearest = note.wanted, note.nearest
+        if key in total:
+            wanted, nearest = total[key].wanted + wanted, total[key].nearest + nearest
+        total[key] = replace(note, wanted=wanted, nearest=nearest)
+    return tuple(total.values())
+
+
 def _refuse(found: Sequence[Report] | Sequence[Survey]) -> None:
     problems = dict.fromkeys(problem for one in found for problem in one.problems)
     raise_if(shortened(list(problems)))
@@ -151,6 +164,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
     room = context.brokers().room_bytes
     limited = room < UNLIMITED
     numbers = range(slices.count)
+    context = replace(context, request=for_each_of(slices.count, context.request))
     part = np.where(limited, room // slices.count, room)
     reports = slices.each(Place(context, part), numbers)
     again = [n for n in numbers if reports[n].problems or reports[n].violations_after]
@@ -162,7 +176,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
     _refuse(reports)
     return reports, {
         "lower_bound_bytes": sum(report.lower_bound_bytes for report in reports),
-        "infeasible": tuple(note for report in reports for note in report.infeasible),
+        "infeasible": _together(note for report in reports for note in report.infeasible),
         "planned_by": planned_by(None, (), context.request.action),
         "resources": _resources(reports, None),
     }

@@ -12,7 +12,7 @@ from include.planning.arrays import ClusterArrays, Floats, Mask, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.boxes import Boxes
-from include.planning.budget import keep_within_budget
+from include.planning.budget import UNPAID, budget_of, keep_within_budget
 from include.planning.explanation import amount_text
 from include.planning.handover import LedShares, hand_over, unmet
 from include.planning.layout import Layout
@@ -136,10 +136,8 @@ class _Solution:
 
     def finish(self) -> bool:
         """What follows the search: the budget, and leaders; whether the budget took some back."""
-        problem, request = self.problem, self._request
-        self.cut = keep_within_budget(
-            problem, request.budget_bytes or np.inf, request.budget_moves or np.inf
-        )
+        problem = self.problem
+        self.cut = keep_within_budget(problem, budget_of(self._request))
         self.needs = Needs.of(problem)
         settle_leaders(problem.layout)
         if self.lead is not None:
@@ -311,7 +309,7 @@ class _Result:
 
     def _obstacle(self, resource: int, broker: int, load: float) -> str:
         if self.cut_by_budget:
-            return "the movement budget does not pay for more"
+            return UNPAID
         layout, weight = self.layout, self.weights[resource]
         high = self.targets.high[resource, broker]
         held = (layout.rows == broker).any(axis=1)

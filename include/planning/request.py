@@ -62,8 +62,8 @@ class ReassignmentRequest:
     :param exclude_brokers: ids that get nothing new, and whose log dirs stay as they are.
     :param weights: relative size of brokers, on top of their disks; 1 where not named. They count
         wherever replicas are placed by load.
-    :param budget_bytes, budget_moves: what a rebalance, an expansion or move_log_dirs may
-        copy at most: then it does the best it can with that. None = no limit.
+    :param budget_bytes, budget_moves: what may be copied at most: then the plan does the best it
+        can with that, and names what it leaves. None = no limit.
     :param ignore_racks: plan as if no broker had a rack.
     :param seed: breaks ties; same snapshot, request and seed give the same plan.
     """
@@ -105,6 +105,16 @@ NEEDED = {
 }
 """The parameter an action cannot do without."""
 
+BUDGETED = (
+    Action.REBALANCE,
+    Action.EXPAND,
+    Action.DRAIN,
+    Action.SET_REPLICATION_FACTOR,
+    Action.REPAIR_RACKS,
+    Action.MOVE_LOG_DIRS,
+)
+"""Actions that do a part of what they are asked for where a movement budget pays for no more."""
+
 USED_BY = {
     "brokers": (Action.REBALANCE, Action.EXPAND, Action.DRAIN, Action.MOVE_LOG_DIRS),
     "topics": (
@@ -126,8 +136,8 @@ USED_BY = {
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
     ),
-    "budget_bytes": (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS),
-    "budget_moves": (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS),
+    "budget_bytes": BUDGETED,
+    "budget_moves": BUDGETED,
     "exclude_topics": (
         Action.REBALANCE,
         Action.EXPAND,

@@ -11,6 +11,7 @@ import numpy as np
 
 from include.planning.arrays import Floats, Mask
 from include.planning.boxes import Boxes
+from include.planning.budget import UNPAID, budget_of, for_each_of
 from include.planning.handover import LedShares
 from include.planning.plan import Infeasible
 from include.planning.rebalance import SHIFTED, asked_tolerances
@@ -55,7 +56,7 @@ class Balance:
             return
         self._take(everyone, 1 / slices.count, leads)
         failed, number = 0, 0
-        if not leads and np.isfinite(self._budget(0)).any():
+        if not leads and np.isfinite(self._budget(1)).any():
             return  # each slice has spent its part
         while failed < min(slices.count, FINISHING) and self._beyond(self.goal.held, leads) > 0:
             failed = 0 if self._take([number], 1.0, leads) else failed + 1
@@ -64,7 +65,8 @@ class Balance:
     def _take(self, numbers: Sequence[int], part: float, leads: bool) -> bool:
         """A step of some slices; whether it brings brokers closer. If not, it is taken back."""
         moved = {number: self.moved[number] for number in numbers if number in self.moved}
-        step = Step(self._context, self.goal, part, moved, leads, self._budget(len(numbers)))
+        budget = self._budget(len(numbers))
+        step = Step(self._context, self.goal, part, moved, budget, leads)
         results = self._slices.each(step, numbers)
         held = list(self._held)
         for number, (_, now) in zip(numbers, results, strict=True):
@@ -76,14 +78,9 @@ class Balance:
         self._held, self.goal = held, replace(self.goal, held=total)
         return True
 
-    def _budget(self, slices: int) -> tuple[float, float]:
-        """Bytes and moves that each slice may spend, rounded down."""
-        request, count = self._context.request, max(1, slices)
-        of_bytes, of_moves = (
-            np.inf if limit is None else float(limit // count)
-            for limit in (request.budget_bytes, request.budget_moves)
-        )
-        return of_bytes, of_moves
+    def _budget(self, slices: int) -> Floats:
+        """(2,) bytes and moves that each of so many slices may spend."""
+        return budget_of(for_each_of(slices, self._context.request))
 
     def _goal(self, surveys: Sequence[Survey]) -> Goal:
         context, gives = self._context, self._gives
@@ -152,7 +149,7 @@ class Balance:
         goal, load = self.goal, self.goal.held.load
         budget = np.isfinite(self._budget(1)).any()
         why = (
-            "the movement budget does not pay for more"
+            UNPAID
             if budget
             else "no move or swap of whole replicas that the racks and disks allow brings it closer"
         )

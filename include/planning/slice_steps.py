@@ -161,7 +161,7 @@ class Part:
             infeasible=self.notes,
         )
 
-    def shift(self, goal: Goal, part: float, budget: tuple[float, float]) -> None:
+    def shift(self, goal: Goal, part: float, budget: Floats) -> None:
         """Bear a part of every broker's distance to its box, by the search of a whole cluster."""
         layout = self.layout
         left = np.maximum(goal.room - goal.held.incoming, 0)
@@ -172,7 +172,7 @@ class Part:
         rebalance(problem, self.capacity, part_of_a_cluster=True)
         prefer_sources(problem)
         if np.isfinite(budget).any():
-            keep_within_budget(problem, *budget)
+            keep_within_budget(problem, budget)
         if _excess(problem) >= before:
             layout.rows[:] = rows
             layout.refresh()
@@ -273,16 +273,16 @@ class Step:
     """One step of balancing: some slices take some part of the distance.
 
     :param moved: per slice, what it has moved so far.
+    :param budget: (2,) bytes and moves that each slice may spend.
     :param leads: whether leadership is handed over, instead of replicas moved.
-    :param budget: bytes and moves that each slice may spend.
     """
 
     context: Context
     goal: Goal
     part: float
     moved: dict[int, Moved]
+    budget: Floats
     leads: bool = False
-    budget: tuple[float, float] = (np.inf, np.inf)
 
     def run(self, number: int, replicas: pa.Table) -> tuple[Moved, Held]:
         """What the slice has moved after the step, and what brokers hold of it then."""

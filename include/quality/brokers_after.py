@@ -45,6 +45,7 @@ def brokers_after(checked: Checked) -> pa.Table:
     figures = loads.figures()
     between = np.array([within[broker] for broker in ids.tolist()], np.int64)
     told = _told(checked.plan.summary)
+    unpaid = Obstacles(checked.plan.summary.infeasible).unpaid
     compared = [*COMPARED, *(name for names in BALANCED.values() for name in names)]
     numbers = pa.list_(pa.int64())
     return pa.table(
@@ -55,6 +56,7 @@ def brokers_after(checked: Checked) -> pa.Table:
             "leaving_bytes": pa.array(loads.removed_bytes + between),
             "is_drained": pa.array(np.isin(ids, np.array(checked.drained, np.int64))),
             "scope_replicas_after": pa.array(loads.in_scope_after()),
+            "told_unpaid": pa.array([unpaid.get(broker, 0) for broker in ids.tolist()], pa.int64()),
             "size_after": pa.array(figures["size_bytes_after"]),
             "replicas_after": pa.array(figures["replicas_after"]),
             **_shares(checked, loads, figures),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from include.cluster.model import BrokerId
+from include.planning.budget import UNPAID_PARTITIONS, UNPAID_REPLICAS
 from include.planning.plan import Infeasible
 from include.planning.resources import NAMES, Resource
 
@@ -17,11 +18,15 @@ class Obstacles:
     :ivar brokers: the brokers that are named themselves, each with a resource.
     :ivar amounts: resource → by how much named brokers and racks miss what was wanted of them. No
         other broker's share is shifted by more than that.
+    :ivar unpaid: broker → replicas that the budget leaves on it though they should go.
+    :ivar unpaid_partitions: how many the budget leaves out.
     """
 
     def __init__(self, named: Iterable[Infeasible]) -> None:
         self.brokers: set[tuple[BrokerId, Resource]] = set()
         self.amounts = dict.fromkeys(Resource, 0.0)
+        self.unpaid: dict[BrokerId, int] = {}
+        self.unpaid_partitions = 0
         for item in named:
             kind, _, name = item.subject.partition(" ")
             resource = _resource(item.constraint)
@@ -29,6 +34,10 @@ class Obstacles:
                 self.amounts[resource] += abs(item.wanted - item.nearest)
             if kind == "broker" and name.isdecimal():
                 self.brokers.add((int(name), resource))
+                if item.constraint == UNPAID_REPLICAS:
+                    self.unpaid[int(name)] = round(item.nearest - item.wanted)
+            if item.constraint == UNPAID_PARTITIONS:
+                self.unpaid_partitions += round(item.wanted - item.nearest)
 
 
 def _resource(constraint: str) -> Resource:

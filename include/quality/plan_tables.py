@@ -17,6 +17,7 @@ from include.planning.request import Action
 from include.quality.brokers_after import brokers_after
 from include.quality.checked import Checked
 from include.quality.moves_beside import moves_beside
+from include.quality.obstacles import Obstacles
 from include.quality.plan_hash import hash_of
 from include.quality.ragged import Mask
 from include.quality.spread import badly_placed, places
@@ -99,6 +100,7 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "rollback_version": _version(checked.rollback),
         "left_out": len(left_out),
         "left_out_first": left_out[0] if left_out else "",
+        "told_unpaid": Obstacles(summary.infeasible).unpaid_partitions,
     }
 
 

@@ -57,23 +57,52 @@ def _scope_rules(request: ReassignmentRequest) -> list[Rule]:
             )
         )
     if request.action is Action.DRAIN:
-        rules += _drain_rules()
+        rules += _drain_rules(request)
     if request.action in (Action.SET_REPLICATION_FACTOR, Action.REASSIGN, Action.REPAIR_RACKS):
-        rules.append(
-            Rule(
-                "no partition that the request is about is left out",
-                "plan",
-                "left_out = 0",
-                _PLAN,
-                DEFECT,
-                ("left_out", "left_out_first"),
-            )
-        )
+        rules.append(_UNPAID_LEFT_OUT if _has_budget(request) else _NONE_LEFT_OUT)
     rules += _movement_rules(request)
     return rules
 
 
-def _drain_rules() -> list[Rule]:
+_NONE_LEFT_OUT = Rule(
+    "no partition that the request is about is left out",
+    "plan",
+    "left_out = 0",
+    _PLAN,
+    DEFECT,
+    ("left_out", "left_out_first"),
+)
+_UNPAID_LEFT_OUT = Rule(
+    "as many partitions are left out as the summary says that the budget leaves",
+    "plan",
+    "left_out = told_unpaid",
+    _PLAN,
+    DEFECT,
+    ("left_out", "told_unpaid", "left_out_first"),
+)
+_EMPTIED = Rule(
+    "a drained broker ends empty",
+    "brokers_after",
+    "NOT is_drained OR scope_replicas_after = 0",
+    _BROKER,
+    DEFECT,
+    ("scope_replicas_after",),
+)
+_EMPTIED_AS_FAR_AS_PAID = Rule(
+    "a drained broker keeps what the summary says that the budget leaves on it",
+    "brokers_after",
+    "NOT is_drained OR scope_replicas_after = told_unpaid",
+    _BROKER,
+    DEFECT,
+    ("scope_replicas_after", "told_unpaid"),
+)
+
+
+def _has_budget(request: ReassignmentRequest) -> bool:
+    return request.budget_bytes is not None or request.budget_moves is not None
+
+
+def _drain_rules(request: ReassignmentRequest) -> list[Rule]:
     return [
         Rule(
             "no target names a drained broker",
@@ -91,14 +120,7 @@ def _drain_rules() -> list[Rule]:
             DEFECT,
             ("current",),
         ),
-        Rule(
-            "a drained broker ends empty",
-            "brokers_after",
-            "NOT is_drained OR scope_replicas_after = 0",
-            _BROKER,
-            DEFECT,
-            ("scope_replicas_after",),
-        ),
+        _EMPTIED_AS_FAR_AS_PAID if _has_budget(request) else _EMPTIED,
     ]
 
 

@@ -147,12 +147,10 @@ def _balance_and_limits() -> dict[str, Param]:
             section=_LIMITS,
         ),
         "budget_bytes": _count(
-            "rebalance, expand, move_log_dirs: the most bytes to copy; the moves that help most.",
+            "The most bytes to copy: the moves that help most, and what is left is named.",
             _LIMITS,
         ),
-        "budget_moves": _count(
-            "rebalance, expand, move_log_dirs: the most replicas to copy.", _LIMITS
-        ),
+        "budget_moves": _count("The most replicas to copy.", _LIMITS),
         "ignore_racks": Param(
             defaults["ignore_racks"],
             type="boolean",

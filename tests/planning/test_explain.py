@@ -117,6 +117,21 @@ def test_what_keeping_a_replica_would_have_meant_is_told():
             {"action": "drain", "brokers": [2]},
             "one of its replicas is on a broker that was not live",
         ),
+        (
+            cluster([""] * 3, [(0,)] * 4),
+            {"action": "drain", "brokers": [0], "budget_moves": 3},
+            "the movement budget does not pay for more",
+        ),
+        (
+            cluster([""] * 3, [(0,)] * 4),
+            {"action": "set_replication_factor", "replication_factor": 2, "budget_moves": 3},
+            "the movement budget does not pay for more",
+        ),
+        (
+            cluster(["/a", "/a", "/b"], [(0, 1)] * 4),
+            {"action": "repair_racks", "budget_moves": 3},
+            "the movement budget does not pay for more",
+        ),
         (cluster([""] * 2, [(0,), (1,)] * 4), {"action": "rebalance"}, ""),
     ],
 )

@@ -39,6 +39,11 @@ def drain(spoil: Callable[[Rows], object] = lambda _: None) -> Checked:
     return planned(rows.snapshot(), DRAIN)
 
 
+def of_budget(checked: Checked, moves: int) -> Checked:
+    """What the planner makes of the same request where it may copy so many replicas."""
+    return planned(checked.snapshot, replace(checked.request, budget_moves=moves))
+
+
 def rebalance(**changes: object) -> Checked:
     """Broker 3 is new: it receives what the others have too much of."""
     request = replace(REBALANCE, **changes)  # type: ignore[arg-type]

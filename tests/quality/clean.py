@@ -8,7 +8,7 @@ from random import Random
 
 from include.cluster.model import TopicPartition
 from include.errors import InvalidRequestError
-from include.planning.request import Action, ReassignmentRequest
+from include.planning.request import BUDGETED, Action, ReassignmentRequest
 from include.planning.rollback import rollback_plan
 from include.quality.checked import Checked
 from tests.planning.clusters import Cluster
@@ -63,9 +63,13 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
             tolerances=rng.choice([{}, {"replicas": 0.1}, {"leaders": 0.1}]),
             weights=rng.choice([{}, {brokers[0]: 2.0}]),
             one_sided=action is Action.REBALANCE and rng.random() < 0.2,
+            exclude_topics=rng.choice([(), ("orders",), ("*audit",)]),
+        )
+    if action in BUDGETED:
+        request = replace(
+            request,
             budget_bytes=rng.choice([None, None, 3_000]),
             budget_moves=rng.choice([None, None, 2]),
-            exclude_topics=rng.choice([(), ("orders",), ("*audit",)]),
         )
     if action is Action.REBALANCE and rng.random() < 0.3:
         request = replace(request, brokers=tuple(sorted(rng.sample(brokers, 2))))

@@ -36,6 +36,7 @@ from tests.quality.checked_plans import (
     log_dir,
     move,
     named,
+    of_budget,
     of_topics,
     one_sided,
     plus,
@@ -57,6 +58,7 @@ TWICE = "a target names no broker twice"
 ONLY_LIVE = "a target names live brokers only"
 DRAINED = "no target names a drained broker"
 EMPTY = "a drained broker ends empty"
+PAID_EMPTY = "a drained broker keeps what the summary says that the budget leaves on it"
 ON_DRAINED = "a drain moves only what lies on its brokers"
 WAY_BACK = "the way back leads to where the snapshot found the partition"
 WAY_BACK_DIRS = "the way back leads to the log dirs where the snapshot found the replicas"
@@ -76,6 +78,7 @@ COUNTS_TOLD = "the summary counts partitions, copies and leaders as they are"
 LOADS_TOLD = "the summary tells each broker's load as it is and as it will be"
 SCOPE = "only topics that the request is about are moved"
 LEFT_OUT = "no partition that the request is about is left out"
+UNPAID = "as many partitions are left out as the summary says that the budget leaves"
 AS_ASKED = "a partition goes where the request's file says"
 SHARE = "a broker ends within tolerance of its share of bytes, or the summary tells why not"
 COUNT = "a broker ends within tolerance of its share of replicas, or the summary tells why not"
@@ -262,6 +265,18 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "a replica is left on a drained broker": (
         lambda: with_moves(drain(), drain().plan.moves[1:]),
         {EMPTY},
+    ),
+    "a budget that would pay for more is blamed": (
+        lambda: with_moves(of_budget(drain(), 6), drain().plan.moves[1:]),
+        {PAID_EMPTY},
+    ),
+    "more stays on a drained broker than the summary says": (
+        lambda: with_moves(of_budget(drain(), 4), of_budget(drain(), 4).plan.moves[1:]),
+        {PAID_EMPTY},
+    ),
+    "a budget leaves a partition out that the summary is silent about": (
+        lambda: with_summary(of_budget(raised(), 5), infeasible=()),
+        {UNPAID},
     ),
     "a drain moves something else": (
         lambda: plus(drain(), [move(0, (1, 2), (3, 2))]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 from include.planning.request import Action, ReassignmentRequest
@@ -15,13 +16,13 @@ TEXT = (Path(__file__).parents[2] / "docs" / "gates.md").read_text()
 
 def all_rules() -> set[Rule]:
     rules = {*snapshot_rules(max_age_s=1, additional=False)}
-    for action in Action:
+    for action, budget in product(Action, (None, 1)):
         request = ReassignmentRequest(
             action,
             brokers=(1,),
             replication_factor=2,
-            budget_bytes=1,
-            budget_moves=1,
+            budget_bytes=budget,
+            budget_moves=budget,
             exclude_brokers=(2,),
             tolerances={"replicas": 0.1},
         )

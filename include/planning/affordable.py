@@ -1,0 +1,42 @@
+"""Which partitions get their places where a movement budget does not pay for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from include.planning.arrays import Floats, Ints
+
+Costs = Floats
+"""(2, n) bytes and replicas that each of n partitions copies."""
+
+
+def affordable(
+    budget: Floats,
+    partitions: Ints,
+    least: Callable[[], Costs],
+    order: Callable[[Costs], Ints],
+) -> Ints:
+    """Those of the partitions that the budget pays for.
+
+    They are chosen before any is placed: those that stay take no room, and weigh where they are.
+
+    :param budget: (2,) bytes and replicas that may be copied; infinite = any number.
+    :param least: what they cost where the spread is even. Where disks allow no even spread, more
+        replicas stay where they are: then they cost less.
+    :param order: at these costs, which are taken first: indexes into them.
+    """
+    if not np.isfinite(budget).any():
+        return partitions
+    costs = least()
+    bytes_left, copies_left = budget.tolist()
+    size_bytes, copies = costs.tolist()
+    taken = []
+    for at in order(costs).tolist():
+        if size_bytes[at] <= bytes_left and copies[at] <= copies_left:
+            bytes_left -= size_bytes[at]
+            copies_left -= copies[at]
+            taken.append(at)
+    chosen: Ints = partitions[np.sort(np.array(taken, np.int64))]
+    return chosen

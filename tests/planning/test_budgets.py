@@ -1,0 +1,180 @@
+"""What a movement budget buys where partitions only need places: drains, more replicas, racks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from include.errors import InvalidRequestError
+from include.planning.arrays import ClusterArrays
+from include.planning.bounds import least_copies
+from include.planning.outcome import tree_of
+from include.planning.plan import Infeasible, Plan
+from include.planning.request import Action, ReassignmentRequest, parse_request
+from tests.planning.clusters import Cluster, cluster
+from tests.planning.planned import infeasible, plan
+from tests.planning.strategies import clusters
+from tests.planning.test_overlay import sliced
+from tests.planning.test_plan_properties import check_hard_rules, fits
+from tests.planning.test_plan_properties import plan as planned
+
+THOROUGH = settings(max_examples=100, deadline=None)
+
+PLACING = st.sampled_from(
+    [
+        ReassignmentRequest(Action.DRAIN, brokers=(0,)),
+        ReassignmentRequest(Action.DRAIN, brokers=(0, 1)),
+        ReassignmentRequest(Action.REPAIR_RACKS),
+        ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=2),
+    ]
+)
+BUDGETS = st.one_of(
+    st.builds(lambda most: {"budget_bytes": most}, st.integers(1, 200)),
+    st.builds(lambda most: {"budget_moves": most}, st.integers(1, 9)),
+    st.builds(
+        lambda most, moves: {"budget_bytes": most, "budget_moves": moves},
+        st.integers(1, 200),
+        st.integers(1, 9),
+    ),
+)
+
+
+def moved(made: Plan) -> list[int]:
+    return [move.partition.partition for move in made.moves]
+
+
+def test_a_drain_empties_the_broker_with_least_first_and_takes_its_largest_replicas_first():
+    """Broker 0 gives 60 bytes up, broker 1 gives 100: of the 80 left over, 70 and 10 fit."""
+    of = cluster([""] * 4, [(0,), (0,), (1,), (1,), (1,)], [50, 10, 70, 20, 10])
+    made = plan(of, action="drain", brokers=[0, 1], budget_bytes=140)
+    assert moved(made) == [0, 1, 2, 4]
+    assert infeasible(made) == (
+        Infeasible(
+            "broker 1", "number of replicas: the movement budget does not pay for more", 0, 1
+        ),
+    )
+    assert made.summary.bytes_to_move == made.summary.lower_bound_bytes == 140
+
+
+def test_a_partition_on_two_drained_brokers_leaves_both_or_none():
+    of = cluster([""] * 4, [(0, 1), (0, 2), (1, 2)], [10, 10, 10])
+    made = plan(of, action="drain", brokers=[0, 1], budget_moves=1)
+    assert moved(made) == [1]
+    assert [(item.subject, item.nearest) for item in infeasible(made)] == [
+        ("broker 0", 1),
+        ("broker 1", 2),
+    ]
+
+
+def test_as_many_partitions_as_possible_get_more_replicas_and_fewer_cost_nothing():
+    of = cluster([""] * 4, [(0,), (1,), (2,), (3, 0, 1)], [30, 10, 20, 500])
+    params = {"action": "set_replication_factor", "replication_factor": 2, "budget_bytes": 35}
+    made = plan(of, **params)
+    assert moved(made) == [1, 2, 3]
+    why = "partitions: the movement budget does not pay for more"
+    assert infeasible(made) == (Infeasible("replication factor 2", why, 4, 3),)
+
+
+def test_racks_are_repaired_where_a_byte_repairs_most():
+    of = cluster(["/a", "/a", "/b", "/b"], [(0, 1), (0, 1), (2, 3), (0, 2)], [30, 10, 20, 5])
+    made = plan(of, action="repair_racks", budget_bytes=45)
+    assert moved(made) == [1, 2]
+    why = "partitions: the movement budget does not pay for more"
+    assert infeasible(made) == (Infeasible("repair of racks", why, 3, 2),)
+    assert (made.summary.rack_violations_before, made.summary.rack_violations_after) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"action": "drain", "brokers": [0]},
+        {"action": "set_replication_factor", "replication_factor": 3},
+        {"action": "repair_racks"},
+    ],
+)
+def test_a_budget_that_is_large_enough_changes_nothing(params):
+    of = cluster(["/a", "/a", "/b", "/b"], [(0, 1), (0, 2), (1, 3), (2, 3)], [30, 10, 20, 5])
+    whole = plan(of, **params)
+    enough = {"budget_bytes": whole.summary.bytes_to_move}
+    assert plan(of, **params, **enough) == whole
+    assert whole.moves
+
+
+@THOROUGH
+@given(of=clusters(), request=PLACING, budget=BUDGETS, full=st.sets(st.integers(0, 6)))
+def test_where_disks_allow_no_even_spread_the_budget_holds_too(of, request, budget, full):
+    request = replace(request, **budget)
+    assume(set(request.brokers) < set(of.racks))
+    of = replace(of, disks={b: (10_000, 0 if b in full else 9_000) for b in of.racks})
+    try:
+        summary = planned(of, request).summary
+    except InvalidRequestError:  # so full that there is no place at all
+        assume(False)
+    assert summary.bytes_to_move <= (request.budget_bytes or 10**9)
+    assert summary.replica_moves <= (request.budget_moves or 10**9)
+
+
+@THOROUGH
+@given(of=clusters(), request=PLACING, budget=BUDGETS)
+def test_a_budget_holds_and_nothing_that_it_would_pay_for_is_left(of, request, budget):
+    request = replace(request, **budget)
+    assume(set(request.brokers) < set(of.racks) and fits(of, request))
+    assume(len(of.racks) >= (request.replication_factor or 1))
+    made = planned(of, request)
+    check_hard_rules(of, request, made)
+    left_bytes = (request.budget_bytes or 10**9) - made.summary.bytes_to_move
+    left_moves = (request.budget_moves or 10**9) - made.summary.replica_moves
+    assert left_bytes >= 0
+    assert left_moves >= 0
+    for size, copies in left_out(of, request, made):
+        assert size * copies > left_bytes or copies > left_moves
+
+
+def left_out(of: Cluster, request: ReassignmentRequest, made: Plan) -> list[tuple[int, int]]:
+    """Size and least copies of each partition that asks for places and that the plan leaves."""
+    arrays = ClusterArrays.from_snapshot(of.snapshot())
+    hosts = arrays.brokers.live.copy()
+    hosts[[b for b, name in enumerate(arrays.brokers.ids) if name in request.brokers]] = False
+    replicas = [request.replication_factor or len(row) for _, row in sorted(of.replicas.items())]
+    tree = tree_of(arrays, hosts, request, max(replicas))
+    stays = set(of.replicas) - {move.partition for move in made.moves}
+    asks = {
+        Action.DRAIN: lambda row: not set(row).isdisjoint(request.brokers),
+        Action.SET_REPLICATION_FACTOR: lambda row: len(row) != request.replication_factor,
+        Action.REPAIR_RACKS: lambda row: True,
+    }[request.action]
+    costs = [
+        (of.sizes[name], least_copies(tree, arrays.rows[p], replicas[p]))
+        for p, name in enumerate(sorted(of.replicas))
+        if name in stays and asks(of.replicas[name])
+    ]
+    return [(size, copies) for size, copies in costs if copies]
+
+
+@THOROUGH
+@given(of=clusters(), request=PLACING, budget=BUDGETS)
+def test_the_same_request_goes_on_day_by_day_until_everything_is_done(of, request, budget):
+    least = {"budget_bytes": 60 * 4, "budget_moves": 4}  # the dearest partition is paid for
+    request = replace(request, **{name: max(budget[name], least[name]) for name in budget})
+    assume(set(request.brokers) < set(of.racks) and fits(of, request))
+    assume(len(of.racks) >= (request.replication_factor or 1))
+    for _ in of.replicas:
+        made = planned(of, request)
+        if not made.moves:
+            break
+        of = of.after(made)
+    assert planned(of, request).moves == ()
+    assert made.summary.infeasible == ()
+
+
+def test_slices_share_the_budget_and_say_together_what_they_leave():
+    of = cluster([""] * 4, [(0,)] * 30 + [(1,)] * 6)
+    asked = {"action": "drain", "brokers": [0], "budget_moves": 9}
+    made = sliced(of, parse_request(asked), 3)
+    left = 30 - made.summary.replica_moves
+    assert 6 <= made.summary.replica_moves <= 9
+    why = "number of replicas: the movement budget does not pay for more"
+    assert infeasible(made) == (Infeasible("broker 0", why, 0, left),)
