@@ -1,8 +1,9 @@
 """The ledger's database: connections that lose no update, and its schema brought up to date.
 
-Two databases are supported: SQLite (a file on a local disk) and PostgreSQL. SQLite in its
-default mode loses updates of read-then-write transactions in several processes without an
-error, so every writing transaction here begins with ``BEGIN IMMEDIATE`` in WAL mode.
+Two databases are supported: SQLite (a file on a local disk) and PostgreSQL. In their default modes
+both lose updates of read-then-write transactions in several processes without an error. So writers
+take turns here: every writing transaction begins with ``BEGIN IMMEDIATE`` in WAL mode, or with
+PostgreSQL's advisory lock. Readers wait for nobody, and see one state of the ledger.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -28,7 +29,7 @@ from include.errors import RehomeError
 from include.ledger.fencing import Lease, renew
 
 BUSY_TIMEOUT_S = 30.0
-MIGRATION_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
+WRITERS_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
 
 # Every ledger that is opened would print two lines on where it stands.
 logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -83,7 +84,7 @@ class Database:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """All or nothing, and no other writer in between (SQLite).
+        """All or nothing, and no other writer in between.
 
         :raises LeaseLostError: this ledger writes under a lease that somebody has taken over.
         """
@@ -103,10 +104,16 @@ def open_engine(url: str) -> Engine:
     """
     try:
         parsed = make_url(url)
-        if parsed.get_backend_name() == "sqlite":
-            engine = _sqlite_engine(url, parsed.database)
-        else:
-            engine = create_engine(url)
+        match parsed.get_backend_name():
+            case "sqlite":
+                engine = _sqlite_engine(url, parsed.database)
+            case "postgresql":
+                engine = _postgresql_engine(url)
+            case other:
+                raise RehomeError(
+                    f"The ledger cannot be a {other} database",
+                    next_step="Name an SQLite file or a PostgreSQL database.",
+                )
         _migrate(engine)
     except (SQLAlchemyError, OSError) as error:
         raise RehomeError(
@@ -129,6 +136,26 @@ def _sqlite_engine(url: str, path: str | None) -> Engine:
     event.listen(engine, "begin", _begin)
     _switch_to_wal(path)
     return engine
+
+
+def _postgresql_engine(url: str) -> Engine:
+    engine = create_engine(
+        url,
+        poolclass=NullPool,  # as above; nor does one outlive a restart of the database
+        connect_args={
+            "connect_timeout": round(BUSY_TIMEOUT_S),
+            "options": f"-c lock_timeout={round(1000 * BUSY_TIMEOUT_S)}",
+        },
+    )
+    event.listen(engine, "begin", _take_turns)
+    return engine
+
+
+def _take_turns(connection: Connection) -> None:
+    if connection.get_execution_options().get("rehome_writes", False):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
+    else:
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
 def _leave_transactions_to_us(connection: Any, _record: Any) -> None:
@@ -173,7 +200,5 @@ def _migrate(engine: Engine) -> None:
     if current == scripts.get_current_head():
         return
     with engine.execution_options(rehome_writes=True).begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from include.errors import PlanConflictError
 from include.execution.model import PlanState
@@ -33,13 +32,10 @@ class LeaseStore(Database):
         :raises LeaseHeldError: somebody else holds it; names who, and until when.
         :raises PlanConflictError: another run drives the plan by now.
         """
-        try:
-            with self._writing() as connection:
-                if plan_id is not None:
-                    _require_driver(connection, plan_id, owner)
-                return take(self, connection, cluster_id, owner, ttl_s)
-        except IntegrityError:  # the very first lease of a cluster, asked for by two at once
-            return self.acquire_lease(cluster_id, owner, ttl_s, plan_id=plan_id)
+        with self._writing() as connection:
+            if plan_id is not None:
+                _require_driver(connection, plan_id, owner)
+            return take(self, connection, cluster_id, owner, ttl_s)
 
     def heartbeat(self, cluster_id: str, owner: str, ttl_s: float) -> bool:
         """Say in the owner's name that it lives; False when it does not own the lease (any more).
@@ -47,7 +43,7 @@ class LeaseStore(Database):
         Whoever watches for the owner may do so: it makes the lease last, and permits no write.
         """
         with self._writing() as connection:
-            row = _select(connection, cluster_id, lock=True)
+            row = _select(connection, cluster_id)
             if row is None or row["owner"] != owner:
                 return False
             now = self._clock()
@@ -90,7 +86,7 @@ def take(
 ) -> Lease:
     """As :meth:`LeaseStore.acquire_lease`, inside a transaction that writes something else too."""
     now = store._clock()
-    row = _select(connection, cluster_id, lock=True)
+    row = _select(connection, cluster_id)
     held = row is not None and row["owner"] not in (NOBODY, owner) and row["expires_at"] > now
     if row is not None and held:
         raise LeaseHeldError(
@@ -110,10 +106,8 @@ def take(
     return lease
 
 
-def _select(connection: Connection, cluster_id: str, *, lock: bool = False) -> RowMapping | None:
+def _select(connection: Connection, cluster_id: str) -> RowMapping | None:
     query = select(LEASES).where(LEASES.c.cluster_id == cluster_id)
-    if lock:
-        query = query.with_for_update()
     return connection.execute(query).mappings().one_or_none()
 
 

@@ -74,9 +74,7 @@ class MoveStore(Database):
         """
         with self._writing() as connection:
             plan = connection.execute(
-                select(PLANS.c.state, PLANS.c.cancel_requested)
-                .where(PLANS.c.plan_id == plan_id)
-                .with_for_update()
+                select(PLANS.c.state, PLANS.c.cancel_requested).where(PLANS.c.plan_id == plan_id)
             ).one()
             if plan.state != PlanState.RUNNING or plan.cancel_requested:
                 return False

@@ -6,12 +6,30 @@ from pathlib import Path
 import pytest
 
 from include.ledger.store import Ledger
+from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
 
 
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
+    """A server for all tests, without any ledger in it."""
+    with PostgreSQL() as server:
+        yield server
+
+
 @pytest.fixture
-def ledger_url(tmp_path: Path) -> str:
+def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/made/by/open/ledger.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger_url(request: pytest.FixtureRequest) -> str:
+    """Where a new ledger may be: in either database."""
+    if request.param == "sqlite":
+        url: str = request.getfixturevalue("sqlite_url")
+        return url
+    server: PostgreSQL = request.getfixturevalue("postgresql")
+    return server.new_database()
 
 
 @pytest.fixture

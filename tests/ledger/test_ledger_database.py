@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, select
 
 from include.errors import RehomeError
 from include.ledger import database
 from include.ledger.database import LedgerUnavailableError, open_engine
-from include.ledger.models import METADATA
+from include.ledger.models import EVENTS, METADATA
 from include.ledger.store import Ledger
+from tests.ledger.postgresql import PostgreSQL
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -57,12 +59,40 @@ def test_the_migrations_build_exactly_the_tables_of_the_models(ledger_url: str) 
 
 def test_a_ledger_of_a_newer_rehome_is_refused(ledger_url: str) -> None:
     Ledger.open(ledger_url).close()
-    connection = sqlite3.connect(ledger_url.removeprefix("sqlite:///"))
-    with connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
+    engine = create_engine(ledger_url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    engine.dispose()
     with pytest.raises(RehomeError, match="newer version of Rehome"):
         Ledger.open(ledger_url)
+
+
+def test_a_reader_sees_one_state_of_the_ledger_while_others_write(ledger_url: str) -> None:
+    with Ledger.open(ledger_url) as ledger:
+        ledger.add_event("first", "")
+        with ledger._reading() as connection:
+            seen = connection.execute(select(EVENTS)).all()
+            ledger.add_event("second", "")
+            assert connection.execute(select(EVENTS)).all() == seen
+        assert len(ledger.events()) == 2
+
+
+def test_writers_take_turns(ledger_url: str) -> None:
+    """What one reads before it writes cannot change under it."""
+    with Ledger.open(ledger_url) as ledger, Ledger.open(ledger_url) as other:
+        writer = threading.Thread(target=other.add_event, args=("second", ""))
+        with ledger._writing() as connection:
+            writer.start()
+            writer.join(1)
+            assert writer.is_alive()
+            assert connection.execute(select(EVENTS)).all() == []
+        writer.join(60)
+        assert len(ledger.events()) == 1
+
+
+def test_another_kind_of_database_is_refused() -> None:
+    with pytest.raises(RehomeError, match="cannot be a mysql database"):
+        Ledger.open("mysql://db/ledger")
 
 
 def test_a_ledger_in_memory_is_refused() -> None:
@@ -70,15 +100,18 @@ def test_a_ledger_in_memory_is_refused() -> None:
         Ledger.open("sqlite://")
 
 
-def test_a_ledger_that_cannot_be_opened_is_a_clear_error() -> None:
+@pytest.mark.parametrize(
+    "url", ["sqlite:////proc/nowhere/ledger.db", "postgresql://127.0.0.1:1/ledger"]
+)
+def test_a_ledger_that_cannot_be_opened_is_a_clear_error(url: str) -> None:
     with pytest.raises(RehomeError, match="cannot be opened"):
-        Ledger.open("sqlite:////proc/nowhere/ledger.db")
+        Ledger.open(url)
 
 
-def test_a_writer_holds_off_other_writers_from_its_first_statement(ledger_url: str) -> None:
+def test_a_writer_holds_off_other_writers_from_its_first_statement(sqlite_url: str) -> None:
     """A deferred transaction would read here, and lose the other's update."""
-    engine = open_engine(ledger_url)
-    other = create_engine(ledger_url, connect_args={"timeout": 0})
+    engine = open_engine(sqlite_url)
+    other = create_engine(sqlite_url, connect_args={"timeout": 0})
     with (
         engine.execution_options(rehome_writes=True).begin(),
         other.connect() as connection,
@@ -90,11 +123,11 @@ def test_a_writer_holds_off_other_writers_from_its_first_statement(ledger_url: s
 
 
 def test_a_ledger_that_somebody_locks_for_too_long_says_so(
-    ledger_url: str, monkeypatch: pytest.MonkeyPatch
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
-    with Ledger.open(ledger_url) as ledger:
-        writer = sqlite3.connect(ledger_url.removeprefix("sqlite:///"), isolation_level=None)
+    with Ledger.open(sqlite_url) as ledger:
+        writer = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
         writer.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerUnavailableError, match="database is locked") as raised:
             ledger.add_event("kind", "detail")
@@ -107,9 +140,35 @@ def test_a_ledger_that_somebody_locks_for_too_long_says_so(
     assert "try again" in str(raised.value)
 
 
-def test_a_ledger_that_is_gone_says_so_and_is_not_made_anew(ledger_url: str) -> None:
-    path = Path(ledger_url.removeprefix("sqlite:///"))
-    with Ledger.open(ledger_url) as ledger:
+def test_a_ledger_on_postgresql_that_somebody_locks_for_too_long_says_so(
+    postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 1)
+    url = postgresql.new_database()
+    with Ledger.open(url) as ledger, Ledger.open(url) as other:
+        with other._writing(), pytest.raises(LedgerUnavailableError, match="lock timeout"):
+            ledger.add_event("kind", "detail")
+        ledger.add_event("kind", "detail")
+        assert len(ledger.events()) == 1
+
+
+def test_a_server_that_is_away_is_named_and_is_used_again_once_it_is_back(
+    postgresql: PostgreSQL,
+) -> None:
+    with Ledger.open(postgresql.new_database()) as ledger:
+        ledger.add_event("kind", "detail")
+        postgresql.stop()
+        try:
+            with pytest.raises(LedgerUnavailableError, match="cannot be used now"):
+                ledger.events()
+        finally:
+            postgresql.start()
+        assert len(ledger.events()) == 1
+
+
+def test_a_ledger_that_is_gone_says_so_and_is_not_made_anew(sqlite_url: str) -> None:
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    with Ledger.open(sqlite_url) as ledger:
         ledger.add_event("kind", "detail")
         path.rename(path.with_name("away"))
         path.mkdir()

