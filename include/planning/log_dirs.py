@@ -21,7 +21,7 @@ from include.planning.budget import UNPAID, budget_of, keep_within_budget
 from include.planning.exhaustive import is_small, settle
 from include.planning.explanation import bytes_text
 from include.planning.layout import Layout
-from include.planning.outcome import Outcome, WithinBrokers, free_to_move
+from include.planning.outcome import Outcome, WithinBrokers, free_to_move, tree_of
 from include.planning.plan import ANY_LOG_DIR, Infeasible, MoveReason
 from include.planning.racks import RackTree
 from include.planning.rebalance import problem_of
@@ -54,6 +54,7 @@ def plan_log_dirs(
     under_way = replicas.moving & disks.takes_part[replicas.log_dir] & scope[replicas.partition]
     return _outcome(
         arrays,
+        request,
         disks,
         (
             *notes,
@@ -253,7 +254,12 @@ def _tree(arrays: ClusterArrays, seed: int) -> RackTree:
     return RackTree(arrays.brokers.rack_paths, arrays.brokers.live, 1, order)
 
 
-def _outcome(arrays: ClusterArrays, disks: _Disks, infeasible: tuple[Infeasible, ...]) -> Outcome:
+def _outcome(
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+    disks: _Disks,
+    infeasible: tuple[Infeasible, ...],
+) -> Outcome:
     """The moves of single replicas as changes of partitions, whose brokers stay."""
     dirs, replicas, ids = disks.dirs, disks.replicas, arrays.brokers.ids
     log_dirs: dict[int, list[str]] = {}
@@ -272,10 +278,9 @@ def _outcome(arrays: ClusterArrays, disks: _Disks, infeasible: tuple[Infeasible,
             f"and {dirs.paths[target]} {bytes_text(disks.before[target])} of "
             f"{bytes_text(disks.share[target])}."
         )
-    layout = Layout(arrays)
-    tree = RackTree(arrays.brokers.rack_paths, arrays.brokers.live, layout.rows.shape[1])
+    tree = tree_of(arrays, arrays.brokers.live, request)
     return Outcome(
-        layout=layout,
+        layout=Layout(arrays),
         tree_before=tree,
         tree_after=tree,
         lower_bound_bytes=0,

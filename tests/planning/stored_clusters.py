@@ -30,6 +30,7 @@ class Stored:
     cordoned: frozenset[Place] = frozenset()
     offline: frozenset[Place] = frozenset()
     moving: Mapping[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
+    racks: Mapping[int, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def snapshot(self) -> Snapshot:
@@ -39,7 +40,7 @@ class Stored:
         numbers = sorted({p for p, _ in lies})
         assert numbers == list(range(len(numbers)))
         rows = [sorted(b for q, b in lies if q == p) for p in numbers]
-        brokers = {b: "" for b, _ in sorted(self.holds)}
+        brokers = {b: self.racks.get(b, "") for b, _ in sorted(self.holds)}
         plain = cluster(brokers, rows, **self.options).snapshot()
         replicas = plain.replicas.to_pylist()
         for row in replicas:

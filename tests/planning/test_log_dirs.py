@@ -58,6 +58,15 @@ def test_the_summary_tells_what_is_copied_within_brokers_apart_from_what_crosses
     assert (load.bytes_in, load.bytes_out, load.log_dir_bytes) == (0, 0, 200)
 
 
+@pytest.mark.parametrize(("ignore_racks", "violations"), [(False, 1), (True, 0)])
+def test_racks_count_in_the_summary_unless_they_are_to_be_ignored(ignore_racks, violations):
+    of = Stored({(b, A): {0: 9} for b in (0, 1, 2)}, racks={0: "/a", 1: "/a", 2: "/b"})
+    of = replace(of, holds=of.holds | {(2, A): {}})
+    made = plan(of, ignore_racks=ignore_racks)
+    assert made.summary.rack_violations_before == violations
+    assert made.summary.rack_violations_after == violations
+
+
 def test_both_of_kafkas_files_name_the_log_dirs():
     of = Stored({(0, A): {0: 100, 1: 50}, (0, B): {}, (1, A): {0: 100}, (1, B): {1: 50}})
     made = plan(of, tolerance=0.4)
