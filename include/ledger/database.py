@@ -21,8 +21,8 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from include.errors import RehomeError
@@ -51,7 +51,7 @@ def _plainly() -> Iterator[None]:
     """What the database itself cannot do, in words; what a statement did wrong passes."""
     try:
         yield
-    except (OperationalError, InterfaceError) as error:
+    except (OperationalError, InterfaceError, InternalError) as error:
         raise LedgerUnavailableError(
             f"The ledger cannot be used now: {error.orig}",
             state_left="What it was to record is not recorded; what is in flight on the cluster "
@@ -108,7 +108,7 @@ def open_engine(url: str) -> Engine:
             case "sqlite":
                 engine = _sqlite_engine(url, parsed.database)
             case "postgresql":
-                engine = _postgresql_engine(url)
+                engine = _postgresql_engine(parsed)
             case other:
                 raise RehomeError(
                     f"The ledger cannot be a {other} database",
@@ -138,24 +138,25 @@ def _sqlite_engine(url: str, path: str | None) -> Engine:
     return engine
 
 
-def _postgresql_engine(url: str) -> Engine:
-    engine = create_engine(
-        url,
-        poolclass=NullPool,  # as above; nor does one outlive a restart of the database
-        connect_args={
-            "connect_timeout": round(BUSY_TIMEOUT_S),
-            "options": f"-c lock_timeout={round(1000 * BUSY_TIMEOUT_S)}",
-        },
-    )
+def _postgresql_engine(url: URL) -> Engine:
+    patience = {"connect_timeout": str(round(BUSY_TIMEOUT_S))}
+    # No pool, as above; nor would its connections outlive a restart of the server.
+    engine = create_engine(url.set(query=patience | dict(url.query)), poolclass=NullPool)
     event.listen(engine, "begin", _take_turns)
     return engine
 
 
 def _take_turns(connection: Connection) -> None:
-    if connection.get_execution_options().get("rehome_writes", False):
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
-    else:
+    """Whatever the server's own defaults are. A writer that falls silent loses its turn."""
+    if not connection.get_execution_options().get("rehome_writes", False):
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        return
+    patience_ms = round(1000 * BUSY_TIMEOUT_S)
+    silence_ms = patience_ms // 2  # so that who waits for it need not give up
+    connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {patience_ms}")
+    connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {silence_ms}")
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
 
 
 def _leave_transactions_to_us(connection: Any, _record: Any) -> None:

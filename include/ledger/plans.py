@@ -160,20 +160,24 @@ class PlanStore(Database):
 
         :raises PlanConflictError: the plan is another one by now, or has ended.
         """
-        record = self.plan(plan_id)
-        if record.plan_hash != plan_hash:
-            raise PlanConflictError(
-                f"The approval is for plan {plan_id} with the hash {plan_hash}, "
-                f"but its hash is {record.plan_hash}",
-                next_step="Read the report of the plan as it is now, and approve that.",
-            )
-        if record.state in (PlanState.PLANNED, PlanState.APPROVED):
-            self.transition(plan_id, PlanState.APPROVED, "approved", actor)
-        elif not record.state.active:
-            raise PlanConflictError(
-                f"Plan {plan_id} cannot be approved: it is {record.state}",
-                next_step="Trigger a new run.",
-            )
+        with self._writing() as connection:
+            row = select_plan(connection, plan_id)
+            if row is None:
+                raise unknown_plan(plan_id)
+            if row["plan_hash"] != plan_hash:
+                raise PlanConflictError(
+                    f"The approval is for plan {plan_id} with the hash {plan_hash}, "
+                    f"but its hash is {row['plan_hash']}",
+                    next_step="Read the report of the plan as it is now, and approve that.",
+                )
+            state = PlanState(row["state"])
+            if state is PlanState.PLANNED:
+                self._set_state(connection, row, PlanState.APPROVED, "approved", actor)
+            elif state is not PlanState.APPROVED and not state.active:
+                raise PlanConflictError(
+                    f"Plan {plan_id} cannot be approved: it is {state}",
+                    next_step="Trigger a new run.",
+                )
 
     def claim(self, plan_id: str, actor: str = "rehome") -> None:
         """Take the cluster for this plan: approved or paused → running. A retry changes nothing.

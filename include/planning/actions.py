@@ -8,7 +8,7 @@ import numpy as np
 
 from include.cluster.snapshot import Snapshot
 from include.planning.affordable import Costs, affordable
-from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, broker_sums
+from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask, broker_sums
 from include.planning.bounds import least_copies, placement_bound
 from include.planning.budget import UNPAID_PARTITIONS, UNPAID_REPLICAS, budget_of
 from include.planning.explanation import brokers_text
@@ -84,14 +84,18 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     )
 
 
-def _broker_by_broker(arrays: ClusterArrays, leaving: Mask, partitions: Ints, _: Costs) -> Ints:
-    """What empties brokers one after the other, those with the least to give up first; of each,
-    the largest partitions first.
+def _broker_by_broker(
+    arrays: ClusterArrays, leaving: Mask, partitions: Ints, parts: Floats
+) -> Ints:
+    """What empties brokers one after the other, those that take the smallest part of the budget
+    first; of each, the largest partitions first.
 
     :param leaving: (P, R) replicas that are to leave their broker.
     """
     brokers = len(arrays.brokers.ids)
-    held = broker_sums(np.where(leaving, arrays.rows, NONE), arrays.size_bytes, brokers)
+    part = np.zeros(len(arrays.rows))
+    part[partitions] = parts
+    held = broker_sums(np.where(leaving, arrays.rows, NONE), part, brokers)
     turn = np.empty(brokers + 1, np.int64)
     turn[np.argsort(held, kind="stable")] = np.arange(brokers)
     turn[brokers] = brokers
@@ -136,7 +140,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         budget_of(request),
         grown,
         partial(_least_costs, arrays, tree, grown, wanted),
-        lambda costs: np.lexsort(costs[::-1]),  # the fewest bytes, then the fewest copies
+        lambda parts: np.lexsort((arrays.size_bytes[grown], parts)),
     )
     layout = Layout(arrays, width=replicas)
     shrink(layout, tree, capacity, shrunk, replicas)
@@ -158,9 +162,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         lower_bound_bytes=placement_bound(layout, tree, paid),
         reason=MoveReason.REPLICATION_FACTOR,
         why=why,
-        infeasible=_left_out(
-            f"replication factor {replicas}", len(partitions), len(grown) - len(paid)
-        ),
+        infeasible=_left_out(f"replication factor {replicas}", len(grown) - len(paid)),
     )
 
 
@@ -177,19 +179,20 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     hosts = arrays.brokers.live
     tree = tree_of(arrays, hosts, request)
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
-    partitions = np.flatnonzero(movable & (tree.violations(arrays.rows) > 0))
+    violations = tree.violations(arrays.rows)
+    partitions = np.flatnonzero(movable & (violations > 0))
     replicas = arrays.replication_factor
     check_movable(arrays, partitions, leaving=np.zeros(len(hosts), bool))
     paid = affordable(
         budget_of(request),
         partitions,
         partial(_least_costs, arrays, tree, partitions, replicas),
-        partial(_worst_spread_first, arrays, tree, partitions, request.move_overhead_bytes),
+        lambda parts: np.argsort(parts / violations[partitions], kind="stable"),
     )
     layout = Layout(arrays)
     complete(layout, tree, paid, replicas, request.weights)
     settle_leaders(layout)
-    unpaid = _left_out("repair of racks", len(partitions), len(partitions) - len(paid))
+    unpaid = _left_out("repair of racks", len(partitions) - len(paid))
     return Outcome(
         layout=layout,
         tree_before=tree,
@@ -201,20 +204,9 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     )
 
 
-def _worst_spread_first(
-    arrays: ClusterArrays, tree: RackTree, partitions: Ints, overhead_bytes: int, costs: Costs
-) -> Ints:
-    """Most misplaced replicas per byte that is copied, the overhead of a move included."""
-    violations = tree.violations(arrays.rows[partitions])
-    dear = costs[0] + overhead_bytes * costs[1] + 1
-    return np.argsort(-violations / dear, kind="stable")
-
-
-def _left_out(target: str, asked: int, unpaid: int) -> tuple[Infeasible, ...]:
-    """How many of the partitions in question get what they need, where a budget leaves some out."""
-    if not unpaid:
-        return ()
-    return (Infeasible(target, UNPAID_PARTITIONS, wanted=asked, nearest=asked - unpaid),)
+def _left_out(target: str, unpaid: int) -> tuple[Infeasible, ...]:
+    """How many of the partitions in question the budget leaves as they are, where it does."""
+    return (Infeasible(target, UNPAID_PARTITIONS, wanted=0, nearest=unpaid),) if unpaid else ()
 
 
 def _least_costs(arrays: ClusterArrays, tree: RackTree, partitions: Ints, replicas: Ints) -> Costs:

@@ -7,11 +7,13 @@ replicas are set partition by partition, and disks are counted as if nothing had
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints, Rows, fresh
+from include.planning.plan import MoveCounts
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import NAMES, Resource
 from include.planning.search import Problem, Search
@@ -20,8 +22,8 @@ UNPAID = "the movement budget does not pay for more"
 """Why a target is missed."""
 UNPAID_REPLICAS = f"{NAMES[Resource.REPLICAS]}: {UNPAID}"
 """Why some stay on a broker that was to be emptied: how many do."""
-UNPAID_PARTITIONS = f"partitions: {UNPAID}"
-"""Why some do not get the places that they lack: how many do."""
+UNPAID_PARTITIONS = f"partitions left as they are: {UNPAID}"
+"""Why some do not get the places that they lack: how many do not."""
 
 LOOKS = 64
 """How often what is left is ranked anew."""
@@ -40,6 +42,17 @@ def for_each_of(parts: int, request: ReassignmentRequest) -> ReassignmentRequest
         for limit in (request.budget_bytes, request.budget_moves)
     )
     return replace(request, budget_bytes=of_bytes, budget_moves=of_moves)
+
+
+def less(request: ReassignmentRequest, spent: Iterable[MoveCounts]) -> ReassignmentRequest:
+    """The request with what moves made elsewhere leave of its budget."""
+    budget_bytes, budget_moves = request.budget_bytes, request.budget_moves
+    for moves in spent:
+        if budget_bytes is not None:
+            budget_bytes -= moves.bytes_to_move
+        if budget_moves is not None:
+            budget_moves -= moves.replica_moves
+    return replace(request, budget_bytes=budget_bytes, budget_moves=budget_moves)
 
 
 def keep_within_budget(problem: Problem, budget: Floats) -> bool:

@@ -239,15 +239,19 @@ class Explainer:
         arrays, row = self._arrays, self._arrays.rows[p]
         if arrays.in_flight[p]:
             return "it was being reassigned already"
+        if self._unpaid(p):
+            return UNPAID
         if not arrays.brokers.live[row[row != NONE]].all():
             return "one of its replicas is on a broker that was not live"
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:
             return "its topic is not in the scope of the request, or is excluded"
-        return UNPAID if self._lacks_places(p) else ""
+        return ""
 
-    def _lacks_places(self, p: int) -> bool:
-        """Whether the request asks for other places than it has: under a budget, it may stay."""
+    def _unpaid(self, p: int) -> bool:
+        """Whether the budget leaves it in places that the request asks to change."""
+        if not any(UNPAID in item.constraint for item in self._plan.summary.infeasible):
+            return False
         row, request = self._arrays.rows[p], self._request
         held = row[row != NONE]
         if request.action is Action.DRAIN:

@@ -4,7 +4,7 @@ A rebalance goes in rounds. In the first, all slices take their parts of every b
 to its box. What whole replicas left over is then taken by one slice at a time, as long as that
 brings brokers closer. Leadership follows in the same way. Drains, replication factors and rack
 repairs look at one partition at a time: one round does, but for slices whose part of the disks
-was too small, which are planned once more with all that is left.
+or of the budget was too small, which are planned once more with all that is left.
 
 The number of slices is part of the input: it decides the plan. Where the slices are planned, on
 how many machines and in which order, does not.
@@ -26,10 +26,10 @@ from include.cluster.snapshot import Snapshot
 from include.planning.arrays import UNLIMITED
 from include.planning.bounds import boxes_bound
 from include.planning.boxes import Boxes
-from include.planning.budget import for_each_of
+from include.planning.budget import for_each_of, less
 from include.planning.certificate import planned_by
 from include.planning.figures import Link, ResourceBalance
-from include.planning.plan import BrokerLoad, Infeasible, MoveTable, Plan
+from include.planning.plan import BrokerLoad, Infeasible, MoveCounts, MoveTable, Plan
 from include.planning.planner import assemble, check_hidden, pace_of
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import Resource
@@ -160,19 +160,26 @@ def _refuse(found: Sequence[Report] | Sequence[Survey]) -> None:
 
 
 def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
-    """Each partition gets its places; slices whose part of the disks is too small go again."""
-    room = context.brokers().room_bytes
+    """Each partition gets its places; slices whose part of the disks, or of the budget, is too
+    small go again, with all that the others leave.
+    """
+    room, request = context.brokers().room_bytes, context.request
     limited = room < UNLIMITED
     numbers = range(slices.count)
-    context = replace(context, request=for_each_of(slices.count, context.request))
     part = np.where(limited, room // slices.count, room)
-    reports = slices.each(Place(context, part), numbers)
-    again = [n for n in numbers if reports[n].problems or reports[n].violations_after]
-    for number in again if limited.any() else ():
-        others = [report for n, report in enumerate(reports) if n != number]
-        taken = sum(np.array([b.bytes_in for b in r.brokers]) for r in others if not r.problems)
+    each = replace(context, request=for_each_of(slices.count, request))
+    reports: list[Report] = slices.each(Place(each, part), numbers)
+    for number in numbers:
+        report = reports[number]
+        crowded = limited.any() and (report.problems or report.violations_after)
+        if not crowded and not report.unpaid:
+            continue
+        others = [r for n, r in enumerate(reports) if n != number and not r.problems]
+        taken = sum(np.array([b.bytes_in for b in r.brokers]) for r in others)
         left = np.where(limited, np.maximum(room - taken, 0), room)
-        reports[number] = slices.each(Place(context, left), [number])[0]
+        rest = less(request, [MoveCounts.of(MoveTable(r.moves)) for r in others])
+        place = Place(replace(context, request=rest), left)
+        reports[number] = slices.each(place, [number])[0]
     _refuse(reports)
     return reports, {
         "lower_bound_bytes": sum(report.lower_bound_bytes for report in reports),

@@ -26,6 +26,7 @@ from include.planning.arrays import (
     topic_ids,
 )
 from include.planning.bounds import broker_loads, copying_s
+from include.planning.budget import UNPAID
 from include.planning.certificate import bytes_across_racks, links, resource_balances
 from include.planning.figures import Link, ResourceBalance
 from include.planning.moves import planned_moves
@@ -133,6 +134,11 @@ class Report:
             bytes_across_racks(layout, outcome.tree_after),
             None if pace is None else copying_s(layout, pace),
         )
+
+    @property
+    def unpaid(self) -> bool:
+        """Whether the budget left something out."""
+        return any(UNPAID in item.constraint for item in self.infeasible)
 
     @classmethod
     def refused(cls, problems: Sequence[str]) -> Report:

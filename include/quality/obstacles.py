@@ -35,9 +35,9 @@ class Obstacles:
             if kind == "broker" and name.isdecimal():
                 self.brokers.add((int(name), resource))
                 if item.constraint == UNPAID_REPLICAS:
-                    self.unpaid[int(name)] = round(item.nearest - item.wanted)
+                    self.unpaid[int(name)] = round(item.nearest)
             if item.constraint == UNPAID_PARTITIONS:
-                self.unpaid_partitions += round(item.wanted - item.nearest)
+                self.unpaid_partitions += round(item.nearest)
 
 
 def _resource(constraint: str) -> Resource:

@@ -78,10 +78,15 @@ class PostgreSQL:
         self._server.send_signal(signal.SIGINT)
         assert self._guard.reap(self._server, 30)
 
-    def new_database(self) -> str:
-        """The URL of a database that nobody has used yet."""
+    def new_database(self, setting: str = "") -> str:
+        """The URL of a database that nobody has used yet.
+
+        :param setting: what is to hold for everybody who connects to it: ``name='value'``.
+        """
         name = f"ledger_{next(self._numbers)}"
         self._execute(f"CREATE DATABASE {name}")
+        if setting:
+            self._execute(f"ALTER DATABASE {name} SET {setting}")
         return self._url(name)
 
     def _url(self, database: str) -> str:

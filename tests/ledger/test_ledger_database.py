@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, select
+from sqlalchemy import create_engine, delete, select, update
 
 from include.errors import RehomeError
 from include.ledger import database
 from include.ledger.database import LedgerUnavailableError, open_engine
-from include.ledger.models import EVENTS, METADATA
+from include.ledger.models import EVENTS, LEASES, METADATA
 from include.ledger.store import Ledger
 from tests.ledger.postgresql import PostgreSQL
 
@@ -145,11 +145,76 @@ def test_a_ledger_on_postgresql_that_somebody_locks_for_too_long_says_so(
 ) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 1)
     url = postgresql.new_database()
-    with Ledger.open(url) as ledger, Ledger.open(url) as other:
-        with other._writing(), pytest.raises(LedgerUnavailableError, match="lock timeout"):
-            ledger.add_event("kind", "detail")
+    engine = create_engine(url)
+    with Ledger.open(url) as ledger:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({database.WRITERS_LOCK})")
+            with pytest.raises(LedgerUnavailableError, match="lock timeout"):
+                ledger.add_event("kind", "detail")
+            assert ledger.events() == [], "it can still be read"
         ledger.add_event("kind", "detail")
         assert len(ledger.events()) == 1
+    engine.dispose()
+
+
+@pytest.mark.parametrize("default", ["repeatable read", "serializable"])
+def test_writers_see_what_others_wrote_whatever_the_server_isolates_by_default(
+    postgresql: PostgreSQL, default: str
+) -> None:
+    url = postgresql.new_database(f"default_transaction_isolation='{default}'")
+    with Ledger.open(url) as ledger, Ledger.open(url) as other:
+        ledger.acquire_lease("c1", "run-1", 60)
+        beat = threading.Thread(target=other.heartbeat, args=("c1", "run-1", 60))
+        with ledger._writing() as connection:
+            beat.start()
+            beat.join(1)
+            connection.execute(update(LEASES).values(epoch=7))
+        beat.join(60)
+        holder = ledger.holder("c1")
+    assert holder is not None
+    assert holder.epoch == 7
+
+
+def test_the_options_of_the_url_are_kept(postgresql: PostgreSQL) -> None:
+    url = postgresql.new_database()
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE SCHEMA rehome")
+    with Ledger.open(f"{url}&options=-csearch_path%3Drehome") as ledger:
+        ledger.add_event("kind", "detail")
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM rehome.events").scalar() == 1
+    engine.dispose()
+
+
+def test_a_writer_that_falls_silent_loses_its_turn(
+    postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 2)
+    url = postgresql.new_database()
+    with Ledger.open(url) as silent, Ledger.open(url) as other:
+
+        def fall_silent() -> None:
+            with silent._writing() as connection:
+                monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 30)
+                other.add_event("another", "")
+                connection.execute(delete(EVENTS))
+
+        with pytest.raises(LedgerUnavailableError, match="cannot be used now"):
+            fall_silent()
+        assert [event.kind for event in other.events()] == ["another"]
+
+
+def test_a_server_that_only_reads_is_named(postgresql: PostgreSQL) -> None:
+    """As the one that one is still connected to after a failover."""
+    url = postgresql.new_database()
+    Ledger.open(url).close()
+    only_reads = f"{url}&options=-cdefault_transaction_read_only%3Don"
+    with (
+        Ledger.open(only_reads) as ledger,
+        pytest.raises(LedgerUnavailableError, match="read-only transaction"),
+    ):
+        ledger.add_event("kind", "detail")
 
 
 def test_a_server_that_is_away_is_named_and_is_used_again_once_it_is_back(

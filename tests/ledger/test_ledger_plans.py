@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from include.errors import PlanConflictError
 from include.execution.model import PlanState
@@ -67,6 +69,27 @@ def test_an_approval_is_bound_to_the_hash_the_approver_saw(ledger: Ledger) -> No
     with pytest.raises(PlanConflictError, match="its hash is"):
         ledger.approve("p1", "0" * 64, "ben")
     assert ledger.plan("p1").state is PlanState.PLANNED
+
+
+def test_nothing_comes_between_an_approver_who_looks_and_the_approval(
+    ledger: Ledger, ledger_url: str
+) -> None:
+    seen, other = make_plan("p1"), make_plan("p1", move("u", 5, (1,), (2,)))
+
+    class Replaced(Ledger):
+        """A retry plans differently as soon as somebody has looked."""
+
+        @contextmanager
+        def _reading(self) -> Iterator[Connection]:
+            with super()._reading() as connection:
+                yield connection
+            recorded(ledger, other)
+
+    recorded(ledger, seen)
+    with Replaced.open(ledger_url) as late, suppress(PlanConflictError):
+        late.approve("p1", seen.plan_hash, "ben")
+    found = ledger.plan("p1")
+    assert found.state is PlanState.PLANNED or found.plan_hash == seen.plan_hash
 
 
 def test_a_plan_that_is_not_approved_cannot_start(ledger: Ledger) -> None:

@@ -132,6 +132,16 @@ def test_what_keeping_a_replica_would_have_meant_is_told():
             {"action": "repair_racks", "budget_moves": 3},
             "the movement budget does not pay for more",
         ),
+        (
+            cluster([""] * 3, [(0, 1)] * 4, dead=frozenset({0})),
+            {"action": "drain", "brokers": [0], "budget_moves": 3},
+            "the movement budget does not pay for more",
+        ),
+        (
+            cluster(["/a", "/a", "/b"], [(0, 1)] * 4, disks=dict.fromkeys(range(3), (1000, 0))),
+            {"action": "repair_racks"},
+            "",
+        ),
         (cluster([""] * 2, [(0,), (1,)] * 4), {"action": "rebalance"}, ""),
     ],
 )

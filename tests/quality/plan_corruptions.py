@@ -266,7 +266,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_moves(drain(), drain().plan.moves[1:]),
         {EMPTY},
     ),
-    "a budget that would pay for more is blamed": (
+    "a replica that the budget pays for is left on a drained broker": (
         lambda: with_moves(of_budget(drain(), 6), drain().plan.moves[1:]),
         {PAID_EMPTY},
     ),
