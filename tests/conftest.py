@@ -24,6 +24,7 @@ from include.execution.throttle_items import FOLLOWER_REPLICAS, LEADER_RATE, LEA
 from local.kafka_cluster import LocalCluster, Security
 from local.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of
+from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
 
 pytest_plugins = ["tests.airflow_home", "tests.side_by_side"]
@@ -181,6 +182,13 @@ class Topics:
                 lambda: not set(names) & set(self.admin.list_topics(timeout=10).topics),
                 "topics to be deleted",
             )
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """A server for the session, without any ledger in it."""
+    with PostgreSQL() as server:
+        yield server
 
 
 @pytest.fixture

@@ -10,12 +10,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 from include.ledger.store import Ledger
 from local.airflow_settings import AirflowSettings
 from local.airflow_standalone import AirflowStandalone
 from local.kafka_cluster import LocalCluster
 from tests.e2e.webhook import Webhook
+from tests.ledger.postgresql import PostgreSQL
 from tests.spark_session import quick_spark
 
 WINDOW_DAG = "rebalance_in_window"
@@ -46,12 +48,17 @@ def _minutes_between_openings() -> int:
 
 
 @pytest.fixture(scope="session")
-def world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Airflow standalone, once for the session: its start costs more than a run."""
+def world(
+    cluster: LocalCluster, postgresql: PostgreSQL, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """Airflow standalone, once for the session: its start costs more than a run.
+
+    Its ledger is on PostgreSQL, by the connection that names it.
+    """
     home = tmp_path_factory.mktemp("airflow")
     minutes = _minutes_between_openings()
     every = timedelta(minutes=minutes)
-    ledger_url = f"sqlite:///{home}/ledger.db"
+    ledger_url = postgresql.new_database()
     with Webhook() as webhook, Ledger.open(ledger_url) as ledger:
         settings = AirflowSettings.read().with_connections(
             {
@@ -59,11 +66,11 @@ def world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> It
                     "conn_type": "kafka",
                     "extra": json.dumps(cluster.client_settings()),
                 },
+                "rehome_ledger": _as_connection(ledger_url),
                 "rehome_webhook": {"conn_type": "http", "host": webhook.url},
             }
         )
         env = {
-            "REHOME_LEDGER_URL": ledger_url,
             "REHOME_WAREHOUSE": (home / "warehouse").as_uri(),
             "REHOME_POLL_INTERVAL_S": "1",
             # The DAG is paused until a test wants its windows.
@@ -79,3 +86,15 @@ def world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> It
         dags = ("reassign_partitions", WINDOW_DAG)
         with AirflowStandalone(Path(home), settings=settings, env=env, dags=dags) as airflow:
             yield World(airflow, ledger, webhook, every)
+
+
+def _as_connection(ledger_url: str) -> dict[str, object]:
+    """The database of this URL as an Airflow connection."""
+    url = make_url(ledger_url)
+    query = {name: str(value) for name, value in url.query.items()}
+    return {
+        "conn_type": "postgres",
+        "login": url.username,
+        "schema": url.database,
+        "extra": json.dumps(query),
+    }

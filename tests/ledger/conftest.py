@@ -10,13 +10,6 @@ from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
 
 
-@pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
-    """A server for all tests, without any ledger in it."""
-    with PostgreSQL() as server:
-        yield server
-
-
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/made/by/open/ledger.db"
