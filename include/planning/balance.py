@@ -7,7 +7,8 @@
 3. *undo*: moved replicas go home where that leaves all boxes as well met;
 4. partitions that were unevenly spread and have moved are made even, and the search goes on;
 5. where the plan is far above the bound of bytes, for resources pull against each other, another
-   one is made by prices, and the cheaper one is kept.
+   one is made by prices, and the cheaper one is kept; that of a small cluster is improved by
+   deciding about three brokers at once, and so is one that leaves boxes unmet.
 
 It ends when no trade helps. Planning again on the result plans nothing where all brokers are in
 their boxes; for small clusters where some are not, see ``again``.
@@ -30,6 +31,7 @@ from include.planning.search import Problem, Search
 from include.planning.seats import Seats
 from include.planning.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.shedder import BYTES, RATE
+from include.planning.trios import rearrange
 
 SMALL = 2_000
 """Slots up to which a cluster is small."""
@@ -69,9 +71,9 @@ this is tried with, those closest to the boxes: all would be tried where no plan
 and each takes several times as long there.
 """
 
-EXCESS_DIGITS = 14
-"""Of a share: layouts are as close to the boxes as each other if they differ by less: sums of
-the same parts in another order do."""
+POOR = 1.1
+"""Bytes copied, over the bound of bytes alone, from which on a small cluster's plan is improved by
+deciding about several brokers at once."""
 
 DEAR, DEARER = 1.04, 1.08
 """Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices; that of
@@ -99,7 +101,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     :param part_of_a_cluster: one of many problems: a small one is given less time.
     """
     layout, search = problem.layout, Search(problem)
-    before = _excess(search)
+    before = search.outside()
     if before <= 0:
         return
     after = _search(search, capacity, INNER)
@@ -109,9 +111,11 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
         may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part_of_a_cluster
         if after <= 0 or may_be_unmet:
             _in_several_ways(problem, capacity, before, few=part_of_a_cluster)
+        if layout.rows.size >= UNMET_FROM and not part_of_a_cluster and _poor(problem):
+            rearrange(problem)
     elif layout.rows.size <= PRICED_UP_TO:
-        dear = _dear(problem, DEARER if part_of_a_cluster else DEAR)
-        if dear and unhindered(Search(problem)):
+        dear = _copied_over_bound(problem) > (DEARER if part_of_a_cluster else DEAR)
+        if dear and _priced(problem) and unhindered(Search(problem)):
             _by_prices(problem, after)
 
 
@@ -124,14 +128,14 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
     :param few: try few places, and reconsider only what costs least without it.
     """
     layout = problem.layout
-    ways = [(_worth(Search(problem)), layout.rows.copy())]
+    ways = [(Search(problem).worth(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - TINY
     for inner in OTHER_INNER[:FEW] if few else OTHER_INNER:
         layout.lay_out(layout.home)
         search = Search(problem)
         after = _search(search, capacity, inner)
         if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
-            ways.append((_worth(search), layout.rows.copy()))
+            ways.append((search.worth(), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
     found: list[tuple[tuple[float, float], Rows]] = []
     for _, rows in ways[:1] if few else ways:
@@ -160,21 +164,30 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> float:
         if search.seats.even() or not _repair(problem, capacity):
             break
         search = Search(problem)
-    return _excess(search)
+    return search.outside()
 
 
-def _dear(problem: Problem, dear: float) -> bool:
-    """Whether a finished plan copies so many times the bound of bytes alone that prices may find a
-    cheaper one. Bytes and rate have to have boxes; nothing has to leave or be made even.
+def _poor(problem: Problem) -> bool:
+    """Whether a finished plan of a small cluster leaves boxes unmet, or copies so much more than
+    the bound of bytes that a far cheaper one is not ruled out.
     """
-    layout, high = problem.layout, problem.targets.high[[BYTES, RATE]][:, problem.gives]
+    return Search(problem).outside() > 0 or _copied_over_bound(problem) > POOR
+
+
+def _priced(problem: Problem) -> bool:
+    """Whether prices can guide a plan: bytes and rate have boxes; nothing leaves or is uneven."""
+    high = problem.targets.high[[BYTES, RATE]][:, problem.gives]
     if problem.leaving.any() or np.isinf(high).any():
         return False
-    if not Seats(problem.tree, layout.rows).even():
-        return False
+    return Seats(problem.tree, problem.layout.rows).even()
+
+
+def _copied_over_bound(problem: Problem) -> float:
+    """Bytes copied over the bound of bytes alone."""
+    layout = problem.layout
     before = layout.arrays.load(layout.home, layout.size)
     bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
-    return bool(layout.incoming.sum() > dear * bound)
+    return float(layout.incoming.sum() / max(bound, 1))
 
 
 def _by_prices(problem: Problem, excess: float) -> None:
@@ -190,18 +203,8 @@ def _by_prices(problem: Problem, excess: float) -> None:
         exchange(search, EXCHANGED)
         undo(search)
     layout.refresh()
-    if _excess(search) > excess or search.cost() >= cost:
+    if search.outside() > excess or search.cost() >= cost:
         layout.lay_out(found)
-
-
-def _excess(search: Search) -> float:
-    total: float = (search.excess(slice(None), search.load) * search.problem.gives).sum()
-    return total
-
-
-def _worth(search: Search) -> tuple[float, float]:
-    """What a small cluster's layouts are compared by, less is better: excess, and then cost."""
-    return round(_excess(search), EXCESS_DIGITS), search.cost()
 
 
 def _reconsider(search: Search) -> tuple[float, float]:
@@ -210,7 +213,7 @@ def _reconsider(search: Search) -> tuple[float, float]:
 
     :returns: the worth of what it comes to.
     """
-    home, worth, trials = search.home.reshape(-1), _worth(search), 0
+    home, worth, trials = search.home.reshape(-1), search.worth(), 0
     for _ in range(ROUNDS):
         before = worth
         away = search.away()
@@ -226,7 +229,7 @@ def _reconsider(search: Search) -> tuple[float, float]:
             search.move(slot, origin)
             Polisher(search).run(hopeless=worth[0] or np.inf)
             undo(search)
-            if (found := _worth(search)) < worth:
+            if (found := search.worth()) < worth:
                 worth = found
             else:
                 search.restore(state)

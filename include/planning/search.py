@@ -16,6 +16,10 @@ from include.planning.racks import RackTree
 from include.planning.seats import Seats
 from include.planning.targets import Targets
 
+EXCESS_DIGITS = 14
+"""Of a share: layouts are as close to the boxes as each other if they differ by less: sums of
+the same parts in another order do."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -118,6 +122,15 @@ class Search:
         outside = np.maximum(np.maximum(load - high, low - load), 0) * scale
         total: Floats = outside[0] + outside[1] + outside[2]
         return total
+
+    def outside(self) -> float:
+        """How far all brokers that take part are outside of their boxes, in shares."""
+        total: float = (self.excess(slice(None), self.load) * self.problem.gives).sum()
+        return total
+
+    def worth(self) -> tuple[float, float]:
+        """What layouts of a small cluster are compared by, less is better: excess, then cost."""
+        return round(self.outside(), EXCESS_DIGITS), self.cost()
 
     def added(self, brokers: Ints | int, more: Floats) -> Floats:
         """(n,) excess that brokers (n,) gain by holding more (K, n), each for itself; below zero

@@ -33,7 +33,7 @@ from include.planning.scope import (
     partitions_in_scope,
     raise_if,
 )
-from include.planning.search import Problem, Search
+from include.planning.search import Search
 from include.planning.seats import Seats
 from include.planning.slices import Context, Report
 from include.planning.sources import prefer_sources
@@ -168,12 +168,12 @@ class Part:
         room = layout.incoming + (left * part).astype(np.int64)
         layout.room = np.where(goal.room >= UNLIMITED, UNLIMITED, room)
         problem = replace(self.problem, targets=self._targets(goal, part))
-        before, rows = _excess(problem), layout.rows.copy()
+        before, rows = Search(problem).outside(), layout.rows.copy()
         rebalance(problem, self.capacity, part_of_a_cluster=True)
         prefer_sources(problem)
         if np.isfinite(budget).any():
             keep_within_budget(problem, budget)
-        if _excess(problem) >= before:
+        if Search(problem).outside() >= before:
             layout.rows[:] = rows
             layout.refresh()
         settle_leaders(layout)
@@ -234,12 +234,6 @@ class Part:
             ),
             self.pace,
         )
-
-
-def _excess(problem: Problem) -> float:
-    search = Search(problem)
-    total: float = (search.excess(slice(None), search.load) * problem.gives).sum()
-    return total
 
 
 @dataclass(frozen=True)

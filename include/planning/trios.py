@@ -1,0 +1,209 @@
+"""Three brokers' replicas placed anew at once, by a mixed-integer program.
+
+The search trades one or two replicas at a time. Where boxes leave little play, or one partition is
+about as large as a box, no such trade helps, and yet many at once would. Of three brokers all that
+they hold is few enough replicas to decide about at once; doing that with one trio after the other
+comes close to deciding about all brokers.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, Rows
+from include.planning.search import Problem, Search
+
+PROGRAMS = 60
+"""Trios that are decided about at most."""
+
+NODES, GAP = 100, 0.001
+"""Branches, and part of the cost, after which a program is good enough."""
+
+MISSED = 20.0
+"""What a share outside of a box costs, in shares of bytes copied."""
+
+INSIDE = 2e-6
+"""By how many shares loads stay within the boxes: what a solver takes for equal is further apart
+than what a plan does."""
+
+
+def rearrange(problem: Problem) -> None:
+    """Decide about one trio after the other, in place, as long as that brings brokers closer to
+    their boxes, or costs less.
+
+    Those that copy most to each other, or are furthest outside, come first.
+    """
+    search = Search(problem)
+    stay = np.flatnonzero(problem.gives & ~problem.leaving)
+    trios = np.array(list(combinations(stay.tolist(), 3)), np.int64).reshape(-1, 3)
+    changed = np.zeros(len(problem.gives), np.int64)  # how often each broker was
+    tried: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for _ in range(PROGRAMS):
+        chosen = _most_promising(search, trios, changed, tried)
+        if chosen is None:
+            return
+        tried[tuple(chosen.tolist())] = tuple(changed[chosen].tolist())
+        worth, before = search.worth(), problem.layout.rows.copy()
+        placed = _Trio(search, chosen).solved()
+        if placed is None:
+            continue
+        problem.layout.lay_out(placed)
+        after = Search(problem)
+        if after.worth() >= worth:
+            problem.layout.lay_out(before)
+            continue
+        search = after
+        changed[chosen] += 1
+
+
+def _most_promising(
+    search: Search,
+    trios: Ints,
+    changed: Ints,
+    tried: dict[tuple[int, ...], tuple[int, ...]],
+) -> Ints | None:
+    """The trio with most to gain of those that have changed since they were decided about; None
+    where there is none.
+    """
+    between = _copied_between(search)
+    outside = search.excess(slice(None), search.load) * search.problem.gives
+    a, b, c = trios.T
+    gain = between[a, b] + between[a, c] + between[b, c]
+    gain += MISSED * outside[trios].sum(axis=1)
+    for at in np.argsort(-gain, kind="stable").tolist():
+        if gain[at] <= 0:
+            return None
+        trio = trios[at]
+        if tried.get(tuple(trio.tolist())) != tuple(changed[trio].tolist()):
+            chosen: Ints = trio
+            return chosen
+    return None
+
+
+def _copied_between(search: Search) -> Floats:
+    """(B, B) bytes that are copied from what one broker gives up to another, both ways, in shares.
+
+    Of a partition that gives several replicas up, each may be the one that a copy replaces.
+    """
+    brokers = len(search.problem.gives)
+    copied = np.zeros((brokers, brokers))
+    away = search.away()
+    partition, target = away // search.width, search.holders(away)
+    size = search.weights[0][partition] / max(float(search.share[0].mean()), 1.0)
+    rows = search.rows[partition]
+    for home in search.home[partition].T.astype(np.int64):
+        gone = (home != NONE) & ~(rows == home[:, None]).any(axis=1)
+        np.add.at(copied, (home[gone], target[gone]), size[gone])
+    return copied + copied.T
+
+
+class _Trio:
+    """What the replicas on three brokers may do. Each option is a row for one partition.
+
+    :ivar partition, rows: (n,), (n, R) of each option; ``now``: (n,) whether it is as it is.
+    :ivar holds, copies: (n, 3) whether it has a replica on each broker, and a new one.
+    """
+
+    def __init__(self, search: Search, brokers: Ints) -> None:
+        self._search, self._brokers = search, brokers
+        self.partition, self.rows = self._options()
+        row = search.rows[self.partition]
+        self.now: Mask = (self.rows == row).all(axis=1)
+        even = search.problem.tree.violations(self.rows) == 0
+        self._keep((even & self._willing()) | self.now)
+        holds = (self.rows[:, :, None] == brokers).any(axis=1)
+        at_home = (search.home[self.partition][:, :, None] == brokers).any(axis=1)
+        self.holds, self.copies = holds.astype(float), (holds & ~at_home).astype(float)
+
+    def _options(self) -> tuple[Ints, Rows]:
+        """Every way to place what each partition has on the trio, on the trio."""
+        search, trio = self._search, set(self._brokers.tolist())
+        held = np.isin(search.rows, self._brokers).any(axis=1) & search.problem.partitions
+        partitions, rows = [], []
+        for p in np.flatnonzero(held).tolist():
+            row = search.rows[p].tolist()
+            there = [broker for broker in row if broker in trio]
+            for wanted in combinations(sorted(trio), len(there)):
+                partitions.append(p)
+                rows.append(_with(row, set(there), wanted))
+        return np.array(partitions, np.int64), np.array(rows, np.int32)
+
+    def _willing(self) -> Mask:
+        """(n,) options that bring replicas only where some are taken, or were."""
+        search = self._search
+        before = search.home[self.partition][:, :, None] == self.rows[:, None, :]
+        stays = self.rows == search.rows[self.partition]
+        takes = np.append(search.problem.takes, True)[self.rows]  # the last one is that of NONE
+        willing: Mask = (takes | stays | before.any(axis=1)).all(axis=1)
+        return willing
+
+    def _keep(self, some: Mask) -> None:
+        self.partition, self.rows, self.now = self.partition[some], self.rows[some], self.now[some]
+
+    def solved(self) -> Rows | None:
+        """(P, R) the rows with the best options that were found; None where none were."""
+        search, problem = self._search, self._search.problem
+        options, unit = len(self.partition), max(float(search.share[0].mean()), 1.0)
+        size = search.weights[0][self.partition]
+        load, low, high = self._boxed()
+        missed = 2 * len(low)
+        limits = [
+            hstack([load, -eye_array(len(low)), csr_array((len(low), len(low)))]),
+            hstack([-load, csr_array((len(low), len(low))), -eye_array(len(low))]),
+        ]
+        most = [high, -low]
+        room = problem.layout.room[self._brokers]
+        if (room < UNLIMITED).any():
+            copied = self.copies * size[:, None]
+            others = problem.layout.incoming[self._brokers] - copied[self.now].sum(axis=0)
+            limits.append(hstack([csr_array(copied.T / unit), csr_array((3, missed))]))
+            most.append((room - others) / unit)
+        _, number = np.unique(self.partition, return_inverse=True)
+        once = csr_array(
+            (np.ones(options), (number, np.arange(options))), (number.max() + 1, options + missed)
+        )
+        cost = self.copies.sum(axis=1) * (size + problem.overhead_bytes) / unit
+        solved = milp(
+            np.r_[cost, np.full(missed, MISSED)],
+            integrality=np.arange(options + missed) < options,
+            bounds=Bounds(0, np.r_[np.ones(options), np.full(missed, np.inf)]),
+            constraints=[
+                LinearConstraint(vstack(limits).tocsr(), -np.inf, np.concatenate(most)),
+                LinearConstraint(once, 1, 1),
+            ],
+            options={"node_limit": NODES, "mip_rel_gap": GAP},
+        )
+        if solved.x is None:
+            return None
+        chosen = solved.x[:options] > 0.5
+        rows = search.rows.copy()
+        rows[self.partition[chosen]] = self.rows[chosen]
+        return rows
+
+    def _boxed(self) -> tuple[csr_array, Floats, Floats]:
+        """(m, n) what each option adds to each load that has a box, and what may be added at least
+        and at most, in shares.
+        """
+        search, brokers = self._search, self._brokers
+        weight = search.weights[:, self.partition]
+        load, low, high = [], [], []
+        for resource, column in np.argwhere(search.scale[:, brokers] > 0).tolist():
+            broker, scale = brokers[column], search.scale[resource, brokers[column]]
+            adds = self.holds[:, column] * weight[resource] * scale
+            others = search.load[resource, broker] * scale - adds[self.now].sum()
+            load.append(adds)
+            low.append(search.low[resource, broker] * scale - others + INSIDE)
+            high.append(search.high[resource, broker] * scale - others - INSIDE)
+        return csr_array(np.array(load)), np.array(low), np.array(high)
+
+
+def _with(row: list[int], there: set[int], wanted: tuple[int, ...]) -> list[int]:
+    """The row with replicas on the wanted brokers instead of those there; who stays keeps its
+    place.
+    """
+    fresh = iter([broker for broker in wanted if broker not in there])
+    return [next(fresh) if b in there and b not in wanted else b for b in row]
