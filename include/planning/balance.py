@@ -38,7 +38,8 @@ SMALL = 2_000
 
 UNMET_FROM, UNMET_UP_TO = 100, 600
 """The same, if the first search leaves boxes unmet, from and up to which others are tried: fewer
-replicas seldom add up to a share whatever is tried, and of more, each trial takes long.
+replicas seldom add up to a share whatever is tried, and of more, each trial takes long. From the
+first one on, a poor plan is improved by deciding about three brokers at once.
 """
 
 EXCHANGED = 1_000
@@ -73,7 +74,7 @@ and each takes several times as long there.
 
 POOR = 1.1
 """Bytes copied, over the bound of bytes alone, from which on a small cluster's plan is improved by
-deciding about several brokers at once."""
+deciding about three brokers at once."""
 
 DEAR, DEARER = 1.04, 1.08
 """Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices; that of
@@ -113,9 +114,11 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
             _in_several_ways(problem, capacity, before, few=part_of_a_cluster)
         if layout.rows.size >= UNMET_FROM and not part_of_a_cluster and _poor(problem):
             rearrange(problem)
+            undo(Search(problem))
+            layout.refresh()
     elif layout.rows.size <= PRICED_UP_TO:
-        dear = _copied_over_bound(problem) > (DEARER if part_of_a_cluster else DEAR)
-        if dear and _priced(problem) and unhindered(Search(problem)):
+        dear = DEARER if part_of_a_cluster else DEAR
+        if _priced(problem) and _copied_over_bound(problem) > dear and unhindered(Search(problem)):
             _by_prices(problem, after)
 
 

@@ -35,7 +35,7 @@ from include.planning.resources import (
 from include.planning.scope import brokers_named, check_movable, partitions_in_scope, raise_if
 from include.planning.search import Problem
 from include.planning.sources import prefer_sources
-from include.planning.targets import Targets, of_resource, placed_targets
+from include.planning.targets import Targets, of_resource, placed_targets, resource_of
 
 SHIFTED = (
     "racks, disks, replicas that may not move or a partition larger than a share shift what it "
@@ -288,15 +288,15 @@ class _Result:
 
         Clips of shares that are each within the tolerance, and so not named, can add up to this.
         """
-        if self.targets.infeasible:
-            return ()
+        clipped = {resource_of(item.constraint) for item in self.targets.infeasible}
+        whole = np.array([resource not in clipped for resource in PLACED])[:, None]
         load, fair = self._loads(), self.targets.fair
         allowed = np.array([tolerances[resource] for resource in PLACED])[:, None]
         slack = np.where(np.isinf(allowed), np.inf, 0.0)
         slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1
         inside = (load <= self.targets.high) & (load >= self.targets.low)
         off = load - fair if self.one_sided else np.abs(load - fair)
-        off = inside & self.brokers & (off > slack)
+        off = inside & self.brokers & (off > slack) & whole
         return tuple(
             Infeasible(
                 subject=f"broker {self.layout.arrays.brokers.ids[b]}",

@@ -245,6 +245,12 @@ def of_resource(resource: Resource, sentence: str) -> str:
     return sentence if resource is Resource.BYTES else f"{NAMES[resource]}: {sentence}"
 
 
+def resource_of(sentence: str) -> Resource:
+    """The resource that such a sentence is about."""
+    found = (r for r, name in NAMES.items() if sentence.startswith(f"{name}: "))
+    return next(found, Resource.BYTES)
+
+
 def _fraction(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
 

@@ -17,8 +17,11 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.planning.search import Problem, Search
 
-PROGRAMS = 60
-"""Trios that are decided about at most."""
+BROKERS = 40
+"""The most brokers of which trios are formed: there are B³ / 6."""
+
+PROGRAMS, IN_VAIN = 150, 30
+"""Trios that are decided about at most; and one after the other without any gain."""
 
 NODES, GAP = 100, 0.001
 """Branches, and part of the cost, after which a program is good enough."""
@@ -37,27 +40,32 @@ def rearrange(problem: Problem) -> None:
 
     Those that copy most to each other, or are furthest outside, come first.
     """
-    search = Search(problem)
+    search, layout = Search(problem), problem.layout
     stay = np.flatnonzero(problem.gives & ~problem.leaving)
+    if len(stay) > BROKERS:
+        return
     trios = np.array(list(combinations(stay.tolist(), 3)), np.int64).reshape(-1, 3)
     changed = np.zeros(len(problem.gives), np.int64)  # how often each broker was
     tried: dict[tuple[int, ...], tuple[int, ...]] = {}
+    in_vain = 0
     for _ in range(PROGRAMS):
         chosen = _most_promising(search, trios, changed, tried)
-        if chosen is None:
+        if chosen is None or in_vain >= IN_VAIN:
             return
         tried[tuple(chosen.tolist())] = tuple(changed[chosen].tolist())
-        worth, before = search.worth(), problem.layout.rows.copy()
+        in_vain += 1
         placed = _Trio(search, chosen).solved()
         if placed is None:
             continue
-        problem.layout.lay_out(placed)
+        before, worth = layout.rows.copy(), search.worth()
+        layout.lay_out(placed)
         after = Search(problem)
-        if after.worth() >= worth:
-            problem.layout.lay_out(before)
-            continue
-        search = after
-        changed[chosen] += 1
+        # What a solver takes for full may be a byte beyond it.
+        if after.worth() < worth and (layout.incoming <= layout.room).all():
+            search, in_vain = after, 0
+            changed[chosen] += 1
+        else:
+            layout.lay_out(before)
 
 
 def _most_promising(
@@ -130,7 +138,8 @@ class _Trio:
             for wanted in combinations(sorted(trio), len(there)):
                 partitions.append(p)
                 rows.append(_with(row, set(there), wanted))
-        return np.array(partitions, np.int64), np.array(rows, np.int32)
+        shape = len(partitions), search.width
+        return np.array(partitions, np.int64), np.array(rows, np.int32).reshape(shape)
 
     def _willing(self) -> Mask:
         """(n,) options that bring replicas only where some are taken, or were."""
@@ -145,9 +154,11 @@ class _Trio:
         self.partition, self.rows, self.now = self.partition[some], self.rows[some], self.now[some]
 
     def solved(self) -> Rows | None:
-        """(P, R) the rows with the best options that were found; None where none were."""
+        """(P, R) the rows with the best options that were found; None where there are none."""
         search, problem = self._search, self._search.problem
         options, unit = len(self.partition), max(float(search.share[0].mean()), 1.0)
+        if not options:
+            return None
         size = search.weights[0][self.partition]
         load, low, high = self._boxed()
         missed = 2 * len(low)

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from include.cluster.model import BrokerId
 from include.planning.budget import UNPAID_PARTITIONS, UNPAID_REPLICAS
 from include.planning.plan import Infeasible
-from include.planning.resources import NAMES, Resource
-
-_OTHERS = {f"{name}: ": resource for resource, name in NAMES.items()}
+from include.planning.resources import Resource
+from include.planning.targets import resource_of
 
 
 class Obstacles:
@@ -29,7 +28,7 @@ class Obstacles:
         self.unpaid_partitions = 0
         for item in named:
             kind, _, name = item.subject.partition(" ")
-            resource = _resource(item.constraint)
+            resource = resource_of(item.constraint)
             if kind in ("broker", "rack"):
                 self.amounts[resource] += abs(item.wanted - item.nearest)
             if kind == "broker" and name.isdecimal():
@@ -38,9 +37,3 @@ class Obstacles:
                     self.unpaid[int(name)] = round(item.nearest)
             if item.constraint == UNPAID_PARTITIONS:
                 self.unpaid_partitions += round(item.nearest)
-
-
-def _resource(constraint: str) -> Resource:
-    """The resource of a target; bytes where the sentence names none."""
-    found = (resource for start, resource in _OTHERS.items() if constraint.startswith(start))
-    return next(found, Resource.BYTES)

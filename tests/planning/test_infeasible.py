@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.planning.clusters import Cluster, cluster
-from tests.planning.planned import both, plan
+from tests.planning.planned import both, infeasible, plan
 from tests.planning.test_certificate import resource, with_rates
 
 NONE = [""] * 4
@@ -113,6 +113,18 @@ def test_what_forbids_a_target_is_named_and_the_nearest_reached(kind: str) -> No
     assert sizes == after or sorted(sizes) == sorted(after)
     if kind not in ("a budget", "a full disk"):  # a disk's free space is not that of the new state
         assert plan(of.after(made), action="rebalance", **asked).moves == ()
+
+
+def test_what_is_clipped_in_one_resource_excuses_nobody_in_another():
+    """Racks clip the number of replicas, which is named; clips of bytes only add up."""
+    racks = ["/b", "/a", "/a"]
+    orders = cluster(racks, [(1,), (0,), (0,), (0, 1)], [2528, 1, 1, 3606], topic="orders")
+    others = cluster(racks, [(0,)] * 4 + [(1, 0)], [0, 100, 0, 0, 100], topic="others")
+    params = {"topics": ["orders"], "tolerance": 0.2, "tolerances": {"replicas": 0.1}}
+    made = plan(both(orders, others), action="rebalance", **params)
+    assert [load.size_bytes_after for load in made.summary.brokers] == [3807, 3706, 2529]
+    named = [(item.subject, item.wanted, item.nearest) for item in infeasible(made)]
+    assert ("broker 2", 3347, 2529) in named
 
 
 def test_beside_a_giant_the_others_share_what_is_left():

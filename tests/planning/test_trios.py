@@ -12,7 +12,9 @@ from include.planning.balance import rebalance
 from include.planning.rebalance import plan_rebalance
 from include.planning.search import Problem, Search
 from include.planning.trios import rearrange
+from tests.planning.clusters import cluster
 from tests.planning.exact import KINDS, small
+from tests.planning.planned import plan
 from tests.planning.posed import posed
 from tests.planning.test_optimality import asked
 
@@ -78,16 +80,37 @@ def test_only_what_may_move_moves_and_only_where_replicas_are_taken(monkeypatch)
     assert (layout.home[came] == 0).any(axis=1).all()
 
 
-def test_a_trio_is_not_decided_about_twice_while_it_stays_as_it_is(monkeypatch):
+def test_trios_that_stay_as_they_are_are_decided_about_once_and_not_for_ever(monkeypatch):
     of = searched(3, "giant", monkeypatch)
     decided = []
-    solved = trios._Trio.solved
 
-    def counted(trio):
+    def in_vain(trio):
         decided.append(tuple(trio._brokers.tolist()))
-        return None if len(decided) < 9 else solved(trio)
 
-    monkeypatch.setattr(trios._Trio, "solved", counted)
+    monkeypatch.setattr(trios._Trio, "solved", in_vain)
     rearrange(of)
-    assert len(set(decided[:9])) == 9
-    assert len(decided) <= trios.PROGRAMS
+    assert len(decided) == len(set(decided)) <= trios.IN_VAIN
+    assert decided
+
+
+def test_a_trio_without_anything_that_may_move_is_passed_over(monkeypatch):
+    of = searched(3, "giant", monkeypatch)
+    before = of.layout.rows.copy()
+    rearrange(replace(of, partitions=np.zeros(len(before), bool)))
+    assert (of.layout.rows == before).all()
+
+
+def test_disks_hold_what_comes_to_the_byte():
+    """120 partitions on broker 0; the others have room for all but a byte of eight."""
+    size = 10**9
+    disks = {0: (10**12, 9 * 10**11)} | dict.fromkeys((1, 2, 3), (10**12, 8 * size - 1))
+    made = plan(cluster([""] * 4, [(0,)] * 120, size, disks=disks), action="rebalance")
+    assert [load.bytes_in for load in made.summary.brokers] == [0, 7 * size, 7 * size, 7 * size]
+
+
+def test_clusters_of_many_brokers_are_left_to_the_search(monkeypatch):
+    of = searched(3, "giant", monkeypatch)
+    before = of.layout.rows.copy()
+    monkeypatch.setattr(trios, "BROKERS", len(of.gives) - 1)
+    rearrange(of)
+    assert (of.layout.rows == before).all()
