@@ -63,6 +63,21 @@ def test_limits_of_the_form_bind_the_plan(site: Site) -> None:
     assert (asked.exclude_brokers, asked.budget_moves, asked.weights) == ((2, 3), 1, {4: 2.0})
 
 
+def test_a_drain_goes_on_with_what_its_budget_left(site: Site) -> None:
+    topic = site.topics.create([[4, 1], [4, 2], [1, 2]])
+    site.topics.fill(topic, 30)
+    asked = {"action": "drain", "brokers": [4], "topics": [topic], "budget_moves": 1}
+    left = []
+    for _ in range(2):
+        run = site.run(**asked, with_spark=True)
+        assert run.state == "success", run.log
+        partitions = site.gateway.describe_topics([topic])[topic].partitions.values()
+        left.append(sum(4 in state.replicas for state in partitions))
+    assert left == [1, 0]
+    first = PlanDirectory(site.ledger.plans()[1].plan_dir).load().summary.infeasible
+    assert [(item.subject, item.nearest) for item in first] == [("broker 4", 1)]
+
+
 def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
     topic = site.topics.create([[1, 2]])
     run = site.run(action="reassign", reassignment=to(topic, {0: [1, 2]}))
