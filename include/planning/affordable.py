@@ -12,7 +12,7 @@ Costs = Floats
 """(2, n) bytes and replicas that each of n partitions copies."""
 
 
-def parts_of(budget: Floats, costs: Costs) -> Floats:
+def _parts_of(budget: Floats, costs: Costs) -> Floats:
     """(n,) the part of the budget that each takes, of bytes or of copies: the larger one."""
     parts: Floats = (costs / np.maximum(budget, 1)[:, None]).max(axis=0)
     return parts
@@ -39,7 +39,7 @@ def affordable(
     bytes_left, copies_left = budget.tolist()
     size_bytes, copies = costs.tolist()
     taken = []
-    for at in order(parts_of(budget, costs)).tolist():
+    for at in order(_parts_of(budget, costs)).tolist():
         if size_bytes[at] <= bytes_left and copies[at] <= copies_left:
             bytes_left -= size_bytes[at]
             copies_left -= copies[at]

@@ -15,8 +15,7 @@ from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
 from include.planning.layout import Layout
 from include.planning.leaders import promote
 from include.planning.plan import Infeasible
-from include.planning.resources import LED, LOOSE, Resource, partition_weight
-from include.planning.targets import of_resource
+from include.planning.resources import LED, LOOSE, Resource, of_resource, partition_weight
 
 AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)
 """Part of the tolerance inside of which a broker's deviation counts for nothing: one after the

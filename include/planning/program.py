@@ -206,7 +206,7 @@ class Program:
                 np.zeros(len(taker)),
                 np.full(2 * missed, MISSED),
             ],
-            rows=vstack([_elastic(load[boxed]), once]).tocsr(),
+            rows=vstack([elastic(load[boxed]), once]).tocsr(),
             most=np.r_[
                 (self.high - self.load).ravel()[boxed],
                 (self.load - self.low).ravel()[boxed],
@@ -238,7 +238,7 @@ class Program:
         load = self._sums(classes.mean[:, kind], to)[boxed]
         solved = linprog(
             np.r_[np.zeros(len(kind)), np.ones(missed)],
-            A_ub=_elastic(load),
+            A_ub=elastic(load),
             b_ub=np.r_[
                 (self.high - self.load).ravel()[boxed], (self.load - self.low).ravel()[boxed]
             ],
@@ -279,8 +279,10 @@ def charges(weight: Floats, prices: Floats) -> Floats:
     return charged
 
 
-def _elastic(load: csr_array) -> csr_array:
-    """Rows of (upper, lower) ends of boxes, each with a variable for what it is missed by."""
+def elastic(load: csr_array) -> csr_array:
+    """Rows of (upper, lower) ends of boxes, each with a variable, behind all others, for what it is
+    missed by.
+    """
     miss = eye_array(load.shape[0], format="csr")
     none = csr_array(miss.shape)
     return vstack([hstack([load, -miss, none]), hstack([-load, none, -miss])]).tocsr()

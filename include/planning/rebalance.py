@@ -30,12 +30,14 @@ from include.planning.resources import (
     Resource,
     capacities,
     known,
+    of_resource,
     placed_weights,
+    resource_of,
 )
 from include.planning.scope import brokers_named, check_movable, partitions_in_scope, raise_if
 from include.planning.search import Problem
 from include.planning.sources import prefer_sources
-from include.planning.targets import Targets, of_resource, placed_targets, resource_of
+from include.planning.targets import Targets, placed_targets
 
 SHIFTED = (
     "racks, disks, replicas that may not move or a partition larger than a share shift what it "

@@ -105,7 +105,7 @@ NEEDED = {
 }
 """The parameter an action cannot do without."""
 
-BUDGETED = (
+PLACES_REPLICAS = (
     Action.REBALANCE,
     Action.EXPAND,
     Action.DRAIN,
@@ -113,7 +113,7 @@ BUDGETED = (
     Action.REPAIR_RACKS,
     Action.MOVE_LOG_DIRS,
 )
-"""Actions that do a part of what they are asked for where a movement budget pays for no more."""
+"""Actions that choose where replicas go: a budget may limit them, and brokers be left out."""
 
 USED_BY = {
     "brokers": (Action.REBALANCE, Action.EXPAND, Action.DRAIN, Action.MOVE_LOG_DIRS),
@@ -136,8 +136,8 @@ USED_BY = {
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
     ),
-    "budget_bytes": BUDGETED,
-    "budget_moves": BUDGETED,
+    "budget_bytes": PLACES_REPLICAS,
+    "budget_moves": PLACES_REPLICAS,
     "exclude_topics": (
         Action.REBALANCE,
         Action.EXPAND,
@@ -146,14 +146,7 @@ USED_BY = {
         Action.BALANCE_LEADERS,
         Action.MOVE_LOG_DIRS,
     ),
-    "exclude_brokers": (
-        Action.REBALANCE,
-        Action.EXPAND,
-        Action.DRAIN,
-        Action.SET_REPLICATION_FACTOR,
-        Action.REPAIR_RACKS,
-        Action.MOVE_LOG_DIRS,
-    ),
+    "exclude_brokers": PLACES_REPLICAS,
     "reassignment": (Action.REASSIGN,),
 }
 """Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""

@@ -16,11 +16,11 @@ from include.planning.handover import LedShares
 from include.planning.plan import Infeasible
 from include.planning.rebalance import SHIFTED, asked_tolerances
 from include.planning.request import Action
-from include.planning.resources import LED, LOOSE, PLACED, Resource, capacities
+from include.planning.resources import LED, LOOSE, PLACED, Resource, capacities, of_resource
 from include.planning.scope import brokers_named
 from include.planning.slice_steps import Goal, Held, Moved, Step, Survey
 from include.planning.slices import Context, Slices
-from include.planning.targets import Targets, of_resource
+from include.planning.targets import Targets
 
 FINISHING = 8
 """Slices in a row that may fail to bring any broker closer before a round ends."""

@@ -17,7 +17,7 @@ from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, broker_
 from include.planning.layout import Layout
 from include.planning.plan import Infeasible
 from include.planning.racks import RackTree
-from include.planning.resources import LOOSE, NAMES, PLACED, Resource
+from include.planning.resources import LOOSE, PLACED, Resource, of_resource
 
 
 @dataclass(frozen=True)
@@ -238,17 +238,6 @@ def grain(share: Floats) -> float:
     of their mean, so that the unit that sizes are given in does not show in a plan.
     """
     return float(2.0 ** max(0, int(np.frexp(share.mean())[1]) - 31))
-
-
-def of_resource(resource: Resource, sentence: str) -> str:
-    """The sentence, with the resource it is about named where that is not bytes."""
-    return sentence if resource is Resource.BYTES else f"{NAMES[resource]}: {sentence}"
-
-
-def resource_of(sentence: str) -> Resource:
-    """The resource that such a sentence is about."""
-    found = (r for r, name in NAMES.items() if sentence.startswith(f"{name}: "))
-    return next(found, Resource.BYTES)
 
 
 def _fraction(part: float, whole: float) -> float:

@@ -12,9 +12,10 @@ from itertools import combinations
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array, eye_array, hstack, vstack
+from scipy.sparse import csr_array, hstack, vstack
 
 from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, Rows
+from include.planning.program import MISSED, elastic
 from include.planning.search import Problem, Search
 
 BROKERS = 40
@@ -25,9 +26,6 @@ PROGRAMS, IN_VAIN = 150, 30
 
 NODES, GAP = 100, 0.001
 """Branches, and part of the cost, after which a program is good enough."""
-
-MISSED = 20.0
-"""What a share outside of a box costs, in shares of bytes copied."""
 
 INSIDE = 2e-6
 """By how many shares loads stay within the boxes: what a solver takes for equal is further apart
@@ -162,11 +160,7 @@ class _Trio:
         size = search.weights[0][self.partition]
         load, low, high = self._boxed()
         missed = 2 * len(low)
-        limits = [
-            hstack([load, -eye_array(len(low)), csr_array((len(low), len(low)))]),
-            hstack([-load, csr_array((len(low), len(low))), -eye_array(len(low))]),
-        ]
-        most = [high, -low]
+        limits, most = [elastic(load)], [high, -low]
         room = problem.layout.room[self._brokers]
         if (room < UNLIMITED).any():
             copied = self.copies * size[:, None]

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from include.cluster.model import BrokerId
 from include.planning.budget import UNPAID_PARTITIONS, UNPAID_REPLICAS
 from include.planning.plan import Infeasible
-from include.planning.resources import Resource
-from include.planning.targets import resource_of
+from include.planning.resources import Resource, resource_of
 
 
 class Obstacles:

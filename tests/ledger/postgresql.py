@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import create_engine
@@ -57,12 +56,7 @@ class PostgreSQL:
             undo.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._guard.close()
         shutil.rmtree(self._directory)
 

@@ -8,7 +8,7 @@ from random import Random
 
 from include.cluster.model import TopicPartition
 from include.errors import InvalidRequestError
-from include.planning.request import BUDGETED, Action, ReassignmentRequest
+from include.planning.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.planning.rollback import rollback_plan
 from include.quality.checked import Checked
 from tests.planning.clusters import Cluster
@@ -65,7 +65,7 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
             one_sided=action is Action.REBALANCE and rng.random() < 0.2,
             exclude_topics=rng.choice([(), ("orders",), ("*audit",)]),
         )
-    if action in BUDGETED:
+    if action in PLACES_REPLICAS:
         request = replace(
             request,
             budget_bytes=rng.choice([None, None, 3_000]),
