@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
@@ -42,6 +42,7 @@ WINDOW = "would not end before the window does"
 
 
 def admit(
+    unsent: Sequence[Move],
     backlog: Backlog,
     in_use: InUse,
     seen: Observation,
@@ -56,11 +57,15 @@ def admit(
     its moves go first, the largest of them first. Of a broker's moves only those are looked at
     that a free slot, its disk and the window leave a chance.
 
+    :param unsent: admitted before, and to be sent once more: they come first, but since then
+        leaders, disks, the window and what is in flight may have changed.
     :param in_use: what has started takes; what starts is added.
     :param bytes_per_s: what a broker delivers in each direction.
     :param still_pending: asked once of each move that would be next; False passes it over.
     """
     admission = _Admitting(backlog, in_use, seen, now, policy, bytes_per_s)
+    for move in unsent:
+        admission.consider_again(move)
     looked_at: set[TopicPartition] = set()
     passed_over = 0
     for place in admission.busiest_first():
@@ -69,10 +74,10 @@ def admit(
                 continue
             looked_at.add(filed.partition)
             if still_pending(filed.move):
-                admission.consider(filed)
+                admission.consider(filed.move)
             else:
                 passed_over += 1
-    return admission.result(passed_over)
+    return admission.result(len(unsent) + backlog.pending_count - passed_over)
 
 
 class _Admitting:
@@ -141,23 +146,33 @@ class _Admitting:
             self._reasons.add(obstacle)
             fitting = waiting.from_size(min(self._window_left(place), self._room_left(place)))
 
-    def consider(self, filed: Filed) -> None:
+    def consider_again(self, move: Move) -> None:
+        """:meth:`consider` a move that is not in the backlog any more."""
+        if self._in_use.moves >= self._policy.max_partitions_in_flight:
+            self._reasons.add(CAP)
+            return
+        for slot in slots_of(move, self._seen):
+            if slot.direction is not Direction.OUT:
+                self._shut_unless_it_answers(slot)
+        self.consider(move)
+
+    def consider(self, move: Move) -> None:
         """Choose the move, or note what it waits for."""
-        slots = slots_of(filed.move, self._seen)
-        obstacle = self._obstacle(filed.move, slots)
+        slots = slots_of(move, self._seen)
+        obstacle = self._obstacle(move, slots)
         if obstacle is not None:
             self._reasons.add(obstacle)
             return
-        self._moves.append(filed.move)
-        self._in_use.add(filed.move, slots)
+        self._moves.append(move)
+        self._in_use.add(move, slots)
         self._shut_where_full(slots)
 
-    def result(self, passed_over: int) -> Admission:
+    def result(self, moves: int) -> Admission:
         """What was chosen.
 
-        :param passed_over: pending moves that turned out not to be.
+        :param moves: how many there were to choose from.
         """
-        waiting = self._backlog.pending_count - len(self._moves) - passed_over
+        waiting = moves - len(self._moves)
         if waiting <= 0:
             return Admission(tuple(self._moves))
         by_slot = self._backlog.by_slot

@@ -193,7 +193,7 @@ class _Step:
         except MissingRightError:
             raise
         except ClusterError as error:
-            # They stay admitted and not sent: the next step sends them again.
+            # They stay admitted and not sent: the next steps send them again.
             self._done.holds.append(_sent_again(len(moves), error))
             return False
         if placed.later:

@@ -83,7 +83,8 @@ class _Assessed:
     """The plan's moves by what is true of them now, and the actions that follow at once.
 
     :param pace: how fast moves can be made.
-    :ivar in_use: what those take that go on.
+    :ivar in_use: what those take that are in flight.
+    :ivar unsent: admitted, but the request never went out or never arrived: admitted anew.
     :ivar not_admitted: what is being reassigned, by us or not, though no admitted move says so.
     """
 
@@ -110,7 +111,7 @@ class _Assessed:
         for found, entry in zip(admitted.values(), map(ongoing.get, admitted), strict=True):
             listed += entry is not None
             if on_its_way(found.move, entry, self.seen):
-                self._goes_on(found, self.in_flight)
+                self._goes_on(found)
             else:
                 self._assess_admitted(found)
         self.in_use.add_all(self._going_on, self.seen)
@@ -131,8 +132,8 @@ class _Assessed:
         """Whether nothing is admitted and nothing pending."""
         return not self.started and self.backlog.pending_count == self._pending_settled
 
-    def _goes_on(self, found: Admitted, among: list[Move]) -> None:
-        among.append(found.move)
+    def _goes_on(self, found: Admitted) -> None:
+        self.in_flight.append(found.move)
         self._going_on.append(found)
 
     def states(self) -> Counter[MoveState]:
@@ -156,15 +157,15 @@ class _Assessed:
         move = found.move
         what, detail = self._fate(move, self.view.sent.get(move.partition))
         if what is Fate.IN_FLIGHT:
-            self._goes_on(found, self.in_flight)
+            self._goes_on(found)
         elif what is Fate.MISPLACED:
-            self._goes_on(found, self.in_flight)
+            self._goes_on(found)
             wanted = tuple(sorted(misplaced(move, self.seen).items()))
             self.settling.append(PlaceReplicas(wanted))
         elif what is Fate.UNDONE:
             self._undone(found, detail)
         elif what is Fate.UNTOUCHED:
-            self._goes_on(found, self.unsent)
+            self.unsent.append(move)
         elif what is Fate.SUPERSEDED and where_copied_from(move, self.seen):
             self._take_back(found, detail)
         else:
@@ -173,7 +174,7 @@ class _Assessed:
     def _take_back(self, found: Admitted, detail: str) -> None:
         """Have another, fresh look taken, and what is left of it cancelled; it is settled then."""
         self.settling.append(Cancel((found.move.partition,), detail))
-        self._goes_on(found, self.in_flight)
+        self._goes_on(found)
 
     def _undone(self, found: Admitted, detail: str) -> None:
         """A cancel loses the order of replicas, whoever did it: ours to put back.
@@ -229,8 +230,8 @@ def _ending(
     if _stalled(view, now_true, now, policy):
         cause = f"nothing has moved for {_patience_s(view, now_true, policy):.0f} s"
         return _stop(now_true, PlanState.FAILED, cause, MoveState.CANCELLED)
-    if view.pause_requested and not now_true.started:
-        return [Finish(PlanState.PAUSED, "pause requested")]
+    if view.pause_requested and not now_true.in_flight:
+        return _stop(now_true, PlanState.PAUSED, "pause requested", MoveState.PENDING)
     return None
 
 
@@ -251,7 +252,7 @@ def _finish(states: Mapping[MoveState, int]) -> Finish:
 def _stalled(view: LedgerView, now_true: _Assessed, now: datetime, policy: Policy) -> bool:
     if now_true.settling or view.last_progress_at is None:
         return False
-    if not now_true.started and _held_by_others(now_true, policy):
+    if not now_true.in_flight and _held_by_others(now_true, policy):
         return False
     return now - view.last_progress_at >= timedelta(seconds=_patience_s(view, now_true, policy))
 
@@ -274,12 +275,12 @@ def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
 def _admission(
     view: LedgerView, now_true: _Assessed, seen: Observation, now: datetime, policy: Policy
 ) -> list[Action]:
-    again = tuple(move.partition for move in now_true.unsent)
     if view.pause_requested:
-        return [*([Admit(again)] if again else []), Hold("pause requested")]
+        return [Hold("pause requested")]
     if _held_by_others(now_true, policy):
-        return [*([Admit(again)] if again else []), Hold("somebody else's reassignment runs")]
+        return [Hold("somebody else's reassignment runs")]
     admission = admit(
+        now_true.unsent,
         now_true.backlog,
         now_true.in_use,
         seen,
@@ -288,13 +289,13 @@ def _admission(
         now_true.pace.bytes_per_s,
         now_true.still_pending,
     )
-    chosen = (*again, *(move.partition for move in admission.moves))
-    if chosen:
-        return [Admit(chosen)]
+    if admission.moves:
+        return [Admit(tuple(move.partition for move in admission.moves))]
     if now_true.ended:
         return [_finish(now_true.states())]
-    if admission.only_waits_for_window and not now_true.started:
-        return [Finish(PlanState.PAUSED, "what is left does not fit into the window")]
+    if admission.only_waits_for_window and not now_true.in_flight:
+        cause = "what is left does not fit into the window"
+        return _stop(now_true, PlanState.PAUSED, cause, MoveState.PENDING)
     return [Hold(_reason(admission))] if admission.waiting else []
 
 

@@ -9,7 +9,16 @@ from typing import Any
 from include.cluster.model import BrokerError, PartitionState, ReplicaId, TopicPartition
 from include.execution.decide import decide
 from include.execution.disks import Disk
-from include.execution.model import Action, Admit, Finish, Hold, MoveState, PlanState, Policy
+from include.execution.model import (
+    Action,
+    Admit,
+    Cancel,
+    Finish,
+    Hold,
+    MoveState,
+    PlanState,
+    Policy,
+)
 from include.planning.plan import Plan
 from include.planning.request import OnWindowEnd
 from tests.execution.observed import ONE, POLICY, T0, TP, flying, running, seen
@@ -72,6 +81,46 @@ def test_never_more_partitions_than_allowed_are_at_the_controller() -> None:
 def test_nothing_is_sent_to_a_dead_broker() -> None:
     (action,) = decide(ONE, running(ONE), seen(ONE, live=(1, 2)), T0, POLICY)
     assert action == Hold("1 moves wait: broker 3 is not alive")
+
+
+def test_what_was_never_sent_goes_first_and_waits_like_all_others() -> None:
+    """Two leaders sent when they were admitted; one of them died with the process."""
+    plan = make_plan("p", *(move("t", n, (1, 2), (3 + n, 2)) for n in range(3)))
+    unsent = {TP[0]: MoveState.PENDING, TP[1]: MoveState.ADMITTED, TP[2]: MoveState.ADMITTED}
+    policy = replace(POLICY, max_moves_per_broker=1)
+    there = seen(plan, live=(1, 2, 3, 4, 5))
+    assert decide(plan, running(plan, moves=unsent), there, T0, policy) == [Admit((TP[1],))]
+    first = replace(there, ongoing={TP[1]: flying(plan.by_partition[TP[1]])})
+    assert decide(plan, running(plan, moves=unsent), first, T0, policy) == [
+        Hold("2 moves wait: no free slot")
+    ]
+
+
+def test_what_was_never_sent_waits_for_brokers_disks_and_a_free_place_at_the_controller() -> None:
+    unsent = running(ONE, moves={TP[0]: MoveState.ADMITTED})
+    for there, reason in (
+        (seen(ONE, live=(1, 2)), "broker 3 is not alive"),
+        (
+            seen(ONE, missing={3: BrokerError(7, "REQUEST_TIMED_OUT", "")}),
+            "broker 3 does not answer",
+        ),
+        (seen(ONE, disks={3: (Disk("/d", 9000, 4000),)}), "broker 3 has no room on its disks"),
+    ):
+        assert decide(ONE, unsent, there, T0, POLICY) == [Hold(f"1 moves wait: {reason}")]
+    plan = make_plan("p", *(move("t", n, (1, 2), (2, 1)) for n in range(3)))
+    admitted = running(plan, moves=dict.fromkeys(TP[:3], MoveState.ADMITTED))
+    few = replace(POLICY, max_partitions_in_flight=2)
+    assert decide(plan, admitted, seen(plan), T0, few) == [Admit((TP[0], TP[1]))]
+
+
+def test_what_was_never_sent_and_cannot_end_in_the_window_is_left_to_the_next_one() -> None:
+    unsent = running(ONE, moves={TP[0]: MoveState.ADMITTED})
+    cause = "what is left does not fit into the window"
+    narrow = replace(POLICY, window_end=T0 + timedelta(seconds=4))
+    assert decide(ONE, unsent, seen(ONE), T0, narrow) == [
+        Cancel((TP[0],), cause, MoveState.PENDING),
+        Finish(PlanState.PAUSED, cause),
+    ]
 
 
 def test_what_cannot_end_before_the_window_does_is_not_started() -> None:

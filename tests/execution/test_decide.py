@@ -126,6 +126,19 @@ def test_a_pause_waits_for_what_is_in_flight() -> None:
     ]
 
 
+def test_what_was_never_sent_is_taken_back_by_a_pause_and_held_by_somebody_else() -> None:
+    unsent = running(ONE, moves={TP[0]: MoveState.ADMITTED})
+    assert decide(ONE, replace(unsent, pause_requested=True), seen(ONE), T0, POLICY) == [
+        Cancel((TP[0],), "pause requested", MoveState.PENDING),
+        Finish(PlanState.PAUSED, "pause requested"),
+    ]
+    theirs = seen(ONE, ongoing={TopicPartition("x", 0): OngoingReassignment((1, 2, 3), (3,), (1,))})
+    for now in (T0, T0 + timedelta(days=1)):
+        assert decide(ONE, unsent, theirs, now, POLICY) == [
+            Hold("somebody else's reassignment runs")
+        ]
+
+
 @pytest.mark.parametrize("choice", list(OnWindowEnd))
 def test_the_windows_end_takes_back_what_is_in_flight_for_the_next_window(
     choice: OnWindowEnd,

@@ -270,6 +270,17 @@ def in_any_order(actions: list[Action]) -> list[str]:
     return sorted(map(repr, ordered))
 
 
+def test_what_a_crash_left_unsent_keeps_to_its_slots_though_a_leader_died_since() -> None:
+    """The counterexample of a long run: both would be sent by broker 1 now."""
+    plan = make_plan("p", move("t", 0, (1,), (1, 2), 0), move("t", 1, (4, 1), (3,), 0))
+    policy = Policy(
+        RATE, throttle_efficiency=1.0, stall_timeout_s=120, max_moves_per_broker=1, reaction_s=0
+    )
+    run = watched(plan, policy, [At(0, BrokerDies(4))], journal=Journal(crash_after=[2]))
+    assert run.run() is PlanState.DONE
+    check_every_admission_has_an_outcome(run.simulation)
+
+
 def test_the_slots_that_properties_watch_can_be_exceeded() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,)), move("t", 1, (1,), (3,)))
     everything = [Admit(tuple(plan.by_partition))]
