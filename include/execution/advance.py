@@ -193,7 +193,7 @@ class _Step:
         except MissingRightError:
             raise
         except ClusterError as error:
-            # They stay admitted and not sent: the next steps send them again.
+            # They stay admitted and not sent: the next step judges them anew.
             self._done.holds.append(_sent_again(len(moves), error))
             return False
         if placed.later:
@@ -250,7 +250,7 @@ class _Placed:
 
 
 def _sent_again(moves: int, error: object) -> str:
-    return f"{moves} moves are sent again at the next step: {error}"
+    return f"{moves} moves are to be sent again: {error}"
 
 
 def _wanted_log_dirs(moves: Iterable[Move]) -> dict[ReplicaId, str]:

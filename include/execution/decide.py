@@ -49,7 +49,8 @@ def decide(
     """What to do next; no I/O, no clock, no randomness. Same input, same actions.
 
     First everything that has ended is settled; then come, in this order, what ends the plan
-    (a cancel request, nothing left, the window's end, a stall, a pause) and what starts moves.
+    (a cancel request, nothing left, the window's end, a pause) and what starts moves. A stall is
+    what ends it where nothing has moved for long, and nothing new can start either.
     A pending move is looked at when somebody reassigns its partition, or when it is its turn.
 
     :param backlog: the view's moves, indexed; only read. Without one it is built from the view,
@@ -62,7 +63,7 @@ def decide(
     now_true = _Assessed(plan, view, seen, now, policy, known, pace)
     next_steps = _ending(view, now_true, now, policy)
     if next_steps is None:
-        next_steps = [*_rate(view, now, policy), *_admission(view, now_true, seen, now, policy)]
+        next_steps = _going_on(view, now_true, seen, now, policy)
     return [*now_true.settling, *next_steps]
 
 
@@ -84,7 +85,8 @@ class _Assessed:
 
     :param pace: how fast moves can be made.
     :ivar in_use: what those take that are in flight.
-    :ivar unsent: admitted, but the request never went out or never arrived: admitted anew.
+    :ivar unsent: admitted, but nothing of it ever arrived; largest first.
+    :ivar partly: in flight, but only what it copies between log dirs: the rest is sent again.
     :ivar not_admitted: what is being reassigned, by us or not, though no admitted move says so.
     """
 
@@ -99,6 +101,7 @@ class _Assessed:
     settled: dict[TopicPartition, MoveState] = field(default_factory=dict)
     in_flight: list[Move] = field(default_factory=list)
     unsent: list[Move] = field(default_factory=list)
+    partly: list[Move] = field(default_factory=list)
     not_admitted: list[TopicPartition] = field(default_factory=list)
     in_use: InUse = field(init=False)
     _going_on: list[Admitted] = field(default_factory=list)
@@ -115,6 +118,7 @@ class _Assessed:
             else:
                 self._assess_admitted(found)
         self.in_use.add_all(self._going_on, self.seen)
+        self.unsent.sort(key=lambda move: (-move.size_bytes, move.partition))
         if listed < len(ongoing):
             self.not_admitted += [partition for partition in ongoing if partition not in admitted]
         for partition in self.not_admitted:
@@ -164,6 +168,9 @@ class _Assessed:
             self.settling.append(PlaceReplicas(wanted))
         elif what is Fate.UNDONE:
             self._undone(found, detail)
+        elif what is Fate.UNTOUCHED and where_copied_from(move, self.seen):
+            self._goes_on(found)
+            self.partly.append(move)
         elif what is Fate.UNTOUCHED:
             self.unsent.append(move)
         elif what is Fate.SUPERSEDED and where_copied_from(move, self.seen):
@@ -227,9 +234,6 @@ def _ending(
         return [_finish(now_true.states())]
     if policy.window_end is not None and now >= policy.window_end:
         return _stop(now_true, PlanState.PAUSED, "the window has ended", MoveState.PENDING)
-    if _stalled(view, now_true, now, policy):
-        cause = f"nothing has moved for {_patience_s(view, now_true, policy):.0f} s"
-        return _stop(now_true, PlanState.FAILED, cause, MoveState.CANCELLED)
     if view.pause_requested and not now_true.in_flight:
         return _stop(now_true, PlanState.PAUSED, "pause requested", MoveState.PENDING)
     return None
@@ -272,14 +276,42 @@ def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
     return [] if change is None else [change]
 
 
-def _admission(
+def _going_on(
     view: LedgerView, now_true: _Assessed, seen: Observation, now: datetime, policy: Policy
 ) -> list[Action]:
+    """What starts, what has to wait; the plan's end where nothing is left, or nothing will move."""
+    held = _held(view, now_true, policy)
+    admission = Admission(()) if held else _admission(now_true, seen, now, policy)
+    starts = tuple(move.partition for move in admission.moves)
+    unsent = tuple(move.partition for move in now_true.unsent)
+    if set(starts) <= set(unsent) and _stalled(view, now_true, now, policy):
+        cause = f"nothing has moved for {_patience_s(view, now_true, policy):.0f} s"
+        return _stop(now_true, PlanState.FAILED, cause, MoveState.CANCELLED)
+    if now_true.ended:
+        return [_finish(now_true.states())]
+    if admission.only_waits_for_window and not now_true.in_flight:
+        cause = "what is left does not fit into the window"
+        return _stop(now_true, PlanState.PAUSED, cause, MoveState.PENDING)
+    reason = held or _reason(admission)
+    steps = _rate(view, now, policy)
+    if back := tuple(partition for partition in unsent if partition not in starts):
+        steps.append(Cancel(back, f"it was not sent yet; {reason}", MoveState.PENDING))
+    if admitted := (*(move.partition for move in now_true.partly), *starts):
+        steps.append(Admit(admitted))
+    if held or (admission.waiting and not admitted):
+        steps.append(Hold(reason))
+    return steps
+
+
+def _held(view: LedgerView, now_true: _Assessed, policy: Policy) -> str:
+    """Why nothing may start at all; "" = it may."""
     if view.pause_requested:
-        return [Hold("pause requested")]
-    if _held_by_others(now_true, policy):
-        return [Hold("somebody else's reassignment runs")]
-    admission = admit(
+        return "pause requested"
+    return "somebody else's reassignment runs" if _held_by_others(now_true, policy) else ""
+
+
+def _admission(now_true: _Assessed, seen: Observation, now: datetime, policy: Policy) -> Admission:
+    return admit(
         now_true.unsent,
         now_true.backlog,
         now_true.in_use,
@@ -289,14 +321,6 @@ def _admission(
         now_true.pace.bytes_per_s,
         now_true.still_pending,
     )
-    if admission.moves:
-        return [Admit(tuple(move.partition for move in admission.moves))]
-    if now_true.ended:
-        return [_finish(now_true.states())]
-    if admission.only_waits_for_window and not now_true.in_flight:
-        cause = "what is left does not fit into the window"
-        return _stop(now_true, PlanState.PAUSED, cause, MoveState.PENDING)
-    return [Hold(_reason(admission))] if admission.waiting else []
 
 
 def _reason(admission: Admission) -> str:

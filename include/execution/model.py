@@ -57,7 +57,7 @@ class MoveState(enum.StrEnum):
     """States of a move: pending → admitted → one of the ended ones."""
 
     PENDING = "pending"
-    ADMITTED = "admitted"  # journalled; sent, or about to be
+    ADMITTED = "admitted"  # journalled, and sent unless something came between
     DONE = "done"
     CANCELLED = "cancelled"
     SUPERSEDED = "superseded"  # somebody else reassigned the partition

@@ -110,10 +110,12 @@ def slots_of(move: Move, seen: Observation) -> dict[Slot, int]:
     if slots and leader is not None:
         slots[_OUT[leader]] = out
     if move.target_log_dirs:
+        wanted = wanted_log_dirs(move)
         for broker in relocating(move):
             replica = ReplicaId(*move.partition, broker)
             left = seen.sizes.get(replica, move.size_bytes) - seen.future_sizes.get(replica, 0)
-            slots[Slot(Direction.ACROSS, broker)] = max(0, left)
+            arrived = seen.log_dirs.get(replica) == wanted[replica]
+            slots[Slot(Direction.ACROSS, broker)] = 0 if arrived else max(0, left)
     return slots
 
 

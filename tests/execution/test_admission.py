@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from include.cluster.model import BrokerError, PartitionState, ReplicaId, TopicPartition
+from include.execution.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.disks import Disk
 from include.execution.model import (
@@ -83,34 +84,70 @@ def test_nothing_is_sent_to_a_dead_broker() -> None:
     assert action == Hold("1 moves wait: broker 3 is not alive")
 
 
-def test_what_was_never_sent_goes_first_and_waits_like_all_others() -> None:
+def test_what_was_never_sent_goes_first_and_keeps_to_free_slots() -> None:
     """Two leaders sent when they were admitted; one of them died with the process."""
     plan = make_plan("p", *(move("t", n, (1, 2), (3 + n, 2)) for n in range(3)))
     unsent = {TP[0]: MoveState.PENDING, TP[1]: MoveState.ADMITTED, TP[2]: MoveState.ADMITTED}
     policy = replace(POLICY, max_moves_per_broker=1)
     there = seen(plan, live=(1, 2, 3, 4, 5))
-    assert decide(plan, running(plan, moves=unsent), there, T0, policy) == [Admit((TP[1],))]
-    first = replace(there, ongoing={TP[1]: flying(plan.by_partition[TP[1]])})
-    assert decide(plan, running(plan, moves=unsent), first, T0, policy) == [
-        Hold("2 moves wait: no free slot")
-    ]
+    reason = "2 moves wait: no free slot"
+    back = Cancel((TP[2],), f"it was not sent yet; {reason}", MoveState.PENDING)
+    view = running(plan, moves=unsent)
+    assert decide(plan, view, there, T0, policy) == [back, Admit((TP[1],))]
+    sent = replace(there, ongoing={TP[1]: flying(plan.by_partition[TP[1]])})
+    assert decide(plan, view, sent, T0, policy) == [back, Hold(reason)]
+
+
+def test_what_was_never_sent_is_looked_at_largest_first_in_whatever_order_it_was_admitted() -> None:
+    plan = make_plan("p", *(move("t", n, (1, 2), (3, 2), 10 * n) for n in range(3)))
+    policy = replace(POLICY, max_moves_per_broker=1, reaction_s=0)
+    view, backlog = running(plan, moves={}), Backlog()
+    for number in (0, 1, 2):
+        view = replace(view, moves={**view.moves, TP[number]: MoveState.ADMITTED})
+        backlog.follow(plan.moves, view, seen(plan))
+    kept = decide(plan, view, seen(plan), T0, policy, backlog)
+    assert kept == decide(plan, view, seen(plan), T0, policy)
+    assert kept[-1] == Admit((TP[2],))
 
 
 def test_what_was_never_sent_waits_for_brokers_disks_and_a_free_place_at_the_controller() -> None:
     unsent = running(ONE, moves={TP[0]: MoveState.ADMITTED})
-    for there, reason in (
+    silent = {3: BrokerError(7, "REQUEST_TIMED_OUT", "")}
+    for there, obstacle in (
         (seen(ONE, live=(1, 2)), "broker 3 is not alive"),
-        (
-            seen(ONE, missing={3: BrokerError(7, "REQUEST_TIMED_OUT", "")}),
-            "broker 3 does not answer",
-        ),
+        (seen(ONE, missing=silent), "broker 3 does not answer"),
         (seen(ONE, disks={3: (Disk("/d", 9000, 4000),)}), "broker 3 has no room on its disks"),
     ):
-        assert decide(ONE, unsent, there, T0, POLICY) == [Hold(f"1 moves wait: {reason}")]
+        reason = f"1 moves wait: {obstacle}"
+        assert decide(ONE, unsent, there, T0, POLICY) == [
+            Cancel((TP[0],), f"it was not sent yet; {reason}", MoveState.PENDING),
+            Hold(reason),
+        ]
     plan = make_plan("p", *(move("t", n, (1, 2), (2, 1)) for n in range(3)))
     admitted = running(plan, moves=dict.fromkeys(TP[:3], MoveState.ADMITTED))
     few = replace(POLICY, max_partitions_in_flight=2)
-    assert decide(plan, admitted, seen(plan), T0, few) == [Admit((TP[0], TP[1]))]
+    assert decide(plan, admitted, seen(plan), T0, few)[-1] == Admit((TP[0], TP[1]))
+
+
+def test_what_a_move_copies_between_log_dirs_takes_its_slot_though_the_rest_was_never_sent() -> (
+    None
+):
+    plan = make_plan(
+        "p",
+        move("t", 0, (1, 2), (3, 2), 5000, ("/a", "/a"), ("any", "/c")),
+        move("t", 1, (2, 1), (2, 1), 500, ("/a", "/a"), ("/c", "/a")),
+    )
+    copied, waits = ReplicaId("t", 0, 2), ReplicaId("t", 1, 2)
+    there = seen(
+        plan,
+        live=(1, 2),
+        log_dirs={copied: "/a", waits: "/a"},
+        future_log_dirs={copied: "/c"},
+        future_sizes={copied: 100},
+    )
+    states = {TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING}
+    one = replace(POLICY, max_moves_per_broker=1)
+    assert decide(plan, running(plan, moves=states), there, T0, one) == [Admit((TP[0],))]
 
 
 def test_what_was_never_sent_and_cannot_end_in_the_window_is_left_to_the_next_one() -> None:

@@ -133,9 +133,11 @@ def test_what_was_never_sent_is_taken_back_by_a_pause_and_held_by_somebody_else(
         Finish(PlanState.PAUSED, "pause requested"),
     ]
     theirs = seen(ONE, ongoing={TopicPartition("x", 0): OngoingReassignment((1, 2, 3), (3,), (1,))})
+    reason = "somebody else's reassignment runs"
     for now in (T0, T0 + timedelta(days=1)):
         assert decide(ONE, unsent, theirs, now, POLICY) == [
-            Hold("somebody else's reassignment runs")
+            Cancel((TP[0],), f"it was not sent yet; {reason}", MoveState.PENDING),
+            Hold(reason),
         ]
 
 
@@ -188,6 +190,18 @@ def test_what_has_ended_while_nobody_looked_is_no_stall() -> None:
     assert decide(plan, view, after, T0 + timedelta(hours=5), POLICY) == [
         Settle(TP[0], MoveState.DONE),
         Admit((TP[1],)),
+    ]
+
+
+def test_what_can_start_after_a_long_wait_is_no_stall() -> None:
+    """Somebody else's reassignment, or a dead broker, held everything up until a moment ago."""
+    late = T0 + timedelta(days=1)
+    assert decide(ONE, running(ONE), seen(ONE), late, POLICY) == [Admit((TP[0],))]
+    never_arrives = running(ONE, moves={TP[0]: MoveState.ADMITTED})
+    cause = "nothing has moved for 600 s"
+    assert decide(ONE, never_arrives, seen(ONE), late, POLICY) == [
+        Cancel((TP[0],), cause),
+        Finish(PlanState.FAILED, cause),
     ]
 
 

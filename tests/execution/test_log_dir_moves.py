@@ -6,11 +6,12 @@ test_log_dir_moves_on_brokers shows them on real ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from include.cluster.model import BrokerError, ReplicaId
+from include.cluster.model import BrokerError, LogDir, Partial, ReplicaId
 from include.cluster.port import ClusterPort
 from include.execution.abort import abort
 from include.execution.advance import Advance, advance
@@ -18,7 +19,7 @@ from include.execution.model import MoveState, PlanState, Policy
 from include.execution.owed_copies import stop_owed_copies
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
-from tests.execution.log_dir_cluster import A, B, C, LogDirCluster
+from tests.execution.log_dir_cluster import DIRS, A, B, C, LogDirCluster
 from tests.execution.simulated_cluster import Crash
 from tests.ledger.small_plans import move
 
@@ -251,10 +252,58 @@ def test_a_move_that_a_broker_did_not_take_is_sent_again(
     site = Site(BOTH, ledger, approved, memory)
     first = site.step()
     assert first.admitted == []
-    assert "1 moves are sent again at the next step: REQUEST_TIMED_OUT" in first.holds[0]
+    assert "1 moves are to be sent again: REQUEST_TIMED_OUT" in first.holds[0]
     memory.silent = frozenset()
     assert site.end().finished is PlanState.DONE
     assert len(ledger.reassignments(site.plan.plan_id)) == 1
+
+
+class Sized(LogDirCluster):
+    """Its log dirs hold a copy of the replica, and not two. They differ in size: no one volume."""
+
+    def describe_log_dirs(self, *args: Any, **options: Any) -> Partial[list[LogDir]]:
+        return Partial(
+            [
+                replace(log_dir, total_bytes=total, usable_bytes=total - _used(log_dir))
+                for log_dir in super().describe_log_dirs(*args, **options).value
+                for total in [1500 + DIRS.index(log_dir.path)]
+            ]
+        )
+
+
+def _used(log_dir: LogDir) -> int:
+    return sum(replica.size_bytes for replica in log_dir.replicas.values())
+
+
+MIXED = move("t", 0, (1, 2), (3, 2), 1000, (A, A), ("any", C))
+
+
+def test_a_copy_that_arrived_before_the_rest_of_its_move_was_sent_needs_no_room_again(
+    ledger: Ledger, approved: Approved
+) -> None:
+    memory = Sized([1, 2, 3], [MIXED])
+    memory.crash_at = 2
+    site = Site(MIXED, ledger, approved, memory)
+    with pytest.raises(Crash):
+        site.step()
+    memory.finish_copies()
+    assert (memory.log_dirs, memory.started) == ({TWO: C}, [])
+    assert site.end().finished is PlanState.DONE
+    assert memory.told == [(TWO, C)]
+
+
+def test_a_move_that_is_partly_on_its_way_takes_its_slots_and_outlasts_a_pause(
+    ledger: Ledger, approved: Approved
+) -> None:
+    memory = LogDirCluster([1, 2, 3], [MIXED])
+    memory.crash_at = 2
+    site = Site(MIXED, ledger, approved, memory)
+    with pytest.raises(Crash):
+        site.step()
+    ledger.request_pause(site.plan.plan_id, "ann")
+    paused = site.step()
+    assert (paused.admitted, paused.holds) == ([site.partition], ["pause requested"])
+    assert site.end().finished is PlanState.DONE
 
 
 def test_a_cancel_that_a_broker_did_not_take_leaves_the_move_in_flight_and_says_so(

@@ -38,7 +38,7 @@ def test_a_move_that_others_cancelled_is_not_sent_again_though_its_answer_was_lo
     cluster = Silent([1, 2, 3], plan.moves)
     port = cast(ClusterPort, cluster)
     assert advance(plan, ledger, port, POLICY).holds == [
-        "1 moves are sent again at the next step: no answer. Nothing was changed."
+        "1 moves are to be sent again: no answer. Nothing was changed."
     ]
     assert ledger.view(plan.plan_id).sent == {}
     advance(plan, ledger, port, POLICY)
