@@ -17,7 +17,7 @@ from include.cluster.gateway import ClusterGateway
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.bystanders import bystanders
-from include.execution.decide import needs_worker
+from include.execution.decide import decide, needs_worker
 from include.execution.eta import eta_errors
 from include.execution.governor import first_rate
 from include.execution.model import PlanState, Policy
@@ -132,7 +132,8 @@ def _driven(ground: Ground, ledger: Ledger, policy: Policy) -> int:
         look = poll(plan, ledger, gateway, policy, backlog, beside=beside)
         if look is None:
             return woken
-        if needs_worker(plan, look.view, look.seen, policy, backlog):
+        seen = look.seen
+        if needs_worker(decide(plan, look.view, seen, seen.taken_at, policy, backlog)):
             time.sleep(ground.wake_s)
             woken += 1
             if advance(plan, ledger, gateway, policy).finished is not None:

@@ -8,7 +8,7 @@ without a cluster.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -36,6 +36,9 @@ from include.execution.slots import InUse
 from include.execution.stall import patience_s
 from include.planning.pace import Pace
 from include.planning.plan import Move, Plan
+
+HELD_BY_OTHERS = "somebody else's reassignment runs"
+"""What a plan waits for as long as it takes, unless it may run beside others."""
 
 
 def decide(
@@ -67,16 +70,14 @@ def decide(
     return [*now_true.settling, *next_steps]
 
 
-def needs_worker(
-    plan: Plan,
-    view: LedgerView,
-    seen: Observation,
-    policy: Policy,
-    backlog: Backlog | None = None,
-) -> bool:
-    """Whether `decide` would do anything now: what the progress trigger asks at every poll."""
-    actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
-    return any(not isinstance(action, Hold) for action in actions)
+def needs_worker(actions: Iterable[Action]) -> bool:
+    """Whether there is anything to do: what the progress trigger asks at every poll."""
+    return not all(isinstance(action, Hold) for action in actions)
+
+
+def waits_for(actions: Iterable[Action]) -> str:
+    """Why moves do not start, for people; "" = none has to wait."""
+    return "; ".join(action.cause for action in actions if isinstance(action, Hold))
 
 
 @dataclass
@@ -307,7 +308,7 @@ def _held(view: LedgerView, now_true: _Assessed, policy: Policy) -> str:
     """Why nothing may start at all; "" = it may."""
     if view.pause_requested:
         return "pause requested"
-    return "somebody else's reassignment runs" if _held_by_others(now_true, policy) else ""
+    return HELD_BY_OTHERS if _held_by_others(now_true, policy) else ""
 
 
 def _admission(now_true: _Assessed, seen: Observation, now: datetime, policy: Policy) -> Admission:

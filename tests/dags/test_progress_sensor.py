@@ -212,3 +212,41 @@ def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
     }
     wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
     assert not site.ledger.throttles(open_only=True)
+
+
+def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    """Theirs begins in mid-run: 5 MB, of which one goes at once and another every 5 s."""
+    monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
+    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "5")
+    ours, theirs = site.topics.create([[1, 2], [1, 2]]), site.topics.create([[2]])
+    site.topics.fill(ours, 400, size_bytes=10_000)
+    site.topics.fill(theirs, 500, size_bytes=10_000)
+    lists = [
+        ConfigChange(ConfigResource.topic(theirs), key, ConfigOperation.SET, "*")
+        for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+    ]
+    assert not any(site.gateway.alter_configs(lists).values())  # slowed by our rates, too
+
+    def begin() -> None:
+        wait_until(site.gateway.list_reassignments, "the first move of ours", timeout_s=120)
+        site.gateway.alter_reassignments({TopicPartition(theirs, 0): [4]})
+
+    somebody = threading.Thread(target=begin, daemon=True)
+    somebody.start()
+    run = site.run(
+        action="reassign",
+        reassignment=to(ours, {0: [3, 2], 1: [3, 2]}),
+        throttle=200_000,
+        max_moves_per_broker=1,
+    )
+    somebody.join(10)
+    assert run.state == "success", run.log
+    assert "somebody else's reassignment runs, and the plan starts nothing beside it" in run.log
+    assert "Held back: somebody else's reassignment runs" in run.log
+    (plan,) = site.ledger.plans()
+    first, second = site.ledger.reassignments(plan.plan_id)
+    assert first.ended_at is not None
+    assert (second.started_at - first.ended_at).total_seconds() > 5
+    assert site.gateway.describe_topics([theirs])[theirs].partitions[0].replicas == (4,)

@@ -15,7 +15,7 @@ from include.cluster.model import ReplicaId, TopicPartition
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
-from include.execution.decide import needs_worker
+from include.execution.decide import decide, needs_worker
 from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding
 from include.execution.observe import observe
 from include.execution.progress import record_progress, replica_statuses, status_text
@@ -77,7 +77,7 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
         seen = observe(gateway, plan.moves, utc_now())
         progress = record_progress(plan, view, ledger, seen, SLOW, Backlog.of(plan, view, seen))
         status = {s.replica: s for s in progress.statuses}[copy]
-        wakes.append(needs_worker(plan, view, seen, SLOW))
+        wakes.append(needs_worker(decide(plan, view, seen, seen.taken_at, SLOW)))
         if status.standing is ReplicaStanding.BEHIND and status.messages_behind is not None:
             assert not wakes[-1]
             behind.append(status.messages_behind)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from include.cluster.model import OngoingReassignment, PartitionState, TopicPartition
-from include.execution.decide import decide, needs_worker
+from include.execution.decide import decide, needs_worker, waits_for
 from include.execution.model import (
     Admit,
     Cancel,
@@ -221,10 +221,15 @@ def test_a_plan_that_does_not_run_is_left_alone(state: PlanState) -> None:
 
 def test_the_worker_is_woken_only_when_there_is_something_to_do() -> None:
     view, flight = in_flight(ONE)
-    assert not needs_worker(ONE, view, flight, POLICY)
-    assert not needs_worker(ONE, running(ONE), seen(ONE, live=(1, 2)), POLICY)
-    assert needs_worker(ONE, running(ONE), seen(ONE), POLICY)
-    assert needs_worker(ONE, replace(view, cancel_requested=True), flight, POLICY)
+    dead = seen(ONE, live=(1, 2))
+    for known, there, needed, why in (
+        (view, flight, False, ""),
+        (running(ONE), dead, False, "1 moves wait: broker 3 is not alive"),
+        (running(ONE), seen(ONE), True, ""),
+        (replace(view, cancel_requested=True), flight, True, ""),
+    ):
+        actions = decide(ONE, known, there, T0, POLICY)
+        assert (needs_worker(actions), waits_for(actions)) == (needed, why)
 
 
 def test_what_brokers_are_told_to_deliver_the_target_widens_no_window() -> None:

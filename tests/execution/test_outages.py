@@ -10,8 +10,10 @@ import pytest
 
 from include.cluster.port import ClusterPort
 from include.execution.advance import Advance, advance
+from include.execution.backlog import Backlog
 from include.execution.lease import hold
 from include.execution.model import PlanState, Policy
+from include.execution.poll import away_too_long, poll
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
@@ -105,3 +107,21 @@ def test_looks_that_come_a_little_late_put_a_stall_off_by_as_little(
         assert ledger.heartbeat("sim", "run-1", LEASE_S)
     assert step().finished is PlanState.FAILED
     assert not simulated.targets, "what was in flight is taken back"
+
+
+def test_a_cluster_is_away_since_the_last_look_that_saw_it_however_long_nothing_had_to_move(
+    plan: Plan,
+    simulated: SimulatedCluster,
+    ledger: Ledger,
+    clock: SetClock,
+    step: Callable[[], Advance],
+) -> None:
+    step()
+    for _ in range(3):
+        clock.pass_s(STALL_S / 2)
+        poll(plan, ledger, cast(ClusterPort, simulated), POLICY, Backlog(), clock)
+    assert not away_too_long(ledger, plan.plan_id, clock(), STALL_S)
+    clock.pass_s(STALL_S - 1)
+    assert not away_too_long(ledger, plan.plan_id, clock(), STALL_S)
+    clock.pass_s(2)
+    assert away_too_long(ledger, plan.plan_id, clock(), STALL_S)

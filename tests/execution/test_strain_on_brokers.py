@@ -15,7 +15,7 @@ from include.cluster.model import ReplicaId
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.bystanders import RISING_LOOKS, bystanders
-from include.execution.decide import needs_worker
+from include.execution.decide import decide, needs_worker
 from include.execution.governor import CALM_S, first_rate
 from include.execution.model import Policy
 from include.execution.poll import poll
@@ -65,7 +65,8 @@ class Run:
         beside, backlog = bystanders(plan, gateway.describe_topics()), Backlog()
         look = poll(plan, ledger, gateway, POLICY, backlog, clock, beside)
         assert look is not None
-        if needs_worker(plan, look.view, look.seen, POLICY, backlog):
+        seen = look.seen
+        if needs_worker(decide(plan, look.view, seen, seen.taken_at, POLICY, backlog)):
             assert advance(plan, ledger, gateway, POLICY, clock).finished is None
         return ledger.rate_changes(plan.plan_id)[-1]
 

@@ -23,7 +23,7 @@ from include.execution.abort import abort
 from include.execution.advance import Advance, advance
 from include.execution.backlog import Backlog
 from include.execution.bystanders import bystanders
-from include.execution.decide import needs_worker
+from include.execution.decide import decide, needs_worker
 from include.execution.lease import Held, hold
 from include.execution.model import Policy
 from include.execution.poll import poll
@@ -149,7 +149,9 @@ class Tasks:
         found = poll(self.plan, self.ledger, self.cluster, self.policy, backlog, beside=beside)
         if found is None:
             return True
-        return needs_worker(self.plan, found.view, found.seen, self.policy, backlog)
+        seen = found.seen
+        actions = decide(self.plan, found.view, seen, seen.taken_at, self.policy, backlog)
+        return needs_worker(actions)
 
     def clear(self) -> Cleared:
         with self._task("clear", release=True) as held:

@@ -19,9 +19,7 @@ from rehome.triggers.watching import STALLED, Look, PlanWatch, ReassignmentWatch
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.errors import ClusterError
     from include.execution.advance import Advance
-    from include.execution.model import Policy
     from include.planning.plan import Plan
 
 
@@ -75,7 +73,7 @@ class ReassignmentSensor(ClusterOperator):
         self.log.info("Woken: %s", event.get("reason"))
         with runtime.plain_errors():
             if event.get("reason") == STALLED:
-                self._alert(context)
+                self._alert(context, event.get("waits_for", ""))
             if self.drive:
                 self.step(context)
             else:
@@ -86,6 +84,7 @@ class ReassignmentSensor(ClusterOperator):
         from include.cluster.errors import ClusterError, MissingRightError
         from include.execution.advance import advance
         from include.execution.policy import policy_for
+        from include.execution.poll import away_too_long
         from include.execution.throttle import sweep
 
         plan, request = runtime.load_plan(context)
@@ -99,16 +98,12 @@ class ReassignmentSensor(ClusterOperator):
             except MissingRightError:
                 raise
             except ClusterError as error:
-                self._bear(error, ledger.view(plan.plan_id).last_progress_at, policy)
+                if away_too_long(ledger, plan.plan_id, datetime.now(UTC), policy.stall_timeout_s):
+                    raise
+                self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
         self._tell(done)
         return self._ended(plan, done)
-
-    def _bear(self, error: ClusterError, last: datetime | None, policy: Policy) -> None:
-        """A cluster may be away for a while, and goes on copying: that is no failure yet."""
-        if last is None or datetime.now(UTC) - last > timedelta(seconds=policy.stall_timeout_s):
-            raise error
-        self.log.warning("The cluster is away; the next poll tries again. %s", error)
 
     def _tell(self, done: Advance) -> None:
         if done.progress is not None:
@@ -160,17 +155,24 @@ class ReassignmentSensor(ClusterOperator):
         self.log.info("\n%s", look.text)
         return look
 
-    def _alert(self, context: Context) -> None:
+    def _alert(self, context: Context, waits_for: str) -> None:
+        from include.execution.decide import HELD_BY_OTHERS
         from include.execution.stall import STALL_ALERT
 
-        plan_id, limit = runtime.plan_id_of(context), runtime.settings().stall_timeout_s
+        plan_id, limit_s = runtime.plan_id_of(context), runtime.settings().stall_timeout_s
         with runtime.open_ledger() as ledger:
             since = ledger.view(plan_id).last_progress_at
             ledger.add_event(STALL_ALERT, f"nothing has moved since {since}", plan_id=plan_id)
+        if waits_for == HELD_BY_OTHERS:
+            what = f"{HELD_BY_OTHERS}, and the plan starts nothing beside it; it waits for its end."
+        else:
+            what = (
+                f"{waits_for + '. ' if waits_for else ''}What is in flight goes on; after "
+                f"{limit_s:g} s without progress it is cancelled and the run fails. "
+                "Check the destination brokers and the rate of the throttle."
+            )
         send(
-            f"Plan {plan_id}: nothing has moved since {since:%H:%M:%S} UTC. What is in flight "
-            f"goes on; after {limit:g} s without progress it is cancelled and the run fails. "
-            "Check the destination brokers and the rate of the throttle.",
+            f"Plan {plan_id}: nothing has moved since {since:%H:%M:%S} UTC: {what}",
             plan_id=plan_id,
         )
 
@@ -193,6 +195,6 @@ class ReassignmentSensor(ClusterOperator):
                 time.sleep(self._interval_s())
                 look = self._look(watch)
                 if look.reason == STALLED:
-                    self._alert(context)
+                    self._alert(context, look.waits_for)
                 elif look.reason:
                     return

@@ -63,7 +63,8 @@ class ReassignmentTrigger(BaseTrigger):
                 look = await asyncio.to_thread(watch.look)
                 self.log.info("\n%s", look.text)
                 if look.reason:
-                    yield TriggerEvent({"reason": look.reason, "watched": _told(watch)})
+                    event = {"reason": look.reason, "waits_for": look.waits_for}
+                    yield TriggerEvent({**event, "watched": _told(watch)})
                     return
                 await asyncio.sleep(self.poll_interval_s)
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rehome import runtime
@@ -24,10 +24,12 @@ class Look:
 
     :param reason: why the worker is needed; "" = it is not.
     :param text: for the log.
+    :param waits_for: why moves do not start, where none does.
     """
 
     reason: str
     text: str
+    waits_for: str = ""
 
 
 class PlanWatch:
@@ -83,7 +85,7 @@ class PlanWatch:
 
     def _look(self) -> Look:
         from include.execution.bystanders import bystanders
-        from include.execution.decide import needs_worker
+        from include.execution.decide import decide, needs_worker, waits_for
         from include.execution.poll import poll
         from include.execution.stall import STALL_ALERT, stall_alert_due
 
@@ -94,17 +96,21 @@ class PlanWatch:
         if found is None:
             return Look(f"the plan is {ledger.plan(plan.plan_id).state}", "")
         view, seen, text = found.view, found.seen, found.progress.table()
-        if needs_worker(plan, view, seen, self._policy, self._backlog):
+        actions = decide(plan, view, seen, seen.taken_at, self._policy, self._backlog)
+        if needs_worker(actions):
             return Look("there is something to do", text)
+        if held := waits_for(actions):
+            text = f"{text}\nHeld back: {held}"
         alerts = [event.at for event in ledger.events(plan.plan_id) if event.kind == STALL_ALERT]
         if stall_alert_due(view, max(alerts, default=None), seen.taken_at, self._policy):
-            return Look(STALLED, text)
+            return Look(STALLED, text, held)
         return Look("", text)
 
     def _overdue(self) -> bool:
-        last = self._ledger.view(self._plan.plan_id).last_progress_at
-        limit = timedelta(seconds=self._policy.stall_timeout_s)
-        return last is not None and datetime.now(UTC) - last > limit
+        from include.execution.poll import away_too_long
+
+        limit_s = self._policy.stall_timeout_s
+        return away_too_long(self._ledger, self._plan.plan_id, datetime.now(UTC), limit_s)
 
     def close(self) -> None:
         """Give connections back."""
