@@ -95,7 +95,7 @@ def cancel_moves(
 ) -> Cancelled:
     """Cancel admitted moves, restore the order of their replicas, and settle them.
 
-    :param then: what cancelled moves become: CANCELLED, or PENDING for a later run.
+    :param then: what cancelled moves become: CANCELLED, or PENDING to be taken up again.
     """
     if not moves:
         return Cancelled()

@@ -51,7 +51,7 @@ class Advance:
     :param actions: everything that `decide` asked for, in order.
     :param admitted: partitions whose move the controller accepted in this step.
     :param settled: what became of moves, as recorded in this step.
-    :param cancelled: partitions whose reassignment was cancelled in this step.
+    :param cancelled: partitions whose move was cancelled, or taken back, in this step.
     :param errors: refusals, by partition; a move that was refused for good has failed.
     :param holds: why nothing (more) was started.
     :param finished: the state the plan has ended or paused in; None = it goes on.
@@ -193,7 +193,7 @@ class _Step:
         except MissingRightError:
             raise
         except ClusterError as error:
-            # They stay admitted and not sent: the next step judges them anew.
+            # They stay admitted and not sent: the next look judges them anew.
             self._done.holds.append(_sent_again(len(moves), error))
             return False
         if placed.later:

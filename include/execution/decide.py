@@ -16,7 +16,7 @@ from include.cluster.model import TopicPartition
 from include.execution.admission import SLOTS, Admission, admit
 from include.execution.backlog import Admitted, Backlog
 from include.execution.governor import govern
-from include.execution.log_dir_copies import misplaced, where_copied_from
+from include.execution.log_dir_copies import may_be_copied, misplaced, where_copied_from
 from include.execution.model import (
     Action,
     Admit,
@@ -31,7 +31,7 @@ from include.execution.model import (
     Policy,
     Settle,
 )
-from include.execution.outcome import Fate, fate, on_its_way, untouched
+from include.execution.outcome import Fate, fate, on_its_way, others_in_flight, untouched
 from include.execution.slots import InUse
 from include.execution.stall import patience_s
 from include.planning.pace import Pace
@@ -52,8 +52,7 @@ def decide(
     """What to do next; no I/O, no clock, no randomness. Same input, same actions.
 
     First everything that has ended is settled; then come, in this order, what ends the plan
-    (a cancel request, nothing left, the window's end, a pause) and what starts moves. A stall is
-    what ends it where nothing has moved for long, and nothing new can start either.
+    (a cancel request, nothing left, the window's end, a stall, a pause) and what starts moves.
     A pending move is looked at when somebody reassigns its partition, or when it is its turn.
 
     :param backlog: the view's moves, indexed; only read. Without one it is built from the view,
@@ -66,7 +65,7 @@ def decide(
     now_true = _Assessed(plan, view, seen, now, policy, known, pace)
     next_steps = _ending(view, now_true, now, policy)
     if next_steps is None:
-        next_steps = _going_on(view, now_true, seen, now, policy)
+        next_steps = _start_or_wait(view, now_true, seen, now, policy)
     return [*now_true.settling, *next_steps]
 
 
@@ -86,8 +85,7 @@ class _Assessed:
 
     :param pace: how fast moves can be made.
     :ivar in_use: what those take that are in flight.
-    :ivar unsent: admitted, but nothing of it ever arrived; largest first.
-    :ivar partly: in flight, but only what it copies between log dirs: the rest is sent again.
+    :ivar unsent: admitted, but never sent, and nothing of them is under way; largest first.
     :ivar not_admitted: what is being reassigned, by us or not, though no admitted move says so.
     """
 
@@ -102,7 +100,6 @@ class _Assessed:
     settled: dict[TopicPartition, MoveState] = field(default_factory=dict)
     in_flight: list[Move] = field(default_factory=list)
     unsent: list[Move] = field(default_factory=list)
-    partly: list[Move] = field(default_factory=list)
     not_admitted: list[TopicPartition] = field(default_factory=list)
     in_use: InUse = field(init=False)
     _going_on: list[Admitted] = field(default_factory=list)
@@ -169,9 +166,8 @@ class _Assessed:
             self.settling.append(PlaceReplicas(wanted))
         elif what is Fate.UNDONE:
             self._undone(found, detail)
-        elif what is Fate.UNTOUCHED and where_copied_from(move, self.seen):
+        elif what is Fate.UNTOUCHED and may_be_copied(move, self.seen):
             self._goes_on(found)
-            self.partly.append(move)
         elif what is Fate.UNTOUCHED:
             self.unsent.append(move)
         elif what is Fate.SUPERSEDED and where_copied_from(move, self.seen):
@@ -235,6 +231,9 @@ def _ending(
         return [_finish(now_true.states())]
     if policy.window_end is not None and now >= policy.window_end:
         return _stop(now_true, PlanState.PAUSED, "the window has ended", MoveState.PENDING)
+    if _stalled(view, now_true, now, policy):
+        cause = f"nothing has moved for {_patience_s(view, now_true, policy):.0f} s"
+        return _stop(now_true, PlanState.FAILED, cause, MoveState.CANCELLED)
     if view.pause_requested and not now_true.in_flight:
         return _stop(now_true, PlanState.PAUSED, "pause requested", MoveState.PENDING)
     return None
@@ -255,11 +254,11 @@ def _finish(states: Mapping[MoveState, int]) -> Finish:
 
 
 def _stalled(view: LedgerView, now_true: _Assessed, now: datetime, policy: Policy) -> bool:
-    if now_true.settling or view.last_progress_at is None:
+    if now_true.settling or view.still_since is None:
         return False
     if not now_true.in_flight and _held_by_others(now_true, policy):
         return False
-    return now - view.last_progress_at >= timedelta(seconds=_patience_s(view, now_true, policy))
+    return now - view.still_since >= timedelta(seconds=_patience_s(view, now_true, policy))
 
 
 def _patience_s(view: LedgerView, now_true: _Assessed, policy: Policy) -> float:
@@ -267,9 +266,7 @@ def _patience_s(view: LedgerView, now_true: _Assessed, policy: Policy) -> float:
 
 
 def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:
-    return not policy.additional and any(
-        found not in now_true.plan.by_partition for found in now_true.not_admitted
-    )
+    return not policy.additional and others_in_flight(now_true.plan, now_true.seen)
 
 
 def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
@@ -277,29 +274,26 @@ def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
     return [] if change is None else [change]
 
 
-def _going_on(
+def _start_or_wait(
     view: LedgerView, now_true: _Assessed, seen: Observation, now: datetime, policy: Policy
 ) -> list[Action]:
-    """What starts, what has to wait; the plan's end where nothing is left, or nothing will move."""
+    """What starts and what has to wait; the plan's end where nothing is left that could start."""
     held = _held(view, now_true, policy)
     admission = Admission(()) if held else _admission(now_true, seen, now, policy)
-    starts = tuple(move.partition for move in admission.moves)
-    unsent = tuple(move.partition for move in now_true.unsent)
-    if set(starts) <= set(unsent) and _stalled(view, now_true, now, policy):
-        cause = f"nothing has moved for {_patience_s(view, now_true, policy):.0f} s"
-        return _stop(now_true, PlanState.FAILED, cause, MoveState.CANCELLED)
     if now_true.ended:
         return [_finish(now_true.states())]
     if admission.only_waits_for_window and not now_true.in_flight:
         cause = "what is left does not fit into the window"
         return _stop(now_true, PlanState.PAUSED, cause, MoveState.PENDING)
-    reason = held or _reason(admission)
+    starts = {move.partition: move for move in admission.moves}
+    back = tuple(move.partition for move in now_true.unsent if move.partition not in starts)
     steps = _rate(view, now, policy)
-    if back := tuple(partition for partition in unsent if partition not in starts):
+    reason = held or (_reason(admission) if admission.waiting else "")
+    if back:
         steps.append(Cancel(back, f"it was not sent yet; {reason}", MoveState.PENDING))
-    if admitted := (*(move.partition for move in now_true.partly), *starts):
-        steps.append(Admit(admitted))
-    if held or (admission.waiting and not admitted):
+    if starts:
+        steps.append(Admit(tuple(starts)))
+    elif reason:
         steps.append(Hold(reason))
     return steps
 

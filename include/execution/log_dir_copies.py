@@ -95,6 +95,16 @@ def where_copied_from(move: Move, seen: Observation) -> dict[ReplicaId, str]:
     }
 
 
+def may_be_copied(move: Move, seen: Observation) -> bool:
+    """Whether a replica that stays on its broker is, or may be, on its way to the log dir wanted.
+
+    It may be where its broker does not tell.
+    """
+    found = places(move, seen)
+    staying = (found.get(ReplicaId(*move.partition, broker)) for broker in move.relocating)
+    return not {Place.COPYING, Place.UNKNOWN}.isdisjoint(staying)
+
+
 @dataclass(frozen=True)
 class Stopped:
     """What became of copies that were to be taken back, by partition.

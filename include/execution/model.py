@@ -91,7 +91,8 @@ class Policy:
     :param max_partitions_in_flight: never more than this many at the controller.
     :param poll_interval_s: time between two polls of the progress trigger.
     :param stall_alert_s: nothing moved for this long: alert.
-    :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail.
+    :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail. Waiting for
+        somebody else's reassignment does not count.
     :param throttle_efficiency: part of the rate asked for that brokers deliver, governed.
     :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
     :param min_rate_bytes_per_s: others' strain does not bring the throttle below this; 0 = a
@@ -169,6 +170,7 @@ class LedgerView:
     """What the ledger knows of a plan, as plain data.
 
     :param last_progress_at: when bytes or messages last moved, by the samples.
+    :param held_at: when somebody else's reassignment was last seen to hold all of it up.
     :param sent: admitted moves that the controller has accepted, and when.
     :param rate_bytes_per_s: throttle set now; None before the set-up.
     :param requested_rate_bytes_per_s: throttle an operator asked for in mid-run.
@@ -186,6 +188,12 @@ class LedgerView:
     requested_rate_bytes_per_s: int | None = None
     rates: tuple[RateChange, ...] = ()
     flows: tuple[FlowSample, ...] = ()
+    held_at: datetime | None = None
+
+    @property
+    def still_since(self) -> datetime | None:
+        """Since when nothing has moved that might have; None = the plan has not started."""
+        return max(filter(None, (self.last_progress_at, self.held_at)), default=None)
 
     @property
     def target_bytes_per_s(self) -> int | None:
@@ -272,9 +280,9 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Cancel these moves, which are ours and in flight.
+    """Cancel these moves, which are ours: in flight, or journalled and never sent.
 
-    :param then: what becomes of them: PENDING where a later run is to take them up again.
+    :param then: what becomes of them: PENDING where they are to be taken up again.
     """
 
     partitions: tuple[TopicPartition, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from include.cluster.model import TopicPartition
 from include.cluster.port import ClusterPort
@@ -54,14 +53,3 @@ def poll(
     view = ledger.view(plan.plan_id)
     backlog.follow(plan.moves, view, seen)
     return Poll(view, seen, progress)
-
-
-def away_too_long(ledger: Ledger, plan_id: str, now: datetime, limit_s: float) -> bool:
-    """Whether a cluster that does not answer now has been away for longer than a stall may last.
-
-    That counts from the last look that saw it: a plan that has long had to wait for somebody else
-    is not given up for one poll without an answer.
-    """
-    looks = [look.sampled_at for look in ledger.samples(plan_id, newest=1)]
-    last = max(filter(None, [*looks, ledger.view(plan_id).last_progress_at]), default=None)
-    return last is None or now - last > timedelta(seconds=limit_s)

@@ -92,7 +92,8 @@ def slots_of(move: Move, seen: Observation) -> dict[Slot, int]:
     """The slots that a move takes, with the bytes it still sends through each.
 
     What is left of a copy is the leader's size, as far as it was measured (else the planned
-    one), less what the destination has; between log dirs, that of the replica itself.
+    one), less what the destination has; between log dirs, that of the replica itself. A replica
+    that is in the log dir wanted takes none.
     """
     slots: dict[Slot, int] = {}
     topic, number = partition = move.partition
@@ -114,8 +115,8 @@ def slots_of(move: Move, seen: Observation) -> dict[Slot, int]:
         for broker in relocating(move):
             replica = ReplicaId(*move.partition, broker)
             left = seen.sizes.get(replica, move.size_bytes) - seen.future_sizes.get(replica, 0)
-            arrived = seen.log_dirs.get(replica) == wanted[replica]
-            slots[Slot(Direction.ACROSS, broker)] = 0 if arrived else max(0, left)
+            if seen.log_dirs.get(replica) != wanted[replica]:
+                slots[Slot(Direction.ACROSS, broker)] = max(0, left)
     return slots
 
 

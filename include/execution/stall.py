@@ -22,6 +22,11 @@ def patience_s(view: LedgerView, limit_s: float, *, in_flight: bool) -> float:
     return max(limit_s, silence_s(view.rate_bytes_per_s))
 
 
+def overdue(view: LedgerView, now: datetime, limit_s: float) -> bool:
+    """Whether a cluster that does not answer now is to be given up: as a stall would be."""
+    return view.still_since is None or now - view.still_since > timedelta(seconds=limit_s)
+
+
 def stall_alert_due(
     view: LedgerView, alerted_at: datetime | None, now: datetime, policy: Policy
 ) -> bool:

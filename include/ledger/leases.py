@@ -120,18 +120,21 @@ def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now:
     if silence <= timedelta(0):
         return
     plans = connection.execute(
-        select(PLANS.c.plan_id, PLANS.c.last_progress_at).where(
+        select(PLANS.c.plan_id, PLANS.c.last_progress_at, PLANS.c.held_at).where(
             PLANS.c.cluster_id == lease["cluster_id"],
             PLANS.c.run_id == owner,
             PLANS.c.state == PlanState.RUNNING,
             PLANS.c.last_progress_at.is_not(None),
         )
     )
-    for plan_id, last in plans.all():
+    for plan_id, last, held in plans.all():
         connection.execute(
             update(PLANS)
             .where(PLANS.c.plan_id == plan_id)
-            .values(last_progress_at=min(now, last + silence))
+            .values(
+                last_progress_at=min(now, last + silence),
+                held_at=None if held is None else min(now, held + silence),
+            )
         )
 
 

@@ -72,6 +72,7 @@ PLANS = Table(
     Column("approved_at", UtcDateTime),
     Column("started_at", UtcDateTime),
     Column("last_progress_at", UtcDateTime),
+    Column("held_at", UtcDateTime),  # by somebody else's reassignment, at the last such look
     Column("ended_at", UtcDateTime),
 )
 

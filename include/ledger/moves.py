@@ -49,6 +49,7 @@ class MoveStore(Database):
             state=PlanState(row["state"]),
             moves={TopicPartition(t, p): MoveState(state) for t, p, state in moves},
             last_progress_at=row["last_progress_at"],
+            held_at=row["held_at"],
             cancel_requested=row["cancel_requested"],
             pause_requested=row["pause_requested"],
             sent={TopicPartition(t, p): sent_at for t, p, sent_at in sent},
@@ -117,8 +118,8 @@ class MoveStore(Database):
     ) -> bool:
         """Record what became of a move; False when that had been recorded before.
 
-        PENDING takes an admitted move back: a later run takes it up again. A move that has
-        ended never changes any more.
+        PENDING takes an admitted move back, to be taken up again later; that is no progress. A
+        move that has ended never changes any more.
         """
         with self._writing() as connection:
             now = self._clock()
@@ -144,7 +145,8 @@ class MoveStore(Database):
                 )
                 .values(ended_at=now, outcome=outcome, detail=detail)
             )
-            _touch(connection, plan_id, now)
+            if state is not MoveState.PENDING:
+                _touch(connection, plan_id, now)
             if state is not MoveState.DONE:
                 write_event(
                     connection, now, f"move {state}", f"{partition}: {detail}", plan_id=plan_id

@@ -23,6 +23,8 @@ class PlanRecord:
     :param run_id: the DAG run that made it.
     :param last_progress_at: when bytes or messages last moved, or the plan was last started; later
         by as long as its run had no lease.
+    :param held_at: when a look last found nothing but somebody else's reassignment to wait for;
+        later in the same way.
     """
 
     plan_id: str
@@ -45,6 +47,7 @@ class PlanRecord:
     approved_at: datetime | None
     started_at: datetime | None
     last_progress_at: datetime | None
+    held_at: datetime | None
     ended_at: datetime | None
 
 

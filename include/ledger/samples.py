@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict, fields
+from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
@@ -49,6 +50,14 @@ class SampleStore(Database):
                     .where(PLANS.c.plan_id == plan_id)
                     .values(last_progress_at=sample.sampled_at)
                 )
+
+    def record_hold(self, plan_id: str, at: datetime) -> None:
+        """Record that a look found nothing but somebody else's reassignment to wait for.
+
+        A stall is counted from here; an alert, from the last progress.
+        """
+        with self._writing() as connection:
+            connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(held_at=at))
 
     def samples(self, plan_id: str, newest: int | None = None) -> list[ProgressSample]:
         """The plan's samples, oldest first; or only the newest so many of them."""

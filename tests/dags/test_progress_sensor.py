@@ -218,6 +218,17 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """Theirs begins in mid-run: 5 MB, of which one goes at once and another every 5 s."""
+    from rehome.triggers.watching import Look, PlanWatch
+
+    looks: list[str] = []
+    real = PlanWatch.look
+
+    def look(watch: PlanWatch) -> Look:
+        found = real(watch)
+        looks.append(found.text)
+        return found
+
+    monkeypatch.setattr(PlanWatch, "look", look)
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
     monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "5")
     ours, theirs = site.topics.create([[1, 2], [1, 2]]), site.topics.create([[2]])
@@ -243,8 +254,9 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     )
     somebody.join(10)
     assert run.state == "success", run.log
-    assert "somebody else's reassignment runs, and the plan starts nothing beside it" in run.log
-    assert "Held back: somebody else's reassignment runs" in run.log
+    waits = "Held back: somebody else's reassignment runs. The plan goes on when that has ended."
+    assert f"UTC. {waits}" in run.log
+    assert any(look.endswith("Held back: somebody else's reassignment runs") for look in looks)
     (plan,) = site.ledger.plans()
     first, second = site.ledger.reassignments(plan.plan_id)
     assert first.ended_at is not None

@@ -15,15 +15,16 @@ from include.cluster.model import BrokerError, LogDir, Partial, ReplicaId
 from include.cluster.port import ClusterPort
 from include.execution.abort import abort
 from include.execution.advance import Advance, advance
-from include.execution.model import MoveState, PlanState, Policy
+from include.execution.model import Cancel, MoveState, PlanState, Policy
 from include.execution.owed_copies import stop_owed_copies
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
-from tests.execution.log_dir_cluster import DIRS, A, B, C, LogDirCluster
+from tests.execution.log_dir_cluster import A, B, C, LogDirCluster
 from tests.execution.simulated_cluster import Crash
 from tests.ledger.small_plans import move
 
 POLICY = Policy(1000, metadata_grace_s=0)
+THEIRS = move("x", 0, (1,), (3,), 1)
 WITHIN = move("t", 0, (1, 2), (1, 2), 1000, (A, A), (B, "any"))
 BOTH = move("t", 0, (1, 2), (1, 2), 1000, (A, A), (B, C))
 ACROSS = move("t", 0, (1, 2), (3, 2), 1000, (A, A), (B, C))
@@ -259,20 +260,16 @@ def test_a_move_that_a_broker_did_not_take_is_sent_again(
 
 
 class Sized(LogDirCluster):
-    """Its log dirs hold a copy of the replica, and not two. They differ in size: no one volume."""
+    """One of its log dirs holds a copy of the replica, and not two; of others no size is known."""
 
     def describe_log_dirs(self, *args: Any, **options: Any) -> Partial[list[LogDir]]:
-        return Partial(
-            [
-                replace(log_dir, total_bytes=total, usable_bytes=total - _used(log_dir))
-                for log_dir in super().describe_log_dirs(*args, **options).value
-                for total in [1500 + DIRS.index(log_dir.path)]
-            ]
-        )
+        found = super().describe_log_dirs(*args, **options).value
+        return Partial([_sized(log_dir) if log_dir.path == C else log_dir for log_dir in found])
 
 
-def _used(log_dir: LogDir) -> int:
-    return sum(replica.size_bytes for replica in log_dir.replicas.values())
+def _sized(log_dir: LogDir) -> LogDir:
+    used = sum(replica.size_bytes for replica in log_dir.replicas.values())
+    return replace(log_dir, total_bytes=1500, usable_bytes=1500 - used)
 
 
 MIXED = move("t", 0, (1, 2), (3, 2), 1000, (A, A), ("any", C))
@@ -292,7 +289,7 @@ def test_a_copy_that_arrived_before_the_rest_of_its_move_was_sent_needs_no_room_
     assert memory.told == [(TWO, C)]
 
 
-def test_a_move_that_is_partly_on_its_way_takes_its_slots_and_outlasts_a_pause(
+def test_a_pause_waits_for_what_a_move_copies_though_the_rest_was_never_sent(
     ledger: Ledger, approved: Approved
 ) -> None:
     memory = LogDirCluster([1, 2, 3], [MIXED])
@@ -301,8 +298,51 @@ def test_a_move_that_is_partly_on_its_way_takes_its_slots_and_outlasts_a_pause(
     with pytest.raises(Crash):
         site.step()
     ledger.request_pause(site.plan.plan_id, "ann")
-    paused = site.step()
-    assert (paused.admitted, paused.holds) == ([site.partition], ["pause requested"])
+    waiting = site.step()
+    assert (waiting.finished, waiting.holds) == (None, ["pause requested"])
+    assert memory.future == {TWO: C}
+    assert site.end().finished is PlanState.PAUSED
+    assert (site.state, memory.started) == (MoveState.PENDING, [])
+    ledger.withdraw_pause(site.plan.plan_id, "ann")
+    ledger.claim(site.plan.plan_id)
+    assert site.end().finished is PlanState.DONE
+    assert memory.told == [(TWO, C)]
+
+
+TURNED = move("t", 0, (1, 2), (2, 1), 1000, (A, A), (C, "any"))
+
+
+@pytest.mark.parametrize("of", [MIXED, TURNED], ids=["and brokers", "and their order"])
+def test_a_move_whose_copy_has_arrived_starts_though_it_was_taken_back_in_between(
+    of: Move, ledger: Ledger, approved: Approved
+) -> None:
+    """Where the log dir is full of that copy."""
+    memory = Sized([1, 2, 3], [of, THEIRS])
+    memory.crash_at = 2
+    site = Site(of, ledger, approved, memory)
+    with pytest.raises(Crash):
+        site.step()
+    memory.finish_copies()
+    memory.targets[THEIRS.partition] = THEIRS.target
+    site.step()
+    assert site.state is MoveState.PENDING
+    memory.step(10_000)
+    assert site.end().finished is PlanState.DONE
+    assert memory.told == [(TWO, C)]
+
+
+def test_a_move_that_may_be_copied_by_a_broker_that_is_away_waits_and_is_not_cancelled(
+    ledger: Ledger, approved: Approved
+) -> None:
+    memory = LogDirCluster([1, 2, 3], [MIXED])
+    memory.crash_at = 1
+    site = Site(MIXED, ledger, approved, memory)
+    with pytest.raises(Crash):
+        site.step()
+    memory.kill(2)
+    for _ in range(3):
+        assert not any(isinstance(action, Cancel) for action in site.step().actions)
+    memory.live.add(2)
     assert site.end().finished is PlanState.DONE
 
 

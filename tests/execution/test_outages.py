@@ -10,10 +10,9 @@ import pytest
 
 from include.cluster.port import ClusterPort
 from include.execution.advance import Advance, advance
-from include.execution.backlog import Backlog
 from include.execution.lease import hold
 from include.execution.model import PlanState, Policy
-from include.execution.poll import away_too_long, poll
+from include.execution.stall import overdue
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
@@ -24,6 +23,9 @@ LEASE_S, STALL_S, OUTAGE_S = 60.0, 600.0, 7200.0
 POLICY = Policy(1000, max_moves_per_broker=1, metadata_grace_s=0, stall_timeout_s=STALL_S)
 
 
+THEIRS = move("x", 0, (1, 2), (4, 2), 2)
+
+
 @pytest.fixture
 def plan(approved: Callable[..., Plan]) -> Plan:
     return approved(*[move("t", at, (1, 2), (3, 2), 2) for at in range(2)], cluster_id="sim")
@@ -31,7 +33,7 @@ def plan(approved: Callable[..., Plan]) -> Plan:
 
 @pytest.fixture
 def simulated(plan: Plan) -> SimulatedCluster:
-    return SimulatedCluster([1, 2, 3], plan.moves)
+    return SimulatedCluster([1, 2, 3, 4], [*plan.moves, THEIRS])
 
 
 @pytest.fixture
@@ -109,19 +111,21 @@ def test_looks_that_come_a_little_late_put_a_stall_off_by_as_little(
     assert not simulated.targets, "what was in flight is taken back"
 
 
-def test_a_cluster_is_away_since_the_last_look_that_saw_it_however_long_nothing_had_to_move(
+def test_a_cluster_that_does_not_answer_after_a_long_hold_is_borne_as_long_as_any(
     plan: Plan,
     simulated: SimulatedCluster,
     ledger: Ledger,
     clock: SetClock,
     step: Callable[[], Advance],
 ) -> None:
-    step()
-    for _ in range(3):
-        clock.pass_s(STALL_S / 2)
-        poll(plan, ledger, cast(ClusterPort, simulated), POLICY, Backlog(), clock)
-    assert not away_too_long(ledger, plan.plan_id, clock(), STALL_S)
-    clock.pass_s(STALL_S - 1)
-    assert not away_too_long(ledger, plan.plan_id, clock(), STALL_S)
-    clock.pass_s(2)
-    assert away_too_long(ledger, plan.plan_id, clock(), STALL_S)
+    """Somebody else's reassignment, then an hour without Airflow, then a cluster that is away."""
+    simulated.targets[THEIRS.partition] = THEIRS.target
+    for _ in range(int(4 * STALL_S / LEASE_S)):
+        assert step().holds == ["somebody else's reassignment runs"]
+        clock.pass_s(LEASE_S / 2)
+    clock.pass_s(OUTAGE_S)
+    with hold(ledger, cast(ClusterPort, simulated), "sim", "run-1", LEASE_S, plan_id=plan.plan_id):
+        view = ledger.view(plan.plan_id)
+    assert not overdue(view, clock(), STALL_S)
+    clock.pass_s(STALL_S)
+    assert overdue(view, clock(), STALL_S)

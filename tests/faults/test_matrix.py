@@ -78,7 +78,8 @@ def check_replicas(case: Case, plan: Plan, site: Site, ledger: Ledger) -> str:
     other, outcome = TopicPartition(site.other, 0), "done"
     if case.fault is Fault.DESTINATION_LOST and ends_plan(case):
         there = {move.partition: move.current for move in plan.moves}
-        states = dict.fromkeys(there, MoveState.CANCELLED)
+        sent = {start.partition for start in ledger.reassignments(plan.plan_id) if start.sent_at}
+        states = {p: MoveState.CANCELLED if p in sent else MoveState.PENDING for p in there}
         outcome = "put back; a plan to another broker is done"
     if case.fault is Fault.TOPIC_DELETED:
         del there[other]

@@ -160,6 +160,16 @@ def test_more_messages_behind_is_no_progress_but_fewer_is(ledger: Ledger, plan: 
     assert [item.bytes_done for item in ledger.samples("p1", newest=2)] == [10, 11]
 
 
+def test_a_move_that_is_taken_back_is_no_progress_nor_is_a_hold(ledger: Ledger, plan: Plan) -> None:
+    ledger.admit("p1", plan.moves[:1], seen(plan), 1000)
+    before = ledger.view("p1")
+    ledger.settle("p1", plan.moves[0].partition, MoveState.PENDING, "it has to wait")
+    ledger.record_hold("p1", T0)
+    after = ledger.view("p1")
+    assert after.last_progress_at == before.last_progress_at
+    assert (before.held_at, after.held_at) == (None, T0)
+
+
 def test_a_sample_that_comes_late_is_dropped(ledger: Ledger, plan: Plan) -> None:
     ledger.add_samples("p1", [], sample(5, 50, 0))
     ledger.add_samples("p1", [], sample(4, 40, 0))

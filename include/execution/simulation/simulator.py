@@ -29,6 +29,7 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
+from include.execution.outcome import others_in_flight
 from include.execution.rates import (
     CHANGES_VIEWED,
     FLOWS_VIEWED,
@@ -110,6 +111,7 @@ class Simulation:
         self._rate = first_rate(target) if governed else target
         self._asked = Asked()
         self._last_progress_at = start
+        self._held_at: datetime | None = None
         self._governed = governed
         self._wake_s = wake_s
         self._delivered_part = 1.0 if governed else policy.throttle_efficiency
@@ -162,6 +164,8 @@ class Simulation:
 
     def _look(self) -> tuple[Observation, list[Action]]:
         seen = self.cluster.observe(self.now)
+        if not self._backlog.admitted and others_in_flight(self.plan, seen):
+            self._held_at = self.now
         if self._governed:
             self._measure(seen)
         view = self._view()
@@ -244,6 +248,7 @@ class Simulation:
             state=self.state,
             moves=self.journal.states,
             last_progress_at=self._last_progress_at,
+            held_at=self._held_at,
             cancel_requested=self._asked.cancel,
             pause_requested=self._asked.pause,
             sent=self.journal.sent,

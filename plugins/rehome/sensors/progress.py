@@ -84,7 +84,7 @@ class ReassignmentSensor(ClusterOperator):
         from include.cluster.errors import ClusterError, MissingRightError
         from include.execution.advance import advance
         from include.execution.policy import policy_for
-        from include.execution.poll import away_too_long
+        from include.execution.stall import overdue
         from include.execution.throttle import sweep
 
         plan, request = runtime.load_plan(context)
@@ -98,7 +98,8 @@ class ReassignmentSensor(ClusterOperator):
             except MissingRightError:
                 raise
             except ClusterError as error:
-                if away_too_long(ledger, plan.plan_id, datetime.now(UTC), policy.stall_timeout_s):
+                view = ledger.view(plan.plan_id)
+                if overdue(view, datetime.now(UTC), policy.stall_timeout_s):
                     raise
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
@@ -156,25 +157,30 @@ class ReassignmentSensor(ClusterOperator):
         return look
 
     def _alert(self, context: Context, waits_for: str) -> None:
+        """Tell people that nothing moves, and what becomes of that.
+
+        :param waits_for: why moves do not start; "" = none has to wait.
+        """
         from include.execution.decide import HELD_BY_OTHERS
+        from include.execution.model import MoveState
         from include.execution.stall import STALL_ALERT
 
         plan_id, limit_s = runtime.plan_id_of(context), runtime.settings().stall_timeout_s
         with runtime.open_ledger() as ledger:
-            since = ledger.view(plan_id).last_progress_at
+            view = ledger.view(plan_id)
+            since = view.last_progress_at
             ledger.add_event(STALL_ALERT, f"nothing has moved since {since}", plan_id=plan_id)
-        if waits_for == HELD_BY_OTHERS:
-            what = f"{HELD_BY_OTHERS}, and the plan starts nothing beside it; it waits for its end."
+        told = [f"Plan {plan_id}: nothing has moved since {since:%H:%M:%S} UTC."]
+        if waits_for:
+            told.append(f"Held back: {waits_for}.")
+        if waits_for == HELD_BY_OTHERS and MoveState.ADMITTED not in view.moves.values():
+            told.append("The plan goes on when that has ended.")
         else:
-            what = (
-                f"{waits_for + '. ' if waits_for else ''}What is in flight goes on; after "
-                f"{limit_s:g} s without progress it is cancelled and the run fails. "
-                "Check the destination brokers and the rate of the throttle."
+            told.append(
+                f"What is in flight goes on; after {limit_s:g} s without progress it is cancelled "
+                "and the run fails. Check the destination brokers and the rate of the throttle."
             )
-        send(
-            f"Plan {plan_id}: nothing has moved since {since:%H:%M:%S} UTC: {what}",
-            plan_id=plan_id,
-        )
+        send(" ".join(told), plan_id=plan_id)
 
     def _interval_s(self) -> float:
         return self.poll_interval_s or runtime.settings().poll_interval_s

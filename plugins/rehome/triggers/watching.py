@@ -107,10 +107,10 @@ class PlanWatch:
         return Look("", text)
 
     def _overdue(self) -> bool:
-        from include.execution.poll import away_too_long
+        from include.execution.stall import overdue
 
-        limit_s = self._policy.stall_timeout_s
-        return away_too_long(self._ledger, self._plan.plan_id, datetime.now(UTC), limit_s)
+        view = self._ledger.view(self._plan.plan_id)
+        return overdue(view, datetime.now(UTC), self._policy.stall_timeout_s)
 
     def close(self) -> None:
         """Give connections back."""
