@@ -18,6 +18,7 @@ from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.lease import hold
 from include.execution.model import MoveState, PlanState, Policy
+from include.execution.stall import STALL_ALERT
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger import database
 from include.ledger.database import utc_now
@@ -124,6 +125,22 @@ def test_each_poll_is_a_sign_of_life_of_its_run_and_wakes_a_worker_once_the_leas
         other = site.ledger.acquire_lease(plan.cluster_id, "another-run", 60.0)
         assert watch.look().reason == "somebody has taken the lease over"
         site.ledger.release_lease(other)
+
+
+def test_a_stall_is_told_also_where_each_look_finds_something_to_do(
+    site: Site, abandoned: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the controller refuses, again and again, what the worker is woken for."""
+    from rehome.triggers.watching import STALLED, PlanWatch
+
+    monkeypatch.setenv("REHOME_STALL_ALERT_S", "0.01")
+    monkeypatch.setattr("include.execution.stall.silence_s", lambda rate: 0.0)
+    plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
+    gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
+    with closing(PlanWatch(gateway, plan.plan_id)) as watch:
+        wait_until(lambda: watch.look().reason == STALLED, "a look at which nothing has moved")
+        site.ledger.add_event(STALL_ALERT, "told", plan_id=plan.plan_id)
+        assert watch.look().reason == "there is something to do"
 
 
 def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(

@@ -97,14 +97,12 @@ class PlanWatch:
             return Look(f"the plan is {ledger.plan(plan.plan_id).state}", "")
         view, seen, text = found.view, found.seen, found.progress.table()
         actions = decide(plan, view, seen, seen.taken_at, self._policy, self._backlog)
-        if needs_worker(actions):
-            return Look("there is something to do", text)
         if held := waits_for(actions):
             text = f"{text}\nHeld back: {held}"
         alerts = [event.at for event in ledger.events(plan.plan_id) if event.kind == STALL_ALERT]
         if stall_alert_due(view, max(alerts, default=None), seen.taken_at, self._policy):
             return Look(STALLED, text, held)
-        return Look("", text)
+        return Look("there is something to do" if needs_worker(actions) else "", text)
 
     def _overdue(self) -> bool:
         from include.execution.stall import overdue
