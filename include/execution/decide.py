@@ -285,7 +285,7 @@ def _start_or_wait(
     if admission.only_waits_for_window and not now_true.in_flight:
         cause = "what is left does not fit into the window"
         return _stop(now_true, PlanState.PAUSED, cause, MoveState.PENDING)
-    starts = {move.partition: move for move in admission.moves}
+    starts = dict.fromkeys(move.partition for move in admission.moves)
     back = tuple(move.partition for move in now_true.unsent if move.partition not in starts)
     steps = _rate(view, now, policy)
     reason = held or (_reason(admission) if admission.waiting else "")

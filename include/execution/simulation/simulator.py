@@ -164,7 +164,8 @@ class Simulation:
 
     def _look(self) -> tuple[Observation, list[Action]]:
         seen = self.cluster.observe(self.now)
-        if not self._backlog.admitted and others_in_flight(self.plan, seen):
+        beside_others = self.policy.additional or not others_in_flight(self.plan, seen)
+        if not beside_others and not self._backlog.admitted:
             self._held_at = self.now
         if self._governed:
             self._measure(seen)
