@@ -72,6 +72,7 @@ def record(plan: Plan, state: PlanState, cause: str = "", **values: Any) -> Plan
             approved_at=None,
             started_at=None,
             last_progress_at=None,
+            held_at=None,
             ended_at=None,
         ),
         **values,
