@@ -20,10 +20,16 @@ MEGABYTE = 1_000_000
 
 @pytest.mark.parametrize("way", contenders.CONTENDERS)
 def test_each_way_makes_the_moves_and_is_seen_from_outside(
-    way: str, cluster: LocalCluster, gateway: ClusterGateway, topics: Topics, tmp_path: Path
+    way: str,
+    cluster: LocalCluster,
+    gateway: ClusterGateway,
+    topics: Topics,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(contenders, "WATCH_INTERVAL_S", 0.01)  # so little is copied in 0.1 s
     topic = topics.create([[1, 2]] * 3)
-    topics.fill(topic, 2000)
+    topics.fill(topic, 6000)
     moves = tuple(
         Move(TopicPartition(topic, n), (1, 2), (1, 3), 2 * MEGABYTE, MoveReason.BALANCE)
         for n in range(3)
