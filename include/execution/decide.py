@@ -31,7 +31,7 @@ from include.execution.model import (
     Policy,
     Settle,
 )
-from include.execution.outcome import Fate, fate, on_its_way, others_in_flight, untouched
+from include.execution.outcome import Fate, fate, on_its_way, untouched
 from include.execution.slots import InUse
 from include.execution.stall import patience_s
 from include.planning.pace import Pace
@@ -266,7 +266,10 @@ def _patience_s(view: LedgerView, now_true: _Assessed, policy: Policy) -> float:
 
 
 def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:
-    return not policy.additional and others_in_flight(now_true.plan, now_true.seen)
+    """As `others_in_flight` tells, of the few that are not among our admitted moves."""
+    return not policy.additional and any(
+        found not in now_true.plan.by_partition for found in now_true.not_admitted
+    )
 
 
 def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
