@@ -217,7 +217,7 @@ def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
 def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
-    """Theirs begins in mid-run: 5 MB, of which one goes at once and another every 5 s."""
+    """Theirs begins in mid-run: 7 MB, of which one goes at once and another every 5 s."""
     from rehome.triggers.watching import Look, PlanWatch
 
     looks: list[str] = []
@@ -230,10 +230,10 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
 
     monkeypatch.setattr(PlanWatch, "look", look)
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
-    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "5")
+    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "4")
     ours, theirs = site.topics.create([[1, 2], [1, 2]]), site.topics.create([[2]])
     site.topics.fill(ours, 400, size_bytes=10_000)
-    site.topics.fill(theirs, 500, size_bytes=10_000)
+    site.topics.fill(theirs, 700, size_bytes=10_000)
     lists = [
         ConfigChange(ConfigResource.topic(theirs), key, ConfigOperation.SET, "*")
         for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
@@ -260,5 +260,5 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     (plan,) = site.ledger.plans()
     first, second = site.ledger.reassignments(plan.plan_id)
     assert first.ended_at is not None
-    assert (second.started_at - first.ended_at).total_seconds() > 5
+    assert (second.started_at - first.ended_at).total_seconds() > 4
     assert site.gateway.describe_topics([theirs])[theirs].partitions[0].replicas == (4,)
