@@ -65,7 +65,7 @@ def decide(
     now_true = _Assessed(plan, view, seen, now, policy, known, pace)
     next_steps = _ending(view, now_true, now, policy)
     if next_steps is None:
-        next_steps = _start_or_wait(view, now_true, seen, now, policy)
+        next_steps = _start_or_wait(now_true)
     return [*now_true.settling, *next_steps]
 
 
@@ -266,7 +266,6 @@ def _patience_s(view: LedgerView, now_true: _Assessed, policy: Policy) -> float:
 
 
 def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:
-    """As `others_in_flight` tells, of the few that are not among our admitted moves."""
     return not policy.additional and any(
         found not in now_true.plan.by_partition for found in now_true.not_admitted
     )
@@ -277,12 +276,10 @@ def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
     return [] if change is None else [change]
 
 
-def _start_or_wait(
-    view: LedgerView, now_true: _Assessed, seen: Observation, now: datetime, policy: Policy
-) -> list[Action]:
+def _start_or_wait(now_true: _Assessed) -> list[Action]:
     """What starts and what has to wait; the plan's end where nothing is left that could start."""
-    held = _held(view, now_true, policy)
-    admission = Admission(()) if held else _admission(now_true, seen, now, policy)
+    held = _held(now_true)
+    admission = Admission(()) if held else _admission(now_true)
     if now_true.ended:
         return [_finish(now_true.states())]
     if admission.only_waits_for_window and not now_true.in_flight:
@@ -290,7 +287,7 @@ def _start_or_wait(
         return _stop(now_true, PlanState.PAUSED, cause, MoveState.PENDING)
     starts = dict.fromkeys(move.partition for move in admission.moves)
     back = tuple(move.partition for move in now_true.unsent if move.partition not in starts)
-    steps = _rate(view, now, policy)
+    steps = _rate(now_true.view, now_true.now, now_true.policy)
     reason = held or (_reason(admission) if admission.waiting else "")
     if back:
         steps.append(Cancel(back, f"it was not sent yet; {reason}", MoveState.PENDING))
@@ -301,21 +298,21 @@ def _start_or_wait(
     return steps
 
 
-def _held(view: LedgerView, now_true: _Assessed, policy: Policy) -> str:
+def _held(now_true: _Assessed) -> str:
     """Why nothing may start at all; "" = it may."""
-    if view.pause_requested:
+    if now_true.view.pause_requested:
         return "pause requested"
-    return HELD_BY_OTHERS if _held_by_others(now_true, policy) else ""
+    return HELD_BY_OTHERS if _held_by_others(now_true, now_true.policy) else ""
 
 
-def _admission(now_true: _Assessed, seen: Observation, now: datetime, policy: Policy) -> Admission:
+def _admission(now_true: _Assessed) -> Admission:
     return admit(
         now_true.unsent,
         now_true.backlog,
         now_true.in_use,
-        seen,
-        now,
-        policy,
+        now_true.seen,
+        now_true.now,
+        now_true.policy,
         now_true.pace.bytes_per_s,
         now_true.still_pending,
     )

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from include.cluster.model import BrokerId, OngoingReassignment, PartitionState, ReplicaId
 from include.execution.log_dir_copies import Place, places, wanted_log_dirs
 from include.execution.model import Observation
-from include.planning.plan import Move, Plan
+from include.planning.plan import Move
 
 
 class Fate(enum.Enum):
@@ -51,11 +51,6 @@ def fate(
     if sent_at is not None and now - sent_at < timedelta(seconds=grace_s):
         return Fate.IN_FLIGHT, ""
     return _elsewhere(move, state, sent_at)
-
-
-def others_in_flight(plan: Plan, seen: Observation) -> bool:
-    """Whether partitions outside the plan are being reassigned."""
-    return any(partition not in plan.by_partition for partition in seen.ongoing)
 
 
 def on_its_way(move: Move, entry: OngoingReassignment | None, seen: Observation) -> bool:

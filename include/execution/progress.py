@@ -25,7 +25,8 @@ from include.execution.model import (
     ReplicaStatus,
 )
 from include.execution.observe import NOT_HOSTED_CODES, messages_behind
-from include.execution.outcome import bytes_to_copy, others_in_flight, relocating
+from include.execution.outcome import bytes_to_copy, relocating
+from include.execution.stall import held_up
 from include.execution.throughput import Copied, flow_sample, throttle_text
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
@@ -89,7 +90,7 @@ def record_progress(
     since = history[-1].sampled_at if history else None
     flows = flow_sample(flying, seen, _copies(before), since, strain_of(seen))
     ledger.add_samples(plan.plan_id, statuses, sample, flows)
-    if not flying and not policy.additional and others_in_flight(plan, seen):
+    if held_up(plan, seen, policy, admitted=bool(flying)):
         ledger.record_hold(plan.plan_id, seen.taken_at)
     return Progress(tuple(statuses), sample, throttle_text(view, flows))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from include.execution.model import LedgerView, MoveState, PlanState, Policy
+from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.rates import silence_s
+from include.planning.plan import Plan
 
 STALL_ALERT = "stall alert"
 """Kind of the ledger's event for an alert given."""
@@ -20,6 +21,16 @@ def patience_s(view: LedgerView, limit_s: float, *, in_flight: bool) -> float:
     if not in_flight or view.rate_bytes_per_s is None:
         return limit_s
     return max(limit_s, silence_s(view.rate_bytes_per_s))
+
+
+def held_up(plan: Plan, seen: Observation, policy: Policy, *, admitted: bool) -> bool:
+    """Whether a plan only waits for somebody else's reassignment to end: that is no stall.
+
+    :param admitted: whether something of its own is.
+    """
+    if admitted or policy.additional:
+        return False
+    return any(partition not in plan.by_partition for partition in seen.ongoing)
 
 
 def overdue(view: LedgerView, now: datetime, limit_s: float) -> bool:

@@ -77,6 +77,22 @@ def started(ledger: Ledger, approved: Approved) -> Callable[..., Site]:
     return make
 
 
+@pytest.fixture
+def crashed(ledger: Ledger, approved: Approved) -> Callable[..., Site]:
+    def make(memory: LogDirCluster, of: Move, at_call: int) -> Site:
+        """A run that died at this request of its first step: 1 = before any, 2 = after the first.
+
+        The first one names log dirs, the next one sends the reassignment.
+        """
+        memory.crash_at = at_call
+        site = Site(of, ledger, approved, memory)
+        with pytest.raises(Crash):
+            site.step()
+        return site
+
+    return make
+
+
 def test_bytes_between_log_dirs_count_in_the_ledger_and_in_progress(
     started: Callable[..., Site],
 ) -> None:
@@ -276,13 +292,10 @@ MIXED = move("t", 0, (1, 2), (3, 2), 1000, (A, A), ("any", C))
 
 
 def test_a_copy_that_arrived_before_the_rest_of_its_move_was_sent_needs_no_room_again(
-    ledger: Ledger, approved: Approved
+    crashed: Callable[..., Site],
 ) -> None:
     memory = Sized([1, 2, 3], [MIXED])
-    memory.crash_at = 2
-    site = Site(MIXED, ledger, approved, memory)
-    with pytest.raises(Crash):
-        site.step()
+    site = crashed(memory, MIXED, at_call=2)
     memory.finish_copies()
     assert (memory.log_dirs, memory.started) == ({TWO: C}, [])
     assert site.end().finished is PlanState.DONE
@@ -290,13 +303,10 @@ def test_a_copy_that_arrived_before_the_rest_of_its_move_was_sent_needs_no_room_
 
 
 def test_a_pause_waits_for_what_a_move_copies_though_the_rest_was_never_sent(
-    ledger: Ledger, approved: Approved
+    ledger: Ledger, crashed: Callable[..., Site]
 ) -> None:
     memory = LogDirCluster([1, 2, 3], [MIXED])
-    memory.crash_at = 2
-    site = Site(MIXED, ledger, approved, memory)
-    with pytest.raises(Crash):
-        site.step()
+    site = crashed(memory, MIXED, at_call=2)
     ledger.request_pause(site.plan.plan_id, "ann")
     waiting = site.step()
     assert (waiting.finished, waiting.holds) == (None, ["pause requested"])
@@ -314,14 +324,11 @@ TURNED = move("t", 0, (1, 2), (2, 1), 1000, (A, A), (C, "any"))
 
 @pytest.mark.parametrize("of", [MIXED, TURNED], ids=["and brokers", "and their order"])
 def test_a_move_whose_copy_has_arrived_starts_though_it_was_taken_back_in_between(
-    of: Move, ledger: Ledger, approved: Approved
+    of: Move, crashed: Callable[..., Site]
 ) -> None:
     """Where the log dir is full of that copy."""
     memory = Sized([1, 2, 3], [of, THEIRS])
-    memory.crash_at = 2
-    site = Site(of, ledger, approved, memory)
-    with pytest.raises(Crash):
-        site.step()
+    site = crashed(memory, of, at_call=2)
     memory.finish_copies()
     memory.targets[THEIRS.partition] = THEIRS.target
     site.step()
@@ -332,13 +339,10 @@ def test_a_move_whose_copy_has_arrived_starts_though_it_was_taken_back_in_betwee
 
 
 def test_a_move_that_may_be_copied_by_a_broker_that_is_away_waits_and_is_not_cancelled(
-    ledger: Ledger, approved: Approved
+    crashed: Callable[..., Site],
 ) -> None:
     memory = LogDirCluster([1, 2, 3], [MIXED])
-    memory.crash_at = 1
-    site = Site(MIXED, ledger, approved, memory)
-    with pytest.raises(Crash):
-        site.step()
+    site = crashed(memory, MIXED, at_call=1)
     memory.kill(2)
     for _ in range(3):
         assert not any(isinstance(action, Cancel) for action in site.step().actions)

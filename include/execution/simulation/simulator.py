@@ -29,7 +29,6 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
-from include.execution.outcome import others_in_flight
 from include.execution.rates import (
     CHANGES_VIEWED,
     FLOWS_VIEWED,
@@ -40,6 +39,7 @@ from include.execution.rates import (
 )
 from include.execution.simulation.cluster import ClusterEvent, ModelledCluster
 from include.execution.simulation.journal import Crash, Entry, Journal
+from include.execution.stall import held_up
 from include.execution.throughput import Copied, flow_sample
 from include.planning.plan import Move, Plan
 
@@ -164,8 +164,7 @@ class Simulation:
 
     def _look(self) -> tuple[Observation, list[Action]]:
         seen = self.cluster.observe(self.now)
-        beside_others = self.policy.additional or not others_in_flight(self.plan, seen)
-        if not beside_others and not self._backlog.admitted:
+        if held_up(self.plan, seen, self.policy, admitted=bool(self._backlog.admitted)):
             self._held_at = self.now
         if self._governed:
             self._measure(seen)
