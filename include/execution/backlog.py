@@ -54,6 +54,12 @@ class Waiting:
         self.others: list[Slot | None] = []
         self._place = place
 
+    def copy(self) -> Waiting:
+        """One that goes its own way from here."""
+        other = Waiting(self._place)
+        other.moves, other.others = list(self.moves), list(self.others)
+        return other
+
     def sort(self) -> None:
         """After moves have been appended."""
         self.moves.sort()
@@ -108,6 +114,16 @@ class Backlog:
         backlog = cls()
         backlog.follow(plan.moves, view, seen)
         return backlog
+
+    def copy(self) -> Backlog:
+        """One that goes its own way from here."""
+        other = Backlog()
+        other.admitted = dict(self.admitted)
+        other.by_slot = {place: waiting.copy() for place, waiting in self.by_slot.items()}
+        other.pending_bytes = Counter(self.pending_bytes)
+        other._pending = dict(self._pending)
+        other._filed_by = dict(self._filed_by)
+        return other
 
     @property
     def pending_count(self) -> int:

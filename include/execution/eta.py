@@ -1,4 +1,4 @@
-"""How long a plan still takes: what its busiest broker lacks, at the pace measured there.
+"""How long a plan still takes: the rest of it played out, at what brokers are found to deliver.
 
 Not all bytes over the rate of all: that rate falls when brokers with little to do have ended,
 while the busiest one, which decides when the plan ends, goes on as before.
@@ -7,52 +7,41 @@ while the busiest one, which decides when the plan ends, goes on as before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from include.execution.backlog import Backlog
+from include.cluster.model import ReplicaId
+from include.execution.backlog import Admitted, Backlog
+from include.execution.bystanders import strain_of
 from include.execution.model import LedgerView, Observation, Policy, ProgressSample
+from include.execution.playout import time_left_s
+from include.execution.rates import FlowSample
 from include.execution.slots import Slot, slots_of
-from include.execution.trend import WINDOW, trend
+from include.execution.throughput import Copied, flow_sample
+from include.execution.trend import WINDOW, Trend, trend
 from include.planning.pace import Pace
 from include.planning.plan import Move
 
-
-@dataclass(frozen=True, slots=True)
-class Throttle:
-    """What brokers are told now, per broker and direction, and the part that they deliver.
-
-    :param expected_part: before it has been measured.
-    """
-
-    bytes_per_s: int
-    expected_part: float
-
-    @classmethod
-    def of(cls, view: LedgerView, policy: Policy) -> Throttle:
-        """The nominal rate that is set, of which most of the governor's target is expected."""
-        told = view.rate_bytes_per_s or policy.rate_bytes_per_s
-        target = view.target_bytes_per_s or told
-        return cls(told, policy.throttle_efficiency * target / told)
+PLAYED_MOVES = 500
+"""Plans with more open moves than this are not played out: what the busiest broker lacks is within
+two per cent of it there, and `decide` has to come soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What is left of a plan, by what limits it.
+    """What is left of a plan.
 
-    :param busiest_bytes: bytes left at the broker and direction where most are left, every copy
-        with no less than what its smallest part of a slot stands for.
-    :param waiting: moves that have not been admitted.
-    :param in_flight: moves that have been, and have not ended.
-    :param copying: those of them that are not complete yet.
+    :param left_bytes: by broker and direction; every copy with no less than what its smallest
+        part of a slot stands for.
+    :param copying: moves that have been admitted, and whose copies are not complete.
+    :param waiting: how many have not been admitted.
     """
 
-    busiest_bytes: int
+    left_bytes: Mapping[Slot, int]
+    copying: tuple[Admitted, ...]
     waiting: int
-    in_flight: int
-    copying: int
 
     @classmethod
     def of(cls, backlog: Backlog, seen: Observation, pace: Pace) -> Remaining:
@@ -62,16 +51,21 @@ class Remaining:
         for slot, waiting in backlog.by_slot.items():
             if slot is not None:
                 left[slot] += waiting.lacking(least)
-        copying = 0
-        for move, _ in backlog.admitted.values():
-            if _has_arrived(move, seen):
-                continue
-            copying += 1
-            for slot, left_bytes in slots_of(move, seen).items():
+        copying = tuple(a for a in backlog.admitted.values() if not _has_arrived(a.move, seen))
+        for found in copying:
+            for slot, left_bytes in slots_of(found.move, seen).items():
                 left[slot] += max(left_bytes, least)
-        return cls(
-            max(left.values(), default=0), backlog.pending_count, len(backlog.admitted), copying
-        )
+        return cls(left, copying, backlog.pending_count)
+
+    @property
+    def busiest_bytes(self) -> int:
+        """Bytes left at the broker and direction where most are left."""
+        return max(self.left_bytes.values(), default=0)
+
+    @property
+    def moves(self) -> int:
+        """How many have not ended."""
+        return len(self.copying) + self.waiting
 
 
 def _has_arrived(move: Move, seen: Observation) -> bool:
@@ -82,34 +76,80 @@ def _has_arrived(move: Move, seen: Observation) -> bool:
     return shown is not None and shown.replicas == move.target
 
 
-def with_eta(
-    sample: ProgressSample,
-    history: Sequence[ProgressSample],
-    left: Remaining,
-    policy: Policy,
-    throttle: Throttle,
-) -> ProgressSample:
-    """The sample with the time left, and with what later ones measure the pace by.
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What a look tells of the rest of a plan.
 
-    :param history: earlier samples, oldest first.
+    :param flows: what brokers have copied since the look before; None where that cannot be told.
+    :param busiest_bytes: bytes left at the broker and direction where most are left.
+    :param eta_s: until the last copy is complete; None while nothing comes through.
     """
-    rate = throttle.bytes_per_s
-    sample = replace(sample, busiest_bytes=left.busiest_bytes, throttle_bytes_per_s=rate)
-    return replace(sample, eta_s=_eta_s(left, [*history, sample], throttle, policy))
+
+    flows: FlowSample | None
+    busiest_bytes: int
+    eta_s: float | None
+
+
+def foretell(
+    view: LedgerView,
+    backlog: Backlog,
+    seen: Observation,
+    policy: Policy,
+    before: Mapping[ReplicaId, Copied],
+    since: datetime | None,
+) -> Foretold:
+    """What brokers deliver, from what they have copied, and how long the rest takes with that.
+
+    :param backlog: the view's open moves.
+    :param before: the copies that were in flight at the look before; ``since``: when that was.
+    """
+    pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s)
+    left = Remaining.of(backlog, seen, pace)
+    flows = _flows(view, backlog, seen, before, since, _delivered(view.flows, view, left, policy))
+    known = view.flows if flows is None else (*view.flows, flows)
+    now = _delivered(known, view, left, policy)
+    return Foretold(flows, left.busiest_bytes, _eta_s(left, backlog, seen, policy, pace, now))
+
+
+def _delivered(
+    flows: Sequence[FlowSample], view: LedgerView, left: Remaining, policy: Policy
+) -> Trend:
+    """Before it is measured, what the policy says of the governor's target is expected."""
+    told = view.rate_bytes_per_s or policy.rate_bytes_per_s
+    target = view.target_bytes_per_s or told
+    return trend(flows, left.left_bytes, told, policy.throttle_efficiency * target / told)
+
+
+def _flows(
+    view: LedgerView,
+    backlog: Backlog,
+    seen: Observation,
+    before: Mapping[ReplicaId, Copied],
+    since: datetime | None,
+    known: Trend,
+) -> FlowSample | None:
+    moves = [found.move for found in backlog.admitted.values()]
+    flows = flow_sample(moves, seen, before, since, strain_of(seen), known)
+    if flows is not None and view.flows and view.flows[-1].at != flows.since:
+        # At the look before a broker did not answer: what it has copied since is of a longer time.
+        return replace(flows, flows=())
+    return flows
 
 
 def _eta_s(
-    left: Remaining, samples: Sequence[ProgressSample], throttle: Throttle, policy: Policy
+    left: Remaining, backlog: Backlog, seen: Observation, policy: Policy, pace: Pace, now: Trend
 ) -> float | None:
-    """Until the last copy is complete; None while nothing comes through."""
-    if not left.waiting and not left.copying:
+    if not left.moves:
         return 0.0
-    line = trend(samples, throttle.expected_part)
-    if line.part <= 0:
+    if now.stands:
         return None
+    busy = (size / now.bytes_per_s(slot) for slot, size in left.left_bytes.items())
+    course_s = max(busy, default=0.0)
+    if left.moves <= PLAYED_MOVES:
+        played_s = time_left_s(backlog, left.copying, seen, policy, pace, now.bytes_per_s)
+        course_s = max(course_s, played_s)
     started_s = left.waiting * policy.reaction_s / policy.max_partitions_in_flight
-    copied_s = (left.busiest_bytes + line.ahead_bytes) / (line.part * throttle.bytes_per_s)
-    return max(copied_s, started_s, 0.0)
+    return max(course_s + now.ahead_s / now.part, started_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

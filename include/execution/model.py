@@ -246,7 +246,6 @@ class ProgressSample:
     :param eta_s: time left until the last copy is complete (see ``eta``); None while nothing
         comes through.
     :param busiest_bytes: bytes left at the broker and direction where most are left.
-    :param throttle_bytes_per_s: what brokers were told, per broker and direction.
     """
 
     sampled_at: datetime
@@ -259,7 +258,6 @@ class ProgressSample:
     rate_bytes_per_s: float | None = None
     eta_s: float | None = None
     busiest_bytes: int | None = None
-    throttle_bytes_per_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,13 @@ Never from DescribeLogDirs' OffsetLag: for a replica that is being added the bro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from include.cluster.model import BrokerError, BrokerId, ReplicaId
 from include.execution.backlog import Backlog
-from include.execution.bystanders import strain_of
-from include.execution.eta import Remaining, Throttle, with_eta
+from include.execution.eta import foretell
 from include.execution.log_dir_copies import all_taken_up
 from include.execution.model import (
     LedgerView,
@@ -27,7 +26,7 @@ from include.execution.model import (
 from include.execution.observe import NOT_HOSTED_CODES, messages_behind
 from include.execution.outcome import bytes_to_copy, relocating
 from include.execution.stall import held_up
-from include.execution.throughput import Copied, flow_sample, throttle_text
+from include.execution.throughput import Copied, throttle_text
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
 
@@ -83,25 +82,23 @@ def record_progress(
     statuses = replica_statuses(flying, seen, before)
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
     sample = measure(plan, view, seen, statuses, history)
-    throttle = Throttle.of(view, policy)
-    target = view.target_bytes_per_s or policy.rate_bytes_per_s
-    left = Remaining.of(backlog, seen, policy.pace(target))
-    sample = with_eta(sample, history, left, policy, throttle)
     since = history[-1].sampled_at if history else None
-    flows = flow_sample(flying, seen, _copies(before), since, strain_of(seen))
-    ledger.add_samples(plan.plan_id, statuses, sample, flows)
+    foretold = foretell(view, backlog, seen, policy, copies_at(since, before.values()), since)
+    sample = replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
+    ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows)
     if held_up(plan, seen, policy, admitted=bool(flying)):
         ledger.record_hold(plan.plan_id, seen.taken_at)
-    return Progress(tuple(statuses), sample, throttle_text(view, flows))
+    return Progress(tuple(statuses), sample, throttle_text(view, foretold.flows))
 
 
-def _copies(statuses: Mapping[ReplicaId, ReplicaStatus]) -> dict[ReplicaId, Copied]:
-    """Copies as they stood at earlier looks."""
+def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[ReplicaId, Copied]:
+    """Copies as they stood at a look, of those that were in flight then."""
     copies = {}
-    for replica, status in statuses.items():
+    for status in statuses:
         size, behind = status.size_bytes, status.bytes_behind
-        if size is not None:
-            copies[replica] = Copied(size, None if behind is None else size + behind)
+        if size is not None and status.status_at == at:
+            whole = None if behind is None else size + behind
+            copies[status.replica] = Copied(size, whole)
     return copies
 
 

@@ -27,6 +27,8 @@ class BrokerFlow:
     :param left_bytes: what is in flight and not copied yet.
     :param copies: how many copies are in flight.
     :param grown_bytes: what the sources of these copies have grown by meanwhile.
+    :param allowed_bytes: what the whole throttle would have let through, had it been delivered,
+        of what the other ends of these copies left to the broker.
     """
 
     direction: str
@@ -35,6 +37,7 @@ class BrokerFlow:
     left_bytes: int
     copies: int
     grown_bytes: int = 0
+    allowed_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

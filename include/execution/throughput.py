@@ -10,8 +10,10 @@ from typing import NamedTuple
 from include.cluster.model import BrokerId, ReplicaId
 from include.execution.model import LedgerView, Observation
 from include.execution.outcome import relocating
+from include.execution.playout import Copy, copies_of, granted
 from include.execution.rates import BrokerFlow, FlowSample, Strain
 from include.execution.slots import Direction, Slot, slots_of
+from include.execution.trend import Trend
 from include.planning.explanation import bytes_text
 from include.planning.plan import Move
 
@@ -32,11 +34,14 @@ def flow_sample(
     before: Mapping[ReplicaId, Copied],
     since: datetime | None,
     strain: Strain | None = None,
+    known: Trend | None = None,
 ) -> FlowSample | None:
     """What these moves, in flight at either look, have copied since the one before.
 
     :param before: each copy at the look before; what is not in it had not begun.
     :param since: when that was; None = never.
+    :param known: what brokers were found to deliver until then; None = nobody asks for what
+        they were allowed to.
     :returns: None where it cannot be told: at the first look, or when a broker did not answer.
     """
     if since is None or seen.missing or seen.taken_at <= since:
@@ -45,6 +50,8 @@ def flow_sample(
     grown: Counter[Slot] = Counter()
     left: Counter[Slot] = Counter()
     copies: Counter[Slot] = Counter()
+    seconds = (seen.taken_at - since).total_seconds()
+    allowed = {} if known is None else _allowed(moves, seen, before, seconds, known)
     for move in moves:
         for slot, size, source_grown in _copied(move, seen, before):
             copied[slot] += size
@@ -60,11 +67,42 @@ def flow_sample(
             left[slot],
             copies[slot],
             grown[slot],
+            allowed.get(slot, 0),
         )
         for slot in sorted(copied.keys() | left.keys(), key=lambda s: (s.direction.value, s.broker))
         if copied[slot] or left[slot]
     )
     return FlowSample(since, seen.taken_at, tuple(flows), strain)
+
+
+def _allowed(
+    moves: Collection[Move],
+    seen: Observation,
+    before: Mapping[ReplicaId, Copied],
+    seconds: float,
+    known: Trend,
+) -> dict[Slot, int]:
+    """What the whole throttle would have let through each broker, by ``BrokerFlow``.
+
+    Shares follow from what brokers deliver. Who delivers all that its copies' other ends leave
+    has shown nothing but what is known of it: so much counts as allowed.
+    """
+    begun = [
+        copy._replace(left_bytes=_left_before(copy, move, seen, before))
+        for move in moves
+        for copy in copies_of(move, seen)
+    ]
+    passed = granted([copy for copy in begun if copy.left_bytes > 0], seconds, known.bytes_per_s)
+    return {slot: round(size / known.part_of(slot)) for slot, size in passed.items()}
+
+
+def _left_before(
+    copy: Copy, move: Move, seen: Observation, before: Mapping[ReplicaId, Copied]
+) -> int:
+    source = ReplicaId(*move.partition, copy.read_from)
+    was = before.get(copy.replica, NOTHING)
+    whole = was.source_bytes
+    return (seen.sizes.get(source, move.size_bytes) if whole is None else whole) - was.size_bytes
 
 
 def _copied(

@@ -1,98 +1,195 @@
-"""The straight line through what has passed the busiest broker: its slope is the pace. Pure.
+"""What part of the throttle brokers deliver: the slope of a straight line. Pure.
 
 A broker may deliver nothing for some seconds and then all of it at once (its quota counts over
-eleven seconds), and what a poll finds depends on that moment. What it has saved up is not lost:
+eleven seconds), and what a look finds depends on that moment. What it has saved up is not lost:
 so neither is one look's backlog taken for what is left, nor one look's pace for the pace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import pairwise
-from typing import NamedTuple
+from heapq import nlargest
 
-from include.execution.model import ProgressSample
+import numpy as np
+
+from include.execution.rates import FlowSample
+from include.execution.slots import Slot
+from include.planning.arrays import Floats
 
 WINDOW = timedelta(seconds=120)
-"""The pace is measured over this time: many of the brokers' own windows (11 samples of 1 s)."""
+"""What all deliver is measured over this time: many of the brokers' own windows (11 x 1 s)."""
+OWN_WINDOW = timedelta(seconds=300)
+"""By how much a broker differs from the others, over this."""
 BELIEVED_AFTER_S = 30.0
 """After so long without a byte nothing is foretold any more."""
-LOOKS_STRAY_S = 3.0
+LOOKS_STRAY_S, OWN_LOOKS_STRAY_S = 2.0, 10.0
 """Looks that are five seconds apart find so much more or less than has passed on average, as time
-at the throttle: the standard deviation that the brokers' window and single fetches cause. One
-look tells of the whole time since the one before it."""
+at the throttle: the standard deviation that the brokers' window and single fetches cause; the
+second one of a single broker, which for a minute may get less than its share because of how the
+others' quotas fall. One look tells of the whole time since the one before it."""
 LOOKS_APART_S = 5.0
+BROKERS = 100
+"""Only so many are looked at, those with most left: the others' end comes before theirs."""
 BURST_S = 5.0
 """What has come at once in the beginning, or did not come: standard deviation, likewise."""
-PART_STRAYS = 0.2
-"""How far what is delivered of a throttle is from what was expected: standard deviation."""
+PART_STRAYS, OWN_PART_STRAYS = 0.2, 0.2
+"""How far what is delivered of a throttle is from what was expected, and a broker's part from that
+of all: standard deviations."""
+LEAST_PART = 0.1
+"""Nobody is taken to deliver less than this of what was expected, or of what the others do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """What the busiest broker gets of its throttle, single looks' to and fro taken out.
+    """What brokers deliver of the throttle, single looks' to and fro taken out.
 
-    :param part: of the throttle's bytes per second.
-    :param ahead_bytes: by how much the newest look is ahead of the line.
+    :param throttle_bytes_per_s: nominal rate per broker and direction.
+    :param part: of the throttle, on average.
+    :param ahead_s: by how much the newest look is ahead of the line, as time at the throttle.
+    :param own: the parts of single brokers, by direction, where something is known of them.
+    :param stands: nothing has come for so long that nobody can tell when it will.
     """
 
+    throttle_bytes_per_s: int
     part: float
-    ahead_bytes: float
+    ahead_s: float = 0.0
+    own: Mapping[Slot, float] = field(default_factory=dict)
+    stands: bool = False
+
+    def part_of(self, slot: Slot) -> float:
+        """The part that a broker delivers in a direction."""
+        return self.own.get(slot, self.part)
+
+    def bytes_per_s(self, slot: Slot) -> float:
+        """What it delivers."""
+        return self.part_of(slot) * self.throttle_bytes_per_s
 
 
-def trend(samples: Sequence[ProgressSample], expected: float) -> Trend:
-    """The line of the last two minutes: bytes that have passed, over what the throttle allowed.
+def trend(
+    flows: Sequence[FlowSample],
+    left_bytes: Mapping[Slot, int],
+    throttle_bytes_per_s: int,
+    expected: float,
+) -> Trend:
+    """The lines of the last minutes: bytes that have passed, over what the throttle allowed.
 
-    Each span between two samples counts at the throttle of its time, so that a change of the
-    throttle changes the pace at once. Spans in which nothing was in flight do not count. A ridge
-    regression: slope and beginning stray as far from what is expected as the constants above say.
+    Each span between two looks counts at the throttle of its time, so that a change of the
+    throttle changes the pace at once; and only what the other ends of a broker's copies left to
+    it counts as allowed. Ridge regressions: slope and beginning stray as far from what is
+    expected as the constants above say.
 
-    :param samples: oldest first; the newest one is now.
+    :param flows: what was copied between looks, oldest first; the newest look is now.
+    :param left_bytes: what is left in all: who has most of it decides when the plan ends, and
+        counts most, by the square.
     :param expected: the part that is expected before anything is measured.
-    :returns: a part of 0 where nothing has come for long enough to be believed.
     """
-    rate = samples[-1].throttle_bytes_per_s or 0
-    points = _points(samples)
-    if not rate:
-        return Trend(expected, 0.0)
-    if points[-1].allowed >= BELIEVED_AFTER_S * rate and points[-1].passed <= 0:
-        return Trend(0.0, 0.0)
-    x = [point.allowed / rate for point in points]  # in seconds at the throttle of now
-    y = [point.passed / rate for point in points]
-    weights = [point.span_s / LOOKS_APART_S / LOOKS_STRAY_S**2 for point in points]
-    slope_weight = PART_STRAYS**-2
-    total = sum(weights) + BURST_S**-2
-    sum_x, sum_y = _sum(weights, x), _sum(weights, y)
-    wx = [weight * a for weight, a in zip(weights, x, strict=True)]
-    xx, xy = _sum(wx, x) + slope_weight, _sum(wx, y) + slope_weight * expected
+    busiest = nlargest(BROKERS, left_bytes.items(), key=lambda item: (item[1], item[0].rank))
+    looks = _Looks.of(flows, [slot for slot, _ in busiest], throttle_bytes_per_s)
+    weights = np.array([size for _, size in busiest], np.float64) ** 2
+    recent = looks.since(WINDOW)
+    allowed, passed = recent.mean(weights)
+    line = _line(allowed, passed, recent.seconds, LOOKS_STRAY_S, expected, PART_STRAYS)
+    part = max(LEAST_PART * expected, float(line.slope[0]))
+    longer = looks.since(OWN_WINDOW)
+    single = _line(
+        longer.allowed_s,
+        longer.passed_s,
+        longer.seconds,
+        OWN_LOOKS_STRAY_S,
+        part,
+        OWN_PART_STRAYS,
+    )
+    slopes = np.maximum(single.slope, LEAST_PART * part).tolist()
+    return Trend(
+        throttle_bytes_per_s,
+        part,
+        float(line.ahead_s[0]),
+        dict(zip(looks.slots, slopes, strict=True)),
+        stands=bool(allowed.sum() >= BELIEVED_AFTER_S and passed.sum() <= 0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """What passed between looks, as time at the throttle of now.
+
+    :param slots: whose: the columns.
+    :param seconds: of each span: the rows; ``ago_s``: how long before the newest look it began.
+    :param allowed_s: by span and slot; 0 where nothing was in flight.
+    :param passed_s: likewise.
+    """
+
+    slots: Sequence[Slot]
+    seconds: Floats
+    ago_s: Floats
+    allowed_s: Floats
+    passed_s: Floats
+
+    @classmethod
+    def of(
+        cls, flows: Sequence[FlowSample], slots: Sequence[Slot], throttle_bytes_per_s: int
+    ) -> _Looks:
+        columns = {(slot.direction.value, slot.broker): column for column, slot in enumerate(slots)}
+        allowed, passed = (np.zeros((len(flows), len(slots))) for _ in range(2))
+        for row, sample in enumerate(flows):
+            for flow in sample.flows:
+                column = columns.get((flow.direction, flow.broker))
+                if column is not None and flow.allowed_bytes > 0:
+                    allowed[row, column] = flow.allowed_bytes / throttle_bytes_per_s
+                    copied = flow.copied_bytes - flow.grown_bytes
+                    passed[row, column] = copied / throttle_bytes_per_s
+        seconds = np.array([sample.seconds for sample in flows])
+        ago_s = [(flows[-1].at - sample.since).total_seconds() for sample in flows]
+        return cls(slots, seconds, np.array(ago_s), allowed, passed)
+
+    def since(self, window: timedelta) -> _Looks:
+        """Those spans that began within this time before the newest look."""
+        kept = self.ago_s <= window.total_seconds()
+        return _Looks(
+            self.slots,
+            self.seconds[kept],
+            self.ago_s[kept],
+            self.allowed_s[kept],
+            self.passed_s[kept],
+        )
+
+    def mean(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Allowed and passed by span, over the slots that had something in flight: one column."""
+        counted = (self.allowed_s > 0) * weights
+        total = np.maximum(counted.sum(axis=1), 1e-9)
+        allowed, passed = (
+            (counted * cells).sum(axis=1) / total for cells in (self.allowed_s, self.passed_s)
+        )
+        return allowed[:, np.newaxis], passed[:, np.newaxis]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Lines, one per column: their slopes, and by how much the newest point is above each."""
+
+    slope: Floats
+    ahead_s: Floats
+
+
+def _line(
+    allowed_s: Floats,
+    passed_s: Floats,
+    seconds: Floats,
+    looks_stray_s: float,
+    expected: float,
+    strays: float,
+) -> _Line:
+    """The ridge regression of what had passed at each look on what had been allowed by then."""
+    origin = np.zeros((1, allowed_s.shape[1]))
+    x, y = (np.vstack([origin, np.cumsum(s, axis=0)]) for s in (allowed_s, passed_s))
+    counted = np.vstack([origin + LOOKS_APART_S, (allowed_s > 0) * seconds[:, np.newaxis]])
+    weights = counted / LOOKS_APART_S / looks_stray_s**2
+    total = weights.sum(axis=0) + BURST_S**-2
+    sum_x, sum_y = (weights * x).sum(axis=0), (weights * y).sum(axis=0)
+    xx = (weights * x * x).sum(axis=0) + strays**-2
+    xy = (weights * x * y).sum(axis=0) + expected * strays**-2
     slope = (xy * total - sum_x * sum_y) / (xx * total - sum_x**2)
     begin = (sum_y - slope * sum_x) / total
-    return Trend(max(0.0, slope), (y[-1] - begin - slope * x[-1]) * rate)
-
-
-class _Point(NamedTuple):
-    """A look: bytes that the throttle had allowed by then, and that had passed."""
-
-    allowed: float
-    passed: float
-    span_s: float
-
-
-def _points(samples: Sequence[ProgressSample]) -> list[_Point]:
-    points = [_Point(0.0, 0.0, LOOKS_APART_S)]
-    for earlier, later in pairwise(samples):
-        if earlier.busiest_bytes is None or later.busiest_bytes is None:
-            continue
-        if not earlier.in_flight or samples[-1].sampled_at - earlier.sampled_at > WINDOW:
-            continue
-        seconds = (later.sampled_at - earlier.sampled_at).total_seconds()
-        allowed = points[-1].allowed + seconds * (earlier.throttle_bytes_per_s or 0)
-        passed = points[-1].passed + earlier.busiest_bytes - later.busiest_bytes
-        points.append(_Point(allowed, passed, seconds))
-    return points
-
-
-def _sum(weights: Sequence[float], values: Sequence[float]) -> float:
-    return sum(weight * value for weight, value in zip(weights, values, strict=True))
+    return _Line(slope, y[-1] - begin - slope * x[-1])

@@ -153,7 +153,6 @@ PROGRESS_SAMPLES = Table(
     Column("rate_bytes_per_s", Float),
     Column("eta_s", Float),
     Column("busiest_bytes", BigInteger),
-    Column("throttle_bytes_per_s", BigInteger),
     Index("ix_progress_samples_plan", "plan_id", "sampled_at"),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from include.cluster.model import OngoingReassignment, PartitionState, TopicPartition
@@ -13,8 +14,8 @@ from include.execution.model import (
     Observation,
     PlanState,
     Policy,
-    ProgressSample,
 )
+from include.execution.rates import BrokerFlow, FlowSample
 from include.planning.plan import Move, Plan
 from tests.ledger.small_plans import make_plan, move
 
@@ -50,12 +51,13 @@ def in_flight(plan: Plan) -> tuple[LedgerView, Observation]:
     return view, seen(plan, ongoing={m.partition: flying(m) for m in plan.moves})
 
 
-def looks(*points: tuple[float, int], throttle: int = 100) -> list[ProgressSample]:
-    """Samples at these seconds, with these bytes left at the busiest broker."""
+def flows(*points: tuple[float, int], throttle: int = 100) -> list[FlowSample]:
+    """What broker 3 receives between looks at these seconds, with these bytes left to it then."""
     return [
-        ProgressSample(
-            T0 + timedelta(seconds=at), 0, 0, 0, 2, 1, busiest_bytes=left,
-            throttle_bytes_per_s=throttle,
+        FlowSample(
+            T0 + timedelta(seconds=since),
+            T0 + timedelta(seconds=at),
+            (BrokerFlow("in", 3, before - left, left, 1, 0, round(throttle * (at - since))),),
         )
-        for at, left in points
-    ]  # fmt: skip
+        for (since, before), (at, left) in pairwise(points)
+    ]

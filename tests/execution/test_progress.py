@@ -20,7 +20,14 @@ from include.execution.model import (
     ProgressSample,
     ReplicaStanding,
 )
-from include.execution.progress import footer, measure, replica_statuses, status_table
+from include.execution.progress import (
+    copies_at,
+    footer,
+    measure,
+    replica_statuses,
+    status_table,
+)
+from include.execution.throughput import Copied
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
@@ -74,6 +81,14 @@ def test_a_status_remembers_the_largest_lag_the_last_time_in_sync_and_the_last_s
     now, fallen = replica_statuses([MOVE], later, before)
     assert (now.messages_behind, now.max_messages_behind, now.size_bytes) == (10, 75, 500)
     assert fallen.last_in_isr_at == T0
+
+
+def test_copies_are_known_from_the_last_look_only_if_they_were_in_flight_then() -> None:
+    """What an earlier attempt at the same move had copied is gone."""
+    statuses = replica_statuses([MOVE], SEEN)
+    assert copies_at(T0, statuses)[ReplicaId(*TP, 4)] == Copied(500, 2000)
+    assert not copies_at(T0 + timedelta(seconds=5), statuses)
+    assert not copies_at(None, statuses)
 
 
 def test_bytes_and_rate_come_from_what_is_on_disk() -> None:

@@ -15,6 +15,8 @@ from include.cluster.model import (
 from include.execution.model import LedgerView, Observation, PlanState
 from include.execution.rates import BrokerFlow, RateChange, RateReason
 from include.execution.throughput import Copied, flow_sample, throttle_text
+from include.execution.trend import Trend
+from include.planning.plan import Move
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
@@ -38,6 +40,26 @@ def test_a_copy_loads_its_destination_and_the_leader_that_it_reads_from() -> Non
         BrokerFlow("out", 1, copied_bytes=200, left_bytes=400, copies=1, grown_bytes=100),
     )
     assert sample.busiest_bytes_per_s == 40.0
+
+
+def test_what_the_throttle_allowed_is_counted_from_what_was_left_at_the_look_before() -> None:
+    """Broker 1 sends two copies in five seconds at 90 of 100 B/s: half of that to each."""
+    other = move("t", 1, (1, 2), (4, 2), 1000)
+    state = PartitionState(1, (4, 2, 1), frozenset({1, 2}))
+    seen = replace(SEEN, partitions={**SEEN.partitions, other.partition: state})
+    known = Trend(100, 0.9)
+
+    def allowed(*moves: Move, was: int) -> dict[tuple[str, int], int]:
+        before = {COPY: Copied(was, 1000)}
+        sample = flow_sample(moves, seen, before, T0, known=known)
+        assert sample is not None
+        return {(flow.direction, flow.broker): flow.allowed_bytes for flow in sample.flows}
+
+    assert allowed(MOVE, was=0) == {("in", 3): 500, ("out", 1): 500}
+    assert allowed(MOVE, other, was=0) == {("in", 3): 250, ("in", 4): 250, ("out", 1): 500}
+    # Of the first copy only 90 bytes were left: all of the rest could go to broker 4.
+    nearly = allowed(MOVE, other, was=910)
+    assert nearly == {("in", 3): 100, ("in", 4): 400, ("out", 1): 500}
 
 
 def test_a_copy_that_has_just_begun_or_just_ended_counts_whole() -> None:

@@ -13,9 +13,9 @@ from include.cluster.model import (
     ReplicaId,
     TopicPartition,
 )
+from include.execution.copies import Copies
 from include.execution.disks import Disk
 from include.execution.model import Observation
-from include.execution.simulation.copies import Copies
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.slots import Direction, Slot
 from include.planning.plan import Move

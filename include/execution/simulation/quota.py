@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Collection
 
 from include.cluster.model import BrokerId, TopicPartition
+from include.execution.copies import DONE_BELOW_BYTES, CopyId
 from include.execution.rates import FETCH_BYTES, QUOTA_WINDOW_S
-from include.execution.simulation.copies import DONE_BELOW_BYTES, CopyId
 
 SAMPLE_S = 1.0
 GOLDEN = (5**0.5 - 1) / 2

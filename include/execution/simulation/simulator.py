@@ -73,8 +73,9 @@ class Simulation:
         leave unused of their rate is lost; 0 = exact.
     :param decide_by: `decide`, or a wrapper that measures it.
     :param watch: called after the actions of each poll.
-    :param governed: the governor gets to know what is copied, and the cluster the nominal rate;
-        else brokers deliver what the policy says of it.
+    :param governed: the governor gets to know what is copied, and the cluster the nominal rate.
+    :param delivered: the part of a rate that brokers deliver where nobody governs it; None = what
+        the policy expects.
     :param wake_s: as in production a trigger looks at each poll, and the worker acts so much later
         when there is something to do; None = who looks acts at once.
     """
@@ -92,6 +93,7 @@ class Simulation:
         decide_by: Decide = decide,
         watch: Watch | None = None,
         governed: bool = False,
+        delivered: float | None = None,
         wake_s: float | None = None,
     ) -> None:
         self.plan = plan
@@ -114,7 +116,8 @@ class Simulation:
         self._held_at: datetime | None = None
         self._governed = governed
         self._wake_s = wake_s
-        self._delivered_part = 1.0 if governed else policy.throttle_efficiency
+        expected = policy.throttle_efficiency if delivered is None else delivered
+        self._delivered_part = 1.0 if governed else expected
         self._flows: deque[FlowSample] = deque(maxlen=FLOWS_VIEWED)
         self._seen_before: dict[ReplicaId, Copied] = {}
         self._looked_at: datetime | None = None

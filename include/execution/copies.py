@@ -1,13 +1,17 @@
-"""Copies that share the throttled links of brokers: max-min fair, as TCP about does."""
+"""Copies that share the throttled links of brokers: max-min fair, as TCP about does.
+
+The simulated cluster copies by them, and so does whoever foretells what a real one will do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 import numpy.typing as npt
 
 from include.cluster.model import BrokerId, TopicPartition
+from include.execution.slots import Direction, Slot
 
 CopyId = tuple[TopicPartition, BrokerId]
 Floats = npt.NDArray[np.float64]
@@ -44,7 +48,9 @@ def max_min_rates(source: Ints, destination: Ints, capacity: Floats) -> Floats:
 class Copies:
     """Every copy in flight, with what it still lacks.
 
-    :param brokers: ids; each has one link out and one in.
+    A copy from one log dir of a broker to another is one that the broker reads from itself.
+
+    :param brokers: ids; each has one link per :class:`Direction`.
     """
 
     def __init__(self, brokers: Collection[BrokerId]) -> None:
@@ -55,26 +61,37 @@ class Copies:
         self._remaining: Floats = np.zeros(0)
         self._rates: Floats = np.zeros(0)
         self._stale = False
-        self.capacity: Floats = np.zeros(2 * len(self._index))
+        self.capacity: Floats = np.zeros(3 * len(self._index))
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def set_rate(self, rate_bytes_per_s: float, live: Collection[BrokerId]) -> None:
-        """Let every live broker send and receive so much; dead ones nothing."""
-        alive = [broker in live for broker in self._index]
-        self.capacity = np.array(alive * 2) * float(rate_bytes_per_s)
+        """Let every live broker copy so much in each direction; dead ones nothing."""
+        self.set_rates(lambda slot: rate_bytes_per_s if slot.broker in live else 0.0)
+
+    def set_rates(self, bytes_per_s: Callable[[Slot], float]) -> None:
+        """Let every broker copy so much in each direction."""
+        out, into, across = (
+            [bytes_per_s(Slot(direction, broker)) for broker in self._index]
+            for direction in (Direction.OUT, Direction.IN, Direction.ACROSS)
+        )
+        # Both ends of a copy between log dirs are the same link: it passes that twice.
+        self.capacity = np.array([*out, *into, *(2 * rate for rate in across)], np.float64)
         self._stale = True
 
     def start(self, copies: Collection[tuple[CopyId, BrokerId, int]]) -> None:
-        """Begin copies: id, the leader that they read from, bytes."""
-        ids, sources, sizes = [list(column) for column in zip(*copies, strict=True)]
+        """Begin copies: id, the broker that they read from, bytes."""
         count = len(self._index)
-        self._ids += ids
-        sources = [self._index[broker] for broker in sources]
-        into = [count + self._index[broker] for _, broker in ids]
-        self._source = np.append(self._source, np.array(sources, np.int64))
-        self._destination = np.append(self._destination, np.array(into, np.int64))
+        source, destination = [], []
+        for (_, broker), read_from, _ in copies:
+            across = 2 * count + self._index[broker] if read_from == broker else None
+            source.append(self._index[read_from] if across is None else across)
+            destination.append(count + self._index[broker] if across is None else across)
+        self._ids += [copy for copy, _, _ in copies]
+        sizes = [size_bytes for _, _, size_bytes in copies]
+        self._source = np.append(self._source, np.array(source, np.int64))
+        self._destination = np.append(self._destination, np.array(destination, np.int64))
         self._remaining = np.append(self._remaining, np.array(sizes, np.float64))
         self._stale = True
 
@@ -103,6 +120,15 @@ class Copies:
         if not moving.any():
             return float("inf")
         return float((self._remaining[moving] / self._rates[moving]).min())
+
+    def next_below_s(self, size_bytes: float) -> float:
+        """Seconds until a copy lacks no more than this; infinite when none moves."""
+        self.next_end_s()
+        moving = self._rates > 0
+        if not moving.any():
+            return float("inf")
+        before = np.maximum(self._remaining[moving] - size_bytes, 0.0)
+        return float((before / self._rates[moving]).min())
 
     def run(self, seconds: float) -> list[CopyId]:
         """Let so much time pass, at rates of its beginning; the copies that became complete.
