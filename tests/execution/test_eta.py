@@ -160,6 +160,17 @@ def test_the_eta_of_a_long_plan_keeps_its_promise_whatever_brokers_deliver(examp
     holds()
 
 
+def test_waits_for_other_brokers_are_foretold() -> None:
+    """What the busiest broker lacks takes a tenth less than the plan does."""
+    plan = random_plan(5, 4, 0.8, seed=2)
+    busiest_s = 600
+    policy = replace(POLICY, rate_bytes_per_s=round(busiest_bytes(plan) / busiest_s))
+    first, *_, last = run(plan, policy, 1.0)
+    took_s = (last.sampled_at - first.sampled_at).total_seconds()
+    assert took_s > 1.1 * busiest_s
+    assert first.eta_s == pytest.approx(took_s, rel=0.02)
+
+
 class OneSlow(Copies):
     """Broker 2 has a disk that is not up to the throttle."""
 
