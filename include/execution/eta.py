@@ -26,7 +26,7 @@ from include.planning.plan import Move
 
 PLAYED_MOVES = 500
 """Plans with more open moves than this are not played out: what the busiest broker lacks is within
-two per cent of it there, and `decide` has to come soon."""
+three per cent of it there, and `decide` has to come soon."""
 
 
 @dataclass(frozen=True, slots=True)

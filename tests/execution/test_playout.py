@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from include.cluster.model import PartitionState, ReplicaId
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.eta import Remaining
+from include.execution.eta import PLAYED_MOVES, Remaining
 from include.execution.model import Action, LedgerView, Observation, PlanState, Policy
 from include.execution.playout import Copy, copies_of, granted, time_left_s
 from include.execution.simulation.cluster import ModelledCluster
@@ -80,6 +80,19 @@ def test_the_rest_comes_as_it_was_played_out_at_every_look(examples: int) -> Non
         assert not late, (noticed_s, late)
 
     holds()
+
+
+@pytest.mark.parametrize("brokers", [5, 10, 50, 100])
+def test_of_large_plans_what_the_busiest_broker_lacks_tells_within_three_per_cent(
+    brokers: int,
+) -> None:
+    """So they need not be played out. All in ten minutes, at a look every fifteen seconds."""
+    plan = random_plan(brokers, PLAYED_MOVES // brokers, 1.0, seed=0)
+    sight = seen(plan, live=tuple(range(1, brokers + 1)))
+    backlog = Backlog.of(plan, running(plan), sight)
+    rate = round(Remaining.of(backlog, sight, POLICY.pace(RATE)).busiest_bytes / 600)
+    policy = Policy(rate, reaction_s=15.0, throttle_efficiency=1.0, max_partitions_in_flight=1000)
+    assert 600 <= left_s(backlog, sight, policy, rate) <= 618
 
 
 def test_copies_between_log_dirs_pass_a_link_of_their_own() -> None:
