@@ -130,6 +130,10 @@ class Backlog:
         """How many moves have not been admitted."""
         return len(self._pending)
 
+    def pending_moves(self) -> Iterator[Move]:
+        """The moves that have not been admitted."""
+        return (filed.move for filed in self._pending.values())
+
     def pending(self, partition: TopicPartition) -> Move | None:
         """The pending move of a partition; None when it has none."""
         found = self._pending.get(partition)

@@ -5,18 +5,74 @@ The simulated cluster copies by them, and so does whoever foretells what a real 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from include.cluster.model import BrokerId, TopicPartition
-from include.execution.slots import Direction, Slot
+from include.cluster.model import BrokerId, ReplicaId, TopicPartition
+from include.execution.model import Observation
+from include.execution.slots import Direction, Slot, slots_of
+from include.planning.arrays import Floats, Ints
+from include.planning.plan import Move
 
 CopyId = tuple[TopicPartition, BrokerId]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+BytesPerS = Callable[[Slot], float]
+"""What a broker copies in a direction."""
 DONE_BELOW_BYTES = 1e-3
+STEPS = 32
+"""So many times at most shares are settled anew in :func:`granted`: of thousands of copies some end
+all the time."""
+
+
+class Copy(NamedTuple):
+    """One replica that is being made.
+
+    :param read_from: the leader; between log dirs, the broker itself.
+    :param left_bytes: what it still lacks.
+    """
+
+    replica: ReplicaId
+    read_from: BrokerId
+    left_bytes: int
+
+    @property
+    def id(self) -> CopyId:
+        """What it is called among :class:`Copies`."""
+        return self.replica.topic_partition, self.replica.broker
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What it takes of brokers."""
+        if self.read_from == self.replica.broker:
+            return (Slot(Direction.ACROSS, self.read_from),)
+        return Slot(Direction.IN, self.replica.broker), Slot(Direction.OUT, self.read_from)
+
+
+def copies_of(move: Move, seen: Observation) -> Iterator[Copy]:
+    """The copies that a move has made, of those that can go on: both ends are alive."""
+    live = seen.live_brokers
+    for slot, left_bytes in slots_of(move, seen).items():
+        if slot.direction is Direction.OUT:
+            continue
+        source = source_of(move, seen) if slot.direction is Direction.IN else slot.broker
+        if source in live and slot.broker in live:
+            yield Copy(ReplicaId(*move.partition, slot.broker), source, left_bytes)
+
+
+def source_of(move: Move, seen: Observation) -> BrokerId | None:
+    """The leader that a move's copies are, or were, read from; None while there is none.
+
+    When the last of them is complete and the leader is among the replicas that go, one of the new
+    ones may be elected at once: nothing was read from that.
+    """
+    state = seen.partitions.get(move.partition)
+    leader = None if state is None else state.leader
+    if leader in move.adding:
+        return next(iter(move.removing), None)
+    return leader
 
 
 def max_min_rates(source: Ints, destination: Ints, capacity: Floats) -> Floats:
@@ -70,7 +126,7 @@ class Copies:
         """Let every live broker copy so much in each direction; dead ones nothing."""
         self.set_rates(lambda slot: rate_bytes_per_s if slot.broker in live else 0.0)
 
-    def set_rates(self, bytes_per_s: Callable[[Slot], float]) -> None:
+    def set_rates(self, bytes_per_s: BytesPerS) -> None:
         """Let every broker copy so much in each direction."""
         out, into, across = (
             [bytes_per_s(Slot(direction, broker)) for broker in self._index]
@@ -149,3 +205,24 @@ class Copies:
         self._source, self._destination = self._source[kept], self._destination[kept]
         self._remaining = self._remaining[kept]
         self._stale = True
+
+
+def granted(copies: Collection[Copy], seconds: float, bytes_per_s: BytesPerS) -> Counter[Slot]:
+    """Bytes that pass each broker in that time, with what the other ends of its copies leave.
+
+    :param copies: what is in flight in the beginning.
+    """
+    copying = Copies({slot.broker for copy in copies for slot in copy.slots})
+    copying.set_rates(bytes_per_s)
+    copying.start([(copy.id, copy.read_from, copy.left_bytes) for copy in copies])
+    at_s, at_least_s = 0.0, seconds / STEPS
+    while copying and at_s < seconds:
+        step_s = min(max(copying.next_end_s(), at_least_s), seconds - at_s)
+        copying.run(step_s)
+        at_s += step_s
+    left = copying.remaining()
+    passed: Counter[Slot] = Counter()
+    for copy in copies:
+        for slot in copy.slots:
+            passed[slot] += copy.left_bytes - left.get(copy.id, 0)
+    return passed

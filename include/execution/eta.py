@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -16,17 +16,13 @@ from include.cluster.model import ReplicaId
 from include.execution.backlog import Admitted, Backlog
 from include.execution.bystanders import strain_of
 from include.execution.model import LedgerView, Observation, Policy, ProgressSample
-from include.execution.playout import time_left_s
+from include.execution.playout import play_out
 from include.execution.rates import FlowSample
 from include.execution.slots import Slot, slots_of
 from include.execution.throughput import Copied, flow_sample
 from include.execution.trend import WINDOW, Trend, trend
 from include.planning.pace import Pace
 from include.planning.plan import Move
-
-PLAYED_MOVES = 500
-"""Plans with more open moves than this are not played out: what the busiest broker lacks is within
-three per cent of it there, and `decide` has to come soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,51 +101,47 @@ def foretell(
     """
     pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s)
     left = Remaining.of(backlog, seen, pace)
-    flows = _flows(view, backlog, seen, before, since, _delivered(view.flows, view, left, policy))
+    last = view.flows[-1] if view.flows and view.flows[-1].at == since else None
+    flows = flow_sample(
+        [found.move for found in backlog.admitted.values()],
+        seen,
+        before,
+        since,
+        strain_of(seen),
+        _delivered(view.flows, view, seen, left, policy),
+        frozenset(last.silent if last else ()),
+    )
     known = view.flows if flows is None else (*view.flows, flows)
-    now = _delivered(known, view, left, policy)
+    now = _delivered(known, view, seen, left, policy)
     return Foretold(flows, left.busiest_bytes, _eta_s(left, backlog, seen, policy, pace, now))
 
 
 def _delivered(
-    flows: Sequence[FlowSample], view: LedgerView, left: Remaining, policy: Policy
+    flows: Sequence[FlowSample],
+    view: LedgerView,
+    seen: Observation,
+    left: Remaining,
+    policy: Policy,
 ) -> Trend:
     """Before it is measured, what the policy says of the governor's target is expected."""
     told = view.rate_bytes_per_s or policy.rate_bytes_per_s
     target = view.target_bytes_per_s or told
-    return trend(flows, left.left_bytes, told, policy.throttle_efficiency * target / told)
-
-
-def _flows(
-    view: LedgerView,
-    backlog: Backlog,
-    seen: Observation,
-    before: Mapping[ReplicaId, Copied],
-    since: datetime | None,
-    known: Trend,
-) -> FlowSample | None:
-    moves = [found.move for found in backlog.admitted.values()]
-    flows = flow_sample(moves, seen, before, since, strain_of(seen), known)
-    if flows is not None and view.flows and view.flows[-1].at != flows.since:
-        # At the look before a broker did not answer: what it has copied since is of a longer time.
-        return replace(flows, flows=())
-    return flows
+    expected = policy.throttle_efficiency * target / told
+    return trend(flows, seen.taken_at, left.left_bytes, told, expected)
 
 
 def _eta_s(
     left: Remaining, backlog: Backlog, seen: Observation, policy: Policy, pace: Pace, now: Trend
 ) -> float | None:
+    """Until the last copy is complete, of those that can be made; None where none comes through."""
     if not left.moves:
         return 0.0
     if now.stands:
         return None
-    busy = (size / now.bytes_per_s(slot) for slot, size in left.left_bytes.items())
-    course_s = max(busy, default=0.0)
-    if left.moves <= PLAYED_MOVES:
-        played_s = time_left_s(backlog, left.copying, seen, policy, pace, now.bytes_per_s)
-        course_s = max(course_s, played_s)
-    started_s = left.waiting * policy.reaction_s / policy.max_partitions_in_flight
-    return max(course_s + now.ahead_s / now.part, started_s, 0.0)
+    course = play_out(backlog, left.copying, seen, policy, pace, now.bytes_per_s)
+    if not course.seconds and not course.whole:
+        return None
+    return max(course.seconds + now.ahead_s / now.part, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,79 +8,60 @@ a tenth of the whole time and more.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import NamedTuple
 
-from include.cluster.model import BrokerId, ReplicaId
+from include.cluster.model import ReplicaId, TopicPartition
 from include.execution.admission import admit
 from include.execution.backlog import Admitted, Backlog
-from include.execution.copies import Copies, CopyId
+from include.execution.copies import BytesPerS, Copies, Copy, CopyId, copies_of
 from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.slots import Direction, InUse, Slot, slots_of
 from include.planning.pace import Pace
-from include.planning.plan import Move
 
-STEPS = 8
-"""So many times at most shares are settled anew between two looks: with thousands of copies, some
-of them end all the time."""
-
-BytesPerS = Callable[[Slot], float]
-"""What a broker copies in a direction."""
+WORK = 250_000
+"""So much is played out, in about microseconds of a processor; the rest follows from that."""
+STEP_WORK = 150
+"""What settling the shares anew takes, and one more for each copy."""
 
 
-class Copy(NamedTuple):
-    """One replica that is being made.
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How the rest of a plan goes, of those copies that can be made as things stand.
 
-    :param read_from: the leader; between log dirs, the broker itself.
-    :param left_bytes: what it still lacks.
+    :param seconds: until the last of them is complete.
+    :param whole: whether that is all of the plan.
     """
 
-    replica: ReplicaId
-    read_from: BrokerId
-    left_bytes: int
-
-    @property
-    def id(self) -> CopyId:
-        """What it is called among ``Copies``."""
-        return self.replica.topic_partition, self.replica.broker
-
-    @property
-    def slots(self) -> tuple[Slot, ...]:
-        """What it takes of brokers."""
-        if self.read_from == self.replica.broker:
-            return (Slot(Direction.ACROSS, self.read_from),)
-        return Slot(Direction.IN, self.replica.broker), Slot(Direction.OUT, self.read_from)
+    seconds: float
+    whole: bool
 
 
-def copies_of(move: Move, seen: Observation) -> Iterator[Copy]:
-    """The copies that a move has made; none over the network while nobody leads the partition."""
-    state = seen.partitions.get(move.partition)
-    leader = None if state is None else state.leader
-    for slot, left_bytes in slots_of(move, seen).items():
-        read_from = leader if slot.direction is Direction.IN else slot.broker
-        if slot.direction is not Direction.OUT and read_from is not None:
-            yield Copy(ReplicaId(*move.partition, slot.broker), read_from, left_bytes)
-
-
-def time_left_s(
+def play_out(
     backlog: Backlog,
     in_flight: Iterable[Admitted],
     seen: Observation,
     policy: Policy,
     pace: Pace,
     bytes_per_s: BytesPerS,
-) -> float:
-    """Seconds until the last copy is complete, of those that can be made as things stand.
-
-    Takes some tens of microseconds for each move: nothing for plans of many thousands.
+) -> Course:
+    """Let everything that is left be copied, or so much of it that the rest can be told from that.
 
     :param in_flight: moves whose copies are not complete.
     :param pace: what `decide` admits moves by.
     :param bytes_per_s: what brokers deliver.
     """
     return _Playout(backlog, in_flight, seen, policy, pace, bytes_per_s).run()
+
+
+class _Flying(NamedTuple):
+    """A copy in flight, of which move it is, and its size when it is complete."""
+
+    found: Admitted
+    copy: Copy
+    whole_bytes: int
 
 
 class _Playout:
@@ -102,28 +83,63 @@ class _Playout:
         self._policy = replace(policy, window_end=None)
         self._pace = pace
         self._backlog = backlog.copy()
-        flying = list(in_flight)
-        taken = {slot for found in flying for slot in slots_of(found.move, seen)}
-        self._copies = Copies({slot.broker for slot in taken.union(backlog.by_slot) if slot})
+        self._copies = Copies(seen.live_brokers)
         self._copies.set_rates(bytes_per_s)
-        self._flying: dict[CopyId, tuple[Admitted, int]] = {}  # with the bytes when complete
+        self._bytes_per_s = bytes_per_s
+        self._flying: dict[CopyId, _Flying] = {}
+        self._held: dict[TopicPartition, Admitted] = {}  # who waits for a dead broker or a leader
         self._now_s = 0.0
-        for found in flying:
+        self._work = 0
+        self._copied_s = 0.0  # by each copy in flight, together
+        self._ended = 0
+        self._capped = False
+        for found in in_flight:
             self._start(found)
 
-    def run(self) -> float:
-        while True:
+    def run(self) -> Course:
+        began_with = sum(map(_made, self._left().items()))
+        while self._work < WORK:
             started = self._backlog.pending_count and self._look()
-            if not self._copies and not started:
-                return self._now_s
+            if not started and self._copies.next_end_s() == inf:
+                return Course(self._now_s, not self._held and not self._backlog.pending_count)
             self._copy_until(self._next_look_s())
+        return Course(self._now_s + self._rest_s(began_with), whole=True)
+
+    def _rest_s(self, began_with: int) -> float:
+        """Of what was not played: at the pace of what was, and no less than the busiest takes."""
+        left = self._left()
+        busiest_s = max(size / self._bytes_per_s(slot) for slot, size in left.items())
+        size = sum(map(_made, left.items()))
+        copied = began_with - size
+        if copied <= 0:
+            return busiest_s
+        if self._capped:
+            return max(busiest_s, self._in_turn_s(size, copied))
+        return max(busiest_s, size / copied * self._now_s)
+
+    def _in_turn_s(self, size: int, copied: int) -> float:
+        """Time for all that is left, where only so many partitions may be in flight at once.
+
+        Each keeps its place as long as its bytes take, and then until somebody looks.
+        """
+        cap, ended = self._policy.max_partitions_in_flight, max(1, self._ended)
+        unused_s = max(0.0, cap * self._now_s - self._copied_s) / ended
+        places_s = size * self._copied_s / copied + self._backlog.pending_count * unused_s
+        return places_s / cap
+
+    def _left(self) -> Counter[Slot]:
+        left = Counter(self._backlog.pending_bytes)
+        for copy, size in self._copies.remaining().items():
+            for slot in self._flying[copy].copy.slots:
+                left[slot] += size
+        return left
 
     def _look(self) -> int:
         """Start what may start now; how many moves that are."""
         self._show_sizes()
         in_use = InUse(self._pace.slot_bytes)
-        flying = {found.move.partition: found for found, _ in self._flying.values()}
-        in_use.add_all(flying.values(), self._seen)
+        flying = {each.found.move.partition: each.found for each in self._flying.values()}
+        in_use.add_all({**flying, **self._held}.values(), self._seen)
         moves = admit(
             (),
             self._backlog,
@@ -138,22 +154,31 @@ class _Playout:
         self._backlog.follow(moves, LedgerView(PlanState.RUNNING, states), self._seen)
         for move in moves:
             self._start(self._backlog.admitted[move.partition])
+        self._capped = in_use.moves >= self._policy.max_partitions_in_flight
         return len(moves)
 
     def _show_sizes(self) -> None:
-        for copy, left in self._copies.remaining().items():
-            found, whole = self._flying[copy]
-            across = copy[1] not in found.move.adding
-            sizes = self._future_sizes if across else self._sizes
-            sizes[ReplicaId(*copy[0], copy[1])] = whole - left
+        for copy, left_bytes in self._copies.remaining().items():
+            self._show_size(copy, left_bytes)
+
+    def _show_size(self, copy: CopyId, left_bytes: int) -> None:
+        flying = self._flying[copy]
+        self._sizes_of(flying.copy)[flying.copy.replica] = flying.whole_bytes - left_bytes
+
+    def _sizes_of(self, copy: Copy) -> dict[ReplicaId, int]:
+        across = copy.read_from == copy.replica.broker
+        return self._future_sizes if across else self._sizes
 
     def _start(self, found: Admitted) -> None:
+        move, slots = found.move, slots_of(found.move, self._seen)
+        copies = list(copies_of(move, self._seen))
+        if len(copies) < sum(slot.direction is not Direction.OUT for slot in slots):
+            self._held[move.partition] = found
         started = []
-        for copy in copies_of(found.move, self._seen):
-            across = copy.read_from == copy.replica.broker
-            has = (self._future_sizes if across else self._sizes).get(copy.replica, 0)
+        for copy in copies:
+            has = self._sizes_of(copy).get(copy.replica, 0)
             left_bytes = max(1, copy.left_bytes)  # of an empty partition the broker must hear, too
-            self._flying[copy.id] = found, has + left_bytes
+            self._flying[copy.id] = _Flying(found, copy, has + left_bytes)
             started.append((copy.id, copy.read_from, left_bytes))
         if started:
             self._copies.start(started)
@@ -167,42 +192,30 @@ class _Playout:
         every_s = self._policy.reaction_s
         if not every_s:
             return self._now_s + shrinks_s
-        return ceil((self._now_s + shrinks_s) / every_s + 1e-9) * every_s
+        due = ceil((self._now_s + shrinks_s) / every_s + 1e-9)
+        return max(due, round(self._now_s / every_s) + 1) * every_s
 
     def _copy_until(self, look_s: float) -> None:
-        while self._copies:
+        while self._copies and self._work < WORK:
             end_s = self._copies.next_end_s()
+            self._work += STEP_WORK + len(self._copies)
             if self._now_s + end_s > look_s:
                 break
             self._run(end_s)
-        if look_s < inf:
+        if look_s < inf and self._work < WORK:
             self._run(look_s - self._now_s)
             self._now_s = look_s
 
     def _run(self, seconds: float) -> None:
+        self._copied_s += len(self._copies) * seconds
         for copy in self._copies.run(seconds):
+            self._show_size(copy, 0)
             del self._flying[copy]
+            self._ended += 1
         self._now_s += seconds
 
 
-def granted(copies: Collection[Copy], seconds: float, bytes_per_s: BytesPerS) -> Counter[Slot]:
-    """Bytes that pass each broker in that time, with what the other ends of its copies leave.
-
-    :param copies: what is in flight in the beginning.
-    """
-    if not copies:
-        return Counter()
-    copying = Copies({slot.broker for copy in copies for slot in copy.slots})
-    copying.set_rates(bytes_per_s)
-    copying.start([(copy.id, copy.read_from, copy.left_bytes) for copy in copies])
-    at_s, at_least_s = 0.0, seconds / STEPS
-    while copying and at_s < seconds:
-        step_s = min(max(copying.next_end_s(), at_least_s), seconds - at_s)
-        copying.run(step_s)
-        at_s += step_s
-    left: Mapping[CopyId, int] = copying.remaining()
-    passed: Counter[Slot] = Counter()
-    for copy in copies:
-        for slot in copy.slots:
-            passed[slot] += copy.left_bytes - left.get(copy.id, 0)
-    return passed
+def _made(left: tuple[Slot, int]) -> int:
+    """Bytes left of a slot where copies are made: so each counts once."""
+    slot, size = left
+    return 0 if slot.direction is Direction.OUT else size

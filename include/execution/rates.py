@@ -54,12 +54,17 @@ class Strain:
 
 @dataclass(frozen=True, slots=True)
 class FlowSample:
-    """What all brokers have copied between two looks; without those that moved nothing."""
+    """What all brokers have copied between two looks; without those that moved nothing.
+
+    :param silent: brokers that did not answer at the second look: they are not among the flows,
+        nor is who shares a copy with them.
+    """
 
     since: datetime
     at: datetime
     flows: tuple[BrokerFlow, ...]
     strain: Strain | None = None
+    silent: tuple[BrokerId, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from datetime import datetime
 from typing import NamedTuple
 
 from include.cluster.model import BrokerId, ReplicaId
+from include.execution.copies import Copy, granted, source_of
+from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import LedgerView, Observation
 from include.execution.outcome import relocating
-from include.execution.playout import Copy, copies_of, granted
 from include.execution.rates import BrokerFlow, FlowSample, Strain
-from include.execution.slots import Direction, Slot, slots_of
+from include.execution.slots import Slot, slots_of
 from include.execution.trend import Trend
 from include.planning.explanation import bytes_text
 from include.planning.plan import Move
@@ -28,6 +29,18 @@ class Copied(NamedTuple):
 NOTHING = Copied(0)
 
 
+class _Span(NamedTuple):
+    """What became of a copy between two looks.
+
+    :param copy: with the bytes that it lacked at the first of them.
+    :param copied: bytes since then; ``grown``: what its source has grown by.
+    """
+
+    copy: Copy
+    copied: int
+    grown: int
+
+
 def flow_sample(
     moves: Collection[Move],
     seen: Observation,
@@ -35,30 +48,38 @@ def flow_sample(
     since: datetime | None,
     strain: Strain | None = None,
     known: Trend | None = None,
+    silent: frozenset[BrokerId] = frozenset(),
 ) -> FlowSample | None:
     """What these moves, in flight at either look, have copied since the one before.
+
+    Brokers that a copy links to one which did not answer at either look are left out: nobody
+    knows what all of their copies did.
 
     :param before: each copy at the look before; what is not in it had not begun.
     :param since: when that was; None = never.
     :param known: what brokers were found to deliver until then; None = nobody asks for what
         they were allowed to.
-    :returns: None where it cannot be told: at the first look, or when a broker did not answer.
+    :param silent: who did not answer at the look before.
+    :returns: None at the first look.
     """
-    if since is None or seen.missing or seen.taken_at <= since:
+    if since is None or seen.taken_at <= since:
         return None
+    spans = [span for move in moves for span in _spans(move, seen, before)]
     copied: Counter[Slot] = Counter()
     grown: Counter[Slot] = Counter()
     left: Counter[Slot] = Counter()
     copies: Counter[Slot] = Counter()
-    seconds = (seen.taken_at - since).total_seconds()
-    allowed = {} if known is None else _allowed(moves, seen, before, seconds, known)
+    for span in spans:
+        for slot in span.copy.slots:
+            copied[slot] += span.copied
+            grown[slot] += span.grown
     for move in moves:
-        for slot, size, source_grown in _copied(move, seen, before):
-            copied[slot] += size
-            grown[slot] += source_grown
         for slot, size in slots_of(move, seen).items():
             left[slot] += size
             copies[slot] += size > 0
+    seconds = (seen.taken_at - since).total_seconds()
+    allowed = {} if known is None else _allowed(spans, seconds, known)
+    unknown = _linked_to(silent | seen.missing.keys(), moves, seen)
     flows = (
         BrokerFlow(
             slot.direction.value,
@@ -70,65 +91,69 @@ def flow_sample(
             allowed.get(slot, 0),
         )
         for slot in sorted(copied.keys() | left.keys(), key=lambda s: (s.direction.value, s.broker))
-        if copied[slot] or left[slot]
+        if (copied[slot] or left[slot]) and slot not in unknown
     )
-    return FlowSample(since, seen.taken_at, tuple(flows), strain)
+    return FlowSample(since, seen.taken_at, tuple(flows), strain, tuple(sorted(seen.missing)))
 
 
-def _allowed(
-    moves: Collection[Move],
-    seen: Observation,
-    before: Mapping[ReplicaId, Copied],
-    seconds: float,
-    known: Trend,
-) -> dict[Slot, int]:
+def _linked_to(silent: Set[BrokerId], moves: Collection[Move], seen: Observation) -> set[Slot]:
+    """Slots that a copy takes together with one of a broker that did not answer."""
+    if not silent:
+        return set()
+    taken = [slots_of(move, seen).keys() for move in moves]
+    linked = (slots for slots in taken if any(slot.broker in silent for slot in slots))
+    return {slot for slots in linked for slot in slots}
+
+
+def _allowed(spans: Collection[_Span], seconds: float, known: Trend) -> dict[Slot, int]:
     """What the whole throttle would have let through each broker, by ``BrokerFlow``.
 
     Shares follow from what brokers deliver. Who delivers all that its copies' other ends leave
     has shown nothing but what is known of it: so much counts as allowed.
     """
-    begun = [
-        copy._replace(left_bytes=_left_before(copy, move, seen, before))
-        for move in moves
-        for copy in copies_of(move, seen)
-    ]
-    passed = granted([copy for copy in begun if copy.left_bytes > 0], seconds, known.bytes_per_s)
+    begun = [span.copy for span in spans if span.copy.left_bytes > 0]
+    passed = granted(begun, seconds, known.bytes_per_s)
     return {slot: round(size / known.part_of(slot)) for slot, size in passed.items()}
 
 
-def _left_before(
-    copy: Copy, move: Move, seen: Observation, before: Mapping[ReplicaId, Copied]
-) -> int:
-    source = ReplicaId(*move.partition, copy.read_from)
-    was = before.get(copy.replica, NOTHING)
-    whole = was.source_bytes
-    return (seen.sizes.get(source, move.size_bytes) if whole is None else whole) - was.size_bytes
-
-
-def _copied(
-    move: Move, seen: Observation, before: Mapping[ReplicaId, Copied]
-) -> Iterator[tuple[Slot, int, int]]:
+def _spans(move: Move, seen: Observation, before: Mapping[ReplicaId, Copied]) -> Iterator[_Span]:
+    leader = source_of(move, seen)
     state = seen.partitions.get(move.partition)
-    leader = None if state is None else state.leader
-    source = None if leader is None else seen.sizes.get(ReplicaId(*move.partition, leader))
-    for broker in move.adding:
-        replica = ReplicaId(*move.partition, broker)
-        size = seen.sizes.get(replica)
-        if size is None:  # not hosted yet, or whole and not measured any more
-            size = move.size_bytes if state is not None and broker in state.isr else 0
-        was = before.get(replica, NOTHING)
-        more = max(0, size - was.size_bytes)
-        grown = 0
-        if source is not None and was.source_bytes is not None:
-            grown = max(0, source - was.source_bytes)
-        yield Slot(Direction.IN, broker), more, grown
-        if leader is not None:
-            yield Slot(Direction.OUT, leader), more, grown
+    if leader is not None:
+        source = seen.sizes.get(ReplicaId(*move.partition, leader))
+        for broker in move.adding:
+            replica = ReplicaId(*move.partition, broker)
+            size = seen.sizes.get(replica)
+            if size is None:  # not hosted yet, or whole and not measured any more
+                size = move.size_bytes if state is not None and broker in state.isr else 0
+            yield _span(replica, leader, size, source, before, move.size_bytes)
+    wanted = wanted_log_dirs(move) if move.target_log_dirs else {}
     for broker in relocating(move):
         replica = ReplicaId(*move.partition, broker)
-        if replica in seen.future_sizes:
-            more = seen.future_sizes[replica] - before.get(replica, NOTHING).size_bytes
-            yield Slot(Direction.ACROSS, broker), max(0, more), 0
+        whole = seen.sizes.get(replica)
+        size = seen.future_sizes.get(replica)
+        if size is None and replica in before and seen.log_dirs.get(replica) == wanted.get(replica):
+            size = whole  # it has taken the old one's place
+        if size is not None:
+            yield _span(replica, broker, size, whole, before, move.size_bytes)
+
+
+def _span(
+    replica: ReplicaId,
+    read_from: BrokerId,
+    size: int,
+    source: int | None,
+    before: Mapping[ReplicaId, Copied],
+    planned: int,
+) -> _Span:
+    was = before.get(replica, NOTHING)
+    if size < was.size_bytes:  # it has begun anew
+        was = NOTHING
+    source_was = was.source_bytes
+    whole = next(size for size in (source_was, source, planned) if size is not None)
+    grown = 0 if source is None or source_was is None else max(0, source - source_was)
+    copy = Copy(replica, read_from, max(0, whole - was.size_bytes))
+    return _Span(copy, size - was.size_bytes, grown)
 
 
 def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from heapq import nlargest
 
 import numpy as np
@@ -69,6 +69,7 @@ class Trend:
 
 def trend(
     flows: Sequence[FlowSample],
+    now: datetime,
     left_bytes: Mapping[Slot, int],
     throttle_bytes_per_s: int,
     expected: float,
@@ -80,13 +81,13 @@ def trend(
     it counts as allowed. Ridge regressions: slope and beginning stray as far from what is
     expected as the constants above say.
 
-    :param flows: what was copied between looks, oldest first; the newest look is now.
+    :param flows: what was copied between looks, oldest first.
     :param left_bytes: what is left in all: who has most of it decides when the plan ends, and
         counts most, by the square.
     :param expected: the part that is expected before anything is measured.
     """
     busiest = nlargest(BROKERS, left_bytes.items(), key=lambda item: (item[1], item[0].rank))
-    looks = _Looks.of(flows, [slot for slot, _ in busiest], throttle_bytes_per_s)
+    looks = _Looks.of(flows, now, [slot for slot, _ in busiest], throttle_bytes_per_s)
     weights = np.array([size for _, size in busiest], np.float64) ** 2
     recent = looks.since(WINDOW)
     allowed, passed = recent.mean(weights)
@@ -107,8 +108,15 @@ def trend(
         part,
         float(line.ahead_s[0]),
         dict(zip(looks.slots, slopes, strict=True)),
-        stands=bool(allowed.sum() >= BELIEVED_AFTER_S and passed.sum() <= 0),
+        stands=_stands(allowed, passed),
     )
+
+
+def _stands(allowed_s: Floats, passed_s: Floats) -> bool:
+    """Whether nothing has come in the newest spans that make up the time which is believed."""
+    newest = np.cumsum(allowed_s[::-1])
+    spans = int(np.searchsorted(newest, BELIEVED_AFTER_S - 1e-9)) + 1
+    return spans <= len(newest) and bool(passed_s[::-1][:spans].sum() <= 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,7 @@ class _Looks:
     """What passed between looks, as time at the throttle of now.
 
     :param slots: whose: the columns.
-    :param seconds: of each span: the rows; ``ago_s``: how long before the newest look it began.
+    :param seconds: of each span: the rows; ``ago_s``: how long ago it began.
     :param allowed_s: by span and slot; 0 where nothing was in flight.
     :param passed_s: likewise.
     """
@@ -129,7 +137,11 @@ class _Looks:
 
     @classmethod
     def of(
-        cls, flows: Sequence[FlowSample], slots: Sequence[Slot], throttle_bytes_per_s: int
+        cls,
+        flows: Sequence[FlowSample],
+        now: datetime,
+        slots: Sequence[Slot],
+        throttle_bytes_per_s: int,
     ) -> _Looks:
         columns = {(slot.direction.value, slot.broker): column for column, slot in enumerate(slots)}
         allowed, passed = (np.zeros((len(flows), len(slots))) for _ in range(2))
@@ -141,11 +153,11 @@ class _Looks:
                     copied = flow.copied_bytes - flow.grown_bytes
                     passed[row, column] = copied / throttle_bytes_per_s
         seconds = np.array([sample.seconds for sample in flows])
-        ago_s = [(flows[-1].at - sample.since).total_seconds() for sample in flows]
+        ago_s = [(now - sample.since).total_seconds() for sample in flows]
         return cls(slots, seconds, np.array(ago_s), allowed, passed)
 
     def since(self, window: timedelta) -> _Looks:
-        """Those spans that began within this time before the newest look."""
+        """Those spans that began within this time."""
         kept = self.ago_s <= window.total_seconds()
         return _Looks(
             self.slots,

@@ -166,6 +166,7 @@ FLOW_SAMPLES = Table(
     Column("busiest_bytes_per_s", Float, nullable=False),
     # By broker and direction; dropped when the governor looks back no further.
     Column("flows", JSON(none_as_null=True)),
+    Column("silent", JSON(none_as_null=True)),
     Column("outside_isr", BigInteger),
     Column("messages_behind", BigInteger),
     Index("ix_flow_samples_plan", "plan_id", "at"),

@@ -111,6 +111,7 @@ def put_flows(connection: Connection, plan_id: str, sample: FlowSample) -> None:
             at=sample.at,
             busiest_bytes_per_s=sample.busiest_bytes_per_s,
             flows=[asdict(flow) for flow in sample.flows],
+            silent=list(sample.silent),
             outside_isr=strain.outside_isr if strain else None,
             messages_behind=strain.messages_behind if strain else None,
         )
@@ -136,4 +137,5 @@ def _flow_sample(row: RowMapping) -> FlowSample:
     if row["outside_isr"] is not None:
         strain = Strain(row["outside_isr"], row["messages_behind"])
     flows = tuple(BrokerFlow(**flow) for flow in row["flows"] or ())
-    return FlowSample(row["since"], row["at"], flows, strain)
+    silent = tuple(row["silent"] or ())
+    return FlowSample(row["since"], row["at"], flows, strain, silent)

@@ -70,12 +70,7 @@ class Foretelling:
         )
         if foretold.flows is not None:
             self._flows.append(foretold.flows)
-        arrived = (
-            m for m in admitted(plan, whole) if seen.partitions[m.partition].replicas == m.target
-        )
-        self._before = copies_at(now, statuses) | {
-            ReplicaId(*m.partition, b): Copied(m.size_bytes) for m in arrived for b in m.adding
-        }
+        self._before = copies_at(now, statuses)
         sample = measure(plan, whole, seen, statuses, self.samples)
         self.samples.append(
             replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
@@ -83,15 +78,28 @@ class Foretelling:
         return decide(plan, view, seen, now, policy, backlog)
 
 
-def random_plan(brokers: int, moves_per_broker: int, sigma: float, seed: int) -> Plan:
-    """Each move brings one replica to a random broker; sizes are log-normal."""
+def random_plan(
+    brokers: int,
+    moves_per_broker: int,
+    sigma: float,
+    seed: int,
+    adding: int = 1,
+    *,
+    leaders: bool = False,
+) -> Plan:
+    """Each move brings replicas to random brokers; sizes are log-normal.
+
+    One replica takes the place of a follower, or the leader's; several are added to what is there.
+    """
     random = np.random.default_rng(seed)
     count = moves_per_broker * brokers
     sizes = random.lognormal(np.log(30 * MB), sigma, count).astype(int).tolist()
     moves = []
     for number, size in enumerate(sizes):
-        a, b, c = (random.permutation(brokers)[:3] + 1).tolist()
-        moves.append(move("t", number, (a, b), (a, c), size))
+        a, b, *new = (random.permutation(brokers)[: 2 + adding] + 1).tolist()
+        kept = (a, b) if adding > 1 else (b,) if leaders else (a,)
+        target = (*new, *kept) if leaders else (*kept, *new)
+        moves.append(move("t", number, (a, b), target, size))
     return make_plan("p", *moves)
 
 
@@ -131,7 +139,13 @@ def check_promise(
 
 
 plans = st.builds(
-    random_plan, st.integers(3, 6), st.integers(15, 30), st.floats(0, 1.2), st.integers(0, 10**6)
+    random_plan,
+    st.integers(3, 6),
+    st.integers(15, 30),
+    st.floats(0, 1.2),
+    st.integers(0, 10**6),
+    st.sampled_from([1, 1, 2]),
+    leaders=st.booleans(),
 )
 reactions_s = st.sampled_from([5.0, 15.0])
 
@@ -244,24 +258,49 @@ def test_nothing_is_foretold_while_nothing_comes_through() -> None:
     view, sight = in_flight(plan)
     assert eta_s(plan, view, sight) == pytest.approx(9000 / POLICY.rate_bytes_per_s)
     stuck = flows((0, 90_000), (15, 90_000), (30, 90_000), throttle=POLICY.rate_bytes_per_s)
-    assert eta_s(plan, replace(view, flows=tuple(stuck)), sight) is None
+    later = replace(sight, taken_at=T0 + timedelta(seconds=30))
+    assert eta_s(plan, replace(view, flows=tuple(stuck)), later) is None
 
 
 def test_what_came_after_a_look_without_an_answer_is_of_a_longer_time_and_does_not_count() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 9000))
     view, sight = in_flight(plan)
-    sight = replace(sight, taken_at=T0 + timedelta(seconds=15))
-    before = {ReplicaId(*TP[0], 3): Copied(0)}
+    sight = replace(sight, taken_at=T0 + timedelta(seconds=10))
+    (look,) = flows((0, 9000), (5, 9000))
 
-    def told(*looks: tuple[float, int]) -> FlowSample | None:
-        known = replace(view, flows=tuple(flows(*looks)))
-        since = T0 + timedelta(seconds=10)
-        return foretell(known, Backlog.of(plan, view, sight), sight, POLICY, before, since).flows
+    def told(look_before: FlowSample) -> list[str]:
+        known = replace(view, flows=(look_before,))
+        foretold = foretell(
+            known, Backlog.of(plan, view, sight), sight, POLICY, {}, T0 + timedelta(seconds=5)
+        )
+        assert foretold.flows is not None
+        return [flow.direction for flow in foretold.flows.flows]
 
-    answered, silent = told((0, 9000), (5, 9000), (10, 9000)), told((0, 9000), (5, 9000))
-    assert answered is not None
-    assert [flow.direction for flow in answered.flows] == ["in", "out"]
-    assert silent == replace(answered, flows=())
+    assert told(look) == ["in", "out"]
+    assert told(replace(look, silent=(3,))) == []
+    earlier = timedelta(seconds=3)
+    assert told(replace(look, silent=(3,), at=look.at - earlier)) == ["in", "out"]
+
+
+def test_what_waits_for_a_dead_broker_is_not_foretold() -> None:
+    plan = make_plan("p", move("t", 0, (1,), (3,), 9000), move("t", 1, (1,), (4,), 2000))
+    view, sight = in_flight(plan)
+    assert eta_s(plan, view, sight) == pytest.approx(11)
+    assert eta_s(plan, view, replace(sight, live_brokers=frozenset({1, 4}))) == pytest.approx(2)
+    assert eta_s(plan, view, replace(sight, live_brokers=frozenset({1}))) is None
+    assert eta_s(plan, running(plan), replace(sight, live_brokers=frozenset({1}))) is None
+
+
+def test_of_a_large_plan_the_cap_on_partitions_in_flight_counts_too() -> None:
+    """Hundreds of brokers that could all be busy, and few partitions that may be moved at once."""
+    plan = random_plan(300, 6, 0.3, seed=1)
+    policy = replace(POLICY, rate_bytes_per_s=RATE, max_partitions_in_flight=100, reaction_s=5.0)
+    cluster, foretelling = ModelledCluster(range(1, 301), plan.moves), Foretelling()
+    simulation = Simulation(plan, cluster, policy, T0, decide_by=foretelling)
+    assert simulation.run() is PlanState.DONE
+    errors = {error.tenth: error.worst for error in eta_errors(foretelling.samples)}
+    assert max(abs(errors[tenth]) for tenth in range(1, 10)) <= 0.10, errors
+    assert simulation.elapsed_s > 2 * busiest_bytes(plan) / RATE
 
 
 def test_of_what_brokers_are_told_the_governors_target_is_expected() -> None:
@@ -280,33 +319,27 @@ def test_when_every_copy_is_complete_no_time_is_left() -> None:
     assert eta_s(plan, view, replace(sight, partitions=arrived, ongoing={})) == 0
 
 
-brokers_plans = st.builds(
-    random_plan, st.integers(4, 6), st.integers(12, 25), st.floats(0, 0.8), st.integers(0, 10**6)
-)
-
-
-@few_and_many(8, 60)
+@few_and_many(24, 200)
 def test_on_brokers_that_keep_quotas_the_eta_is_off_by_a_tenth_at_most_as_a_rule(
     examples: int,
 ) -> None:
     """From a minute on, as in production: looks, wakes, quota windows, a governed rate."""
+    random = np.random.default_rng(0)
     worst: list[float] = []
-
-    @property_of(examples)
-    @given(brokers_plans, st.floats(0.3, 1.5), st.floats(1, 4), st.floats(66, 150))
-    def tried(plan: Plan, look_s: float, wake: float, least_s: float) -> None:
+    for seed in range(examples):
+        look_s, wake_s, least_s = random.uniform((0.3, 1, 66), (1.5, 4, 150)).tolist()
+        count, moves = random.integers((4, 12), (7, 26)).tolist()
+        plan = random_plan(count, moves, random.uniform(0, 0.8), seed)
         foretelling, brokers = Foretelling(), range(1, 7)
         policy = Policy(round(busiest_bytes(plan) / least_s), reaction_s=15.0)
         copies = ThrottledCopies(brokers, look_s)
         cluster = ModelledCluster(brokers, plan.moves, copies=copies)
         simulation = Simulation(
-            plan, cluster, policy, T0, decide_by=foretelling, governed=True, wake_s=wake
+            plan, cluster, policy, T0, decide_by=foretelling, governed=True, wake_s=wake_s
         )
         assert simulation.run() is PlanState.DONE
         errors = [abs(e.worst) for e in eta_errors(foretelling.samples) if e.tenth >= 1]
         worst.append(max(errors))
-
-    tried()
     assert np.quantile(worst, 0.75) <= 0.10, worst
     assert max(worst) <= 0.25, worst
 

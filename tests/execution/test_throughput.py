@@ -46,7 +46,11 @@ def test_what_the_throttle_allowed_is_counted_from_what_was_left_at_the_look_bef
     """Broker 1 sends two copies in five seconds at 90 of 100 B/s: half of that to each."""
     other = move("t", 1, (1, 2), (4, 2), 1000)
     state = PartitionState(1, (4, 2, 1), frozenset({1, 2}))
-    seen = replace(SEEN, partitions={**SEEN.partitions, other.partition: state})
+    seen = replace(
+        SEEN,
+        partitions={**SEEN.partitions, other.partition: state},
+        sizes={**SEEN.sizes, COPY: 1000},
+    )
     known = Trend(100, 0.9)
 
     def allowed(*moves: Move, was: int) -> dict[tuple[str, int], int]:
@@ -73,10 +77,60 @@ def test_a_copy_that_has_just_begun_or_just_ended_counts_whole() -> None:
     assert whole.flows[0].copied_bytes == 300
 
 
-def test_nothing_is_told_of_the_first_look_or_of_one_that_a_broker_did_not_answer() -> None:
+def test_nothing_is_told_of_the_first_look() -> None:
     assert flow_sample([MOVE], SEEN, {}, None) is None
-    silent = replace(SEEN, missing={3: BrokerError(7, "REQUEST_TIMED_OUT")})
-    assert flow_sample([MOVE], silent, {}, T0) is None
+
+
+def test_who_shares_a_copy_with_a_silent_broker_is_left_out_then_and_at_the_look_after() -> None:
+    """What has come from there is of a longer time then. Of the others all is known."""
+    elsewhere = move("t", 1, (2, 1), (4, 1), 1000)
+    state = PartitionState(2, (4, 1, 2), frozenset({1, 2}))
+    seen = replace(SEEN, partitions={**SEEN.partitions, elsewhere.partition: state})
+
+    def told(missing: tuple[int, ...], silent: frozenset[int]) -> list[tuple[str, int]]:
+        errors = {broker: BrokerError(7, "REQUEST_TIMED_OUT") for broker in missing}
+        looked = replace(seen, missing=errors)
+        sample = flow_sample([MOVE, elsewhere], looked, {}, T0, silent=silent)
+        assert sample is not None
+        assert sample.silent == missing
+        return [(flow.direction, flow.broker) for flow in sample.flows]
+
+    assert told((), frozenset()) == [("in", 3), ("in", 4), ("out", 1), ("out", 2)]
+    assert told((3,), frozenset()) == [("in", 4), ("out", 2)]
+    assert told((), frozenset({3})) == [("in", 4), ("out", 2)]
+
+
+def test_a_new_leader_has_sent_nothing_of_the_copy_that_made_it_one() -> None:
+    """Broker 1 led and is removed; when the copy is complete broker 3 is elected."""
+    led_by_3 = PartitionState(3, (3, 2), frozenset({2, 3}))
+    ended = replace(SEEN, partitions={TP: led_by_3}, ongoing={})
+    sample = flow_sample([MOVE], ended, {COPY: Copied(500, 1000)}, T0, known=Trend(100, 1.0))
+    assert sample is not None
+    copied = {(f.direction, f.broker): (f.copied_bytes, f.allowed_bytes) for f in sample.flows}
+    assert copied["in", 3] == copied["out", 1] == (200, 500)
+    assert ("across", 3) not in copied
+
+
+def test_a_copy_between_log_dirs_counts_until_it_has_taken_the_old_ones_place() -> None:
+    dirs = {"current_log_dirs": ("/a",), "target_log_dirs": ("/b",)}
+    two = [move("t", number, (3,), (3,), 1000, **dirs) for number in (0, 1)]
+    one, other = (ReplicaId(*m.partition, 3) for m in two)
+    seen = replace(
+        SEEN,
+        partitions={m.partition: PartitionState(3, (3,), frozenset({3})) for m in two},
+        ongoing={},
+        sizes={one: 1000, other: 1000},
+        log_dirs={one: "/b", other: "/a"},
+        future_sizes={other: 400},
+        future_log_dirs={other: "/b"},
+    )
+    before = {one: Copied(900, 1000), other: Copied(0, 1000)}
+    sample = flow_sample(two, seen, before, T0, known=Trend(100, 1.0))
+    assert sample is not None
+    assert sample.flows == (BrokerFlow("across", 3, 500, 600, 1, 0, 500),)
+    anew = flow_sample(two[1:], seen, {other: Copied(800, 1000)}, T0)
+    assert anew is not None
+    assert anew.flows[0].copied_bytes == 400
 
 
 def test_the_throttle_is_told_in_one_line() -> None:

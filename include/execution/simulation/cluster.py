@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,6 +51,10 @@ class ForeignEnds:
     partition: TopicPartition
 
 
+LOOKS_REMEMBERED = 4
+"""So many looks tell the size of a replica that has arrived: until its move is settled."""
+
+
 ClusterEvent = BrokerDies | BrokerReturns | ForeignStarts | ForeignEnds
 
 
@@ -78,6 +83,7 @@ class ModelledCluster:
         self._sizes: dict[TopicPartition, int] = {}
         self._ours: dict[TopicPartition, Move] = {}
         self._lacking: dict[TopicPartition, set[BrokerId]] = {}
+        self._arrived: deque[dict[ReplicaId, int]] = deque([{}], maxlen=LOOKS_REMEMBERED)
         self._usable = dict(usable_bytes or {})
         self._refused = frozenset(refused)
         for move in moves:
@@ -100,6 +106,9 @@ class ModelledCluster:
             for broker in move.adding:
                 if broker not in self._lacking[partition]:
                     sizes[ReplicaId(*partition, broker)] = move.size_bytes
+        for arrived in self._arrived:
+            sizes |= arrived
+        self._arrived.append({})
         return Observation(
             now,
             self.partitions,
@@ -219,6 +228,8 @@ class ModelledCluster:
                 self._usable[broker] += move.size_bytes
         del self._ours[partition], self._lacking[partition], self.ongoing[partition]
         self.replicas[partition] = move.target
+        whole = {ReplicaId(*partition, broker): move.size_bytes for broker in move.adding}
+        self._arrived[-1].update(whole)
         self._show(partition)
 
     def _foreign(self, partition: TopicPartition, target: tuple[BrokerId, ...]) -> None:

@@ -219,11 +219,7 @@ class Simulation:
         if flows is not None:
             self._flows.append(flows)
         self._looked_at = seen.taken_at
-        self._seen_before |= {replica: Copied(size) for replica, size in seen.sizes.items()}
-        arrived = (m for m in moves if seen.partitions[m.partition].replicas == m.target)
-        self._seen_before |= {
-            ReplicaId(*m.partition, b): Copied(m.size_bytes) for m in arrived for b in m.adding
-        }
+        self._seen_before = {replica: Copied(size) for replica, size in seen.sizes.items()}
 
     def _admit(self, partitions: Collection[TopicPartition], seen: Observation) -> None:
         self._record(partitions, MoveState.ADMITTED, seen)

@@ -1,4 +1,4 @@
-"""The pace is measured from what brokers copied (flow_samples): samples need no throttle."""
+"""The pace is measured from what brokers copied, and of that it is known who did not answer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Drop the column."""
+    """Samples of progress need no throttle any more; older ones of flows do not know."""
+    op.add_column("flow_samples", sa.Column("silent", sa.JSON(none_as_null=True)))
     op.drop_column("progress_samples", "throttle_bytes_per_s")
 
 
 def downgrade() -> None:
-    """Add it; nobody knows what it held."""
+    """The other way round; nobody knows what the throttle was."""
+    op.drop_column("flow_samples", "silent")
     op.add_column("progress_samples", sa.Column("throttle_bytes_per_s", sa.BigInteger))

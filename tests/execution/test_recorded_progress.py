@@ -1,0 +1,50 @@
+"""What a look writes to the ledger, and what the next one makes of that."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from include.cluster.port import ClusterPort
+from include.execution.advance import advance
+from include.execution.backlog import Backlog
+from include.execution.poll import poll
+from include.ledger.store import Ledger
+from tests.execution.observed import POLICY, T0
+from tests.execution.simulated_cluster import SimulatedCluster
+from tests.execution.test_advance_properties import record
+from tests.ledger.small_plans import make_plan, move
+
+
+def test_the_time_left_comes_from_what_earlier_looks_have_recorded(tmp_path: Path) -> None:
+    """Broker 1 sends two copies, and 400 of 1000 B/s is all that comes."""
+    moves = [move("t", 0, (1,), (3,), 60_000), move("t", 1, (1,), (4,), 60_000)]
+    plan, url = make_plan("p", *moves), f"sqlite:///{tmp_path / 'ledger.db'}"
+    record(plan, url)
+    cluster = SimulatedCluster([1, 2, 3, 4], moves)
+    port = cast(ClusterPort, cluster)
+    etas, at = [], [T0]
+
+    def clock() -> datetime:
+        return at[-1]
+
+    with Ledger.open(url, clock=clock) as ledger:
+        advance(plan, ledger, port, POLICY, clock)
+        for _ in range(24):
+            at.append(at[-1] + timedelta(seconds=5))
+            cluster.step(1000)
+            look = poll(plan, ledger, port, POLICY, Backlog(), clock)
+            assert look is not None
+            etas.append(look.progress.sample.eta_s)
+        recorded = [sample.eta_s for sample in ledger.samples("p")][-24:]
+        newest = ledger.view("p").flows[-1]
+    assert etas[0] == pytest.approx(118, rel=0.1)  # as fast as it is expected to go
+    assert etas[-1] == pytest.approx(180, rel=0.05)  # 36,000 of each are left, at 200 B/s
+    assert recorded == etas
+    assert newest.seconds == 5
+    *_, out = newest.flows
+    assert (out.direction, out.broker, out.copied_bytes) == ("out", 1, 2000)
+    assert out.allowed_bytes == pytest.approx(5000, rel=0.01)
