@@ -108,7 +108,8 @@ class _Playout:
     def _rest_s(self, began_with: int) -> float:
         """Of what was not played: at the pace of what was, and no less than the busiest takes."""
         left = self._left()
-        busiest_s = max(size / self._bytes_per_s(slot) for slot, size in left.items())
+        busy = (size / self._bytes_per_s(slot) for slot, size in left.items())
+        busiest_s = max(busy, default=0.0)
         size = sum(map(_made, left.items()))
         copied = began_with - size
         if copied <= 0:
