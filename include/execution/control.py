@@ -15,6 +15,7 @@ from include.execution.delivered import inflow_bytes_per_s
 from include.execution.governor import INFLOW_MARGIN
 from include.execution.lease import hold
 from include.execution.model import Control, PlanState
+from include.execution.rates import answered
 from include.execution.throttle import Cleared, clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.events import REHOME
@@ -126,7 +127,7 @@ class Controller:
         """
         if record.state is not PlanState.RUNNING:
             return
-        inflow = inflow_bytes_per_s(self.ledger.view(record.plan_id).flows)
+        inflow = inflow_bytes_per_s(answered(self.ledger.view(record.plan_id).flows))
         if rate <= INFLOW_MARGIN * inflow:
             raise InvalidRequestError(
                 [

@@ -58,6 +58,8 @@ def copies_of(move: Move, seen: Observation) -> Iterator[Copy]:
         if slot.direction is Direction.OUT:
             continue
         source = source_of(move, seen) if slot.direction is Direction.IN else slot.broker
+        if slot.direction is Direction.IN and source == slot.broker:
+            continue
         if source in live and slot.broker in live:
             yield Copy(ReplicaId(*move.partition, slot.broker), source, left_bytes)
 
@@ -65,12 +67,12 @@ def copies_of(move: Move, seen: Observation) -> Iterator[Copy]:
 def source_of(move: Move, seen: Observation) -> BrokerId | None:
     """The leader that a move's copies are, or were, read from; None while there is none.
 
-    When the last of them is complete and the leader is among the replicas that go, one of the new
-    ones may be elected at once: nothing was read from that.
+    When all of them are complete and the leader is among the replicas that go, one of the new ones
+    is elected at once: nothing was read from that.
     """
     state = seen.partitions.get(move.partition)
     leader = None if state is None else state.leader
-    if leader in move.adding:
+    if leader in move.adding and move.partition not in seen.ongoing:
         return next(iter(move.removing), None)
     return leader
 

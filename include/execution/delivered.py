@@ -160,10 +160,9 @@ def _settled_rate(sample: FlowSample, rates: Sequence[RateChange]) -> int | None
 def inflow_bytes_per_s(flows: Sequence[FlowSample]) -> float:
     """How fast what is copied grows: of the broker and direction where it grows most.
 
-    :param flows: samples, oldest first; the newest minute of them counts, without looks at which
-        a broker did not answer.
+    :param flows: samples, oldest first; the newest minute of them counts.
     """
-    recent = [s for s in flows if flows[-1].at - s.at < timedelta(seconds=60) and not s.silent]
+    recent = [s for s in flows if flows[-1].at - s.at < timedelta(seconds=60)]
     seconds = sum(sample.seconds for sample in recent)
     grown: dict[_Slot, int] = {}
     for sample in recent:

@@ -20,7 +20,7 @@ from include.execution.delivered import (
     inflow_bytes_per_s,
 )
 from include.execution.model import LedgerView, Policy, SetRate
-from include.execution.rates import RateChange, RateReason
+from include.execution.rates import RateChange, RateReason, answered
 
 FIRST_PART = 0.89
 """Of a new rate brokers deliver 0.73 to 0.95 (measured): begin where none exceeds the target by
@@ -70,6 +70,7 @@ def govern(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
     standing = _standing(view, now)
     if standing is None:
         return None
+    view = replace(view, flows=answered(view.flows))
     asked = view.requested_rate_bytes_per_s
     if asked is not None and asked != standing.limit_bytes_per_s:
         return _towards(standing, asked, asked, RateReason.REQUESTED, "requested")

@@ -8,7 +8,7 @@ a tenth of the whole time and more.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from include.execution.copies import BytesPerS, Copies, Copy, CopyId, copies_of
 from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.slots import Direction, InUse, Slot, slots_of
 from include.planning.pace import Pace
+from include.planning.plan import Move
 
 WORK = 250_000
 """So much is played out, in about microseconds of a processor; the rest follows from that."""
@@ -95,15 +96,18 @@ class _Playout:
         self._capped = False
         for found in in_flight:
             self._start(found)
+        waiting = [move for move in self._backlog.pending_moves() if not self._may_start(move)]
+        self._take_out(waiting)
+        self._all_may_start = not waiting
 
     def run(self) -> Course:
         began_with = sum(map(_made, self._left().items()))
         while self._work < WORK:
             started = self._backlog.pending_count and self._look()
             if not started and self._copies.next_end_s() == inf:
-                return Course(self._now_s, not self._held and not self._backlog.pending_count)
+                return Course(self._now_s, self._whole and not self._backlog.pending_count)
             self._copy_until(self._next_look_s())
-        return Course(self._now_s + self._rest_s(began_with), whole=True)
+        return Course(self._now_s + self._rest_s(began_with), self._whole)
 
     def _rest_s(self, began_with: int) -> float:
         """Of what was not played: at the pace of what was, and no less than the busiest takes."""
@@ -128,6 +132,17 @@ class _Playout:
         places_s = size * self._copied_s / copied + self._backlog.pending_count * unused_s
         return places_s / cap
 
+    @property
+    def _whole(self) -> bool:
+        return self._all_may_start and not self._held
+
+    def _may_start(self, move: Move) -> bool:
+        """Whether admission may ever choose it as things stand."""
+        state = self._seen.partitions.get(move.partition)
+        if state is None or (state.leader is None and move.adding):
+            return False
+        return self._seen.live_brokers.issuperset(move.target)
+
     def _left(self) -> Counter[Slot]:
         left = Counter(self._backlog.pending_bytes)
         for copy, size in self._copies.remaining().items():
@@ -149,14 +164,16 @@ class _Playout:
             self._seen.taken_at,
             self._policy,
             self._pace.bytes_per_s,
-            lambda move: move.partition in self._seen.partitions,
         ).moves
-        states = dict.fromkeys((move.partition for move in moves), MoveState.ADMITTED)
-        self._backlog.follow(moves, LedgerView(PlanState.RUNNING, states), self._seen)
+        self._take_out(moves)
         for move in moves:
             self._start(self._backlog.admitted[move.partition])
         self._capped = in_use.moves >= self._policy.max_partitions_in_flight
         return len(moves)
+
+    def _take_out(self, moves: Sequence[Move]) -> None:
+        states = dict.fromkeys((move.partition for move in moves), MoveState.ADMITTED)
+        self._backlog.follow(moves, LedgerView(PlanState.RUNNING, states), self._seen)
 
     def _show_sizes(self) -> None:
         for copy, left_bytes in self._copies.remaining().items():

@@ -78,11 +78,13 @@ def record_progress(
     listed = [m.partition for m in flying if _accepted(m, seen) and m.partition not in view.sent]
     if listed:
         ledger.mark_sent(plan.plan_id, listed)
+    history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
     before = ledger.latest(plan.plan_id)
     statuses = replica_statuses(flying, seen, before)
-    history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
     sample = measure(plan, view, seen, statuses, history)
-    since = history[-1].sampled_at if history else None
+    # Somebody else may have looked since the history was read: then that was the look before.
+    looks = [*(s.sampled_at for s in history[-1:]), *(s.status_at for s in before.values())]
+    since = max(looks, default=None)
     foretold = foretell(view, backlog, seen, policy, copies_at(since, before.values()), since)
     sample = replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
     ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows)

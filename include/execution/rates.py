@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -56,8 +57,9 @@ class Strain:
 class FlowSample:
     """What all brokers have copied between two looks; without those that moved nothing.
 
-    :param silent: brokers that did not answer at the second look: they are not among the flows,
-        nor is who shares a copy with them.
+    Left out is who shares a copy with a broker that did not answer at either look.
+
+    :param silent: brokers that did not answer at the second one.
     """
 
     since: datetime
@@ -76,6 +78,12 @@ class FlowSample:
         """What the broker and direction that copied most delivered."""
         most = max((flow.copied_bytes for flow in self.flows), default=0)
         return most / self.seconds if self.seconds > 0 else 0.0
+
+
+def answered(flows: Sequence[FlowSample]) -> tuple[FlowSample, ...]:
+    """Those samples from which nobody is left out: what may be compared with each other."""
+    before = [(), *(sample.silent for sample in flows)]
+    return tuple(s for s, silent in zip(flows, before, strict=False) if not s.silent and not silent)
 
 
 class RateReason(enum.StrEnum):

@@ -12,8 +12,8 @@ from include.execution.copies import Copy, granted, source_of
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import LedgerView, Observation
 from include.execution.outcome import relocating
-from include.execution.rates import BrokerFlow, FlowSample, Strain
-from include.execution.slots import Slot, slots_of
+from include.execution.rates import BrokerFlow, FlowSample, Strain, answered
+from include.execution.slots import Direction, Slot, slots_of
 from include.execution.trend import Trend
 from include.planning.explanation import bytes_text
 from include.planning.plan import Move
@@ -32,11 +32,13 @@ NOTHING = Copied(0)
 class _Span(NamedTuple):
     """What became of a copy between two looks.
 
-    :param copy: with the bytes that it lacked at the first of them.
+    :param slots: what it took; only its destination's where nobody leads the partition.
+    :param copy: with the bytes that it lacked at the first look; None where it could not go on.
     :param copied: bytes since then; ``grown``: what its source has grown by.
     """
 
-    copy: Copy
+    slots: tuple[Slot, ...]
+    copy: Copy | None
     copied: int
     grown: int
 
@@ -70,7 +72,7 @@ def flow_sample(
     left: Counter[Slot] = Counter()
     copies: Counter[Slot] = Counter()
     for span in spans:
-        for slot in span.copy.slots:
+        for slot in span.slots:
             copied[slot] += span.copied
             grown[slot] += span.grown
     for move in moves:
@@ -111,7 +113,7 @@ def _allowed(spans: Collection[_Span], seconds: float, known: Trend) -> dict[Slo
     Shares follow from what brokers deliver. Who delivers all that its copies' other ends leave
     has shown nothing but what is known of it: so much counts as allowed.
     """
-    begun = [span.copy for span in spans if span.copy.left_bytes > 0]
+    begun = [span.copy for span in spans if span.copy is not None and span.copy.left_bytes > 0]
     passed = granted(begun, seconds, known.bytes_per_s)
     return {slot: round(size / known.part_of(slot)) for slot, size in passed.items()}
 
@@ -119,41 +121,51 @@ def _allowed(spans: Collection[_Span], seconds: float, known: Trend) -> dict[Slo
 def _spans(move: Move, seen: Observation, before: Mapping[ReplicaId, Copied]) -> Iterator[_Span]:
     leader = source_of(move, seen)
     state = seen.partitions.get(move.partition)
-    if leader is not None:
-        source = seen.sizes.get(ReplicaId(*move.partition, leader))
-        for broker in move.adding:
-            replica = ReplicaId(*move.partition, broker)
-            size = seen.sizes.get(replica)
-            if size is None:  # not hosted yet, or whole and not measured any more
-                size = move.size_bytes if state is not None and broker in state.isr else 0
-            yield _span(replica, leader, size, source, before, move.size_bytes)
+    source = None if leader is None else seen.sizes.get(ReplicaId(*move.partition, leader))
+    for broker in move.adding:
+        replica = ReplicaId(*move.partition, broker)
+        size = seen.sizes.get(replica)
+        if size is None:  # not hosted yet, or whole and not measured any more
+            size = move.size_bytes if state is not None and broker in state.isr else 0
+        read_from = None if leader == broker else leader
+        yield _span(replica, read_from, (size, source, move.size_bytes), before, seen)
     wanted = wanted_log_dirs(move) if move.target_log_dirs else {}
     for broker in relocating(move):
         replica = ReplicaId(*move.partition, broker)
-        whole = seen.sizes.get(replica)
-        size = seen.future_sizes.get(replica)
-        if size is None and replica in before and seen.log_dirs.get(replica) == wanted.get(replica):
-            size = whole  # it has taken the old one's place
-        if size is not None:
-            yield _span(replica, broker, size, whole, before, move.size_bytes)
+        whole, future = seen.sizes.get(replica), seen.future_sizes.get(replica)
+        if (
+            future is None
+            and replica in before
+            and seen.log_dirs.get(replica) == wanted.get(replica)
+        ):
+            future = whole  # it has taken the old one's place
+        if future is not None:
+            yield _span(replica, broker, (future, whole, move.size_bytes), before, seen)
 
 
 def _span(
     replica: ReplicaId,
-    read_from: BrokerId,
-    size: int,
-    source: int | None,
+    read_from: BrokerId | None,
+    sizes: tuple[int, int | None, int],
     before: Mapping[ReplicaId, Copied],
-    planned: int,
+    seen: Observation,
 ) -> _Span:
+    """Of a copy from the broker that it is read from.
+
+    :param sizes: of the copy, of what it is made from (None = unknown), and as planned.
+    """
+    size, source, planned = sizes
     was = before.get(replica, NOTHING)
-    if size < was.size_bytes:  # it has begun anew
-        was = NOTHING
-    source_was = was.source_bytes
-    whole = next(size for size in (source_was, source, planned) if size is not None)
-    grown = 0 if source is None or source_was is None else max(0, source - source_was)
+    whole = next(size for size in (was.source_bytes, source, planned) if size is not None)
+    grown = 0 if source is None or was.source_bytes is None else max(0, source - was.source_bytes)
+    if read_from is None:
+        slots: tuple[Slot, ...] = (Slot(Direction.IN, replica.broker),)
+        return _Span(slots, None, max(0, size - was.size_bytes), grown)
     copy = Copy(replica, read_from, max(0, whole - was.size_bytes))
-    return _Span(copy, size - was.size_bytes, grown)
+    if size < was.size_bytes:  # retention has cut it, or it has begun anew: nobody can tell
+        return _Span(copy.slots, None, 0, 0)
+    alive = seen.live_brokers.issuperset((replica.broker, read_from))
+    return _Span(copy.slots, copy if alive else None, size - was.size_bytes, grown)
 
 
 def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:
@@ -161,7 +173,7 @@ def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:
     if not view.rates:
         return ""
     last = view.rates[-1]
-    recent = [*view.flows[-5:], *([flows] if flows else [])]
+    recent = answered([*view.flows, *([flows] if flows else [])])[-6:]
     seconds = sum(sample.seconds for sample in recent)
     best = max((sum(copied) for copied in _by_broker(recent).values()), default=0)
     told = f"{bytes_text(best / seconds)}/s" if seconds > 0 else "unknown yet"

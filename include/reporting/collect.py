@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from include.errors import PlanConflictError
+from include.execution.rates import answered
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.data import ReportData
@@ -46,8 +47,15 @@ def report_data(
         samples=tuple(ledger.samples(plan_id)),
         events=tuple(ledger.events(plan_id)),
         rates=tuple(ledger.rate_changes(plan_id)),
-        delivered=tuple((sample.at, busiest) for sample, busiest in ledger.flows(plan_id)),
+        delivered=_delivered(ledger, plan_id),
     )
+
+
+def _delivered(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, float], ...]:
+    """What the busiest broker delivered, where everybody has told what it copied."""
+    told = ledger.flows(plan_id)
+    complete = set(answered([sample for sample, _ in told]))
+    return tuple((sample.at, busiest) for sample, busiest in told if sample in complete)
 
 
 def _record(ledger: Ledger, plan_id: str) -> PlanRecord | None:

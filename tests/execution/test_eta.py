@@ -144,7 +144,6 @@ plans = st.builds(
     st.integers(15, 30),
     st.floats(0, 1.2),
     st.integers(0, 10**6),
-    st.sampled_from([1, 1, 2]),
     leaders=st.booleans(),
 )
 reactions_s = st.sampled_from([5.0, 15.0])

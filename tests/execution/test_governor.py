@@ -15,7 +15,7 @@ from include.execution.bystanders import strain
 from include.execution.delivered import delivered, inflow_bytes_per_s
 from include.execution.governor import LEAST_EFFICIENCY, first_rate, govern
 from include.execution.model import LedgerView, PlanState, Policy, SetRate
-from include.execution.rates import BrokerFlow, FlowSample, RateChange, RateReason, Strain
+from include.execution.rates import BrokerFlow, FlowSample, RateChange, RateReason, Strain, answered
 from include.execution.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster
 from include.execution.simulation.quota import QuotaWindow, ThrottledCopies
 from include.execution.simulation.simulator import Asked, At, Simulation
@@ -170,6 +170,15 @@ def test_only_what_comes_after_a_missing_look_counts() -> None:
     flows, asked = samples([0.8 * RATE] * 12), replace(set_up(), reason=RateReason.REQUESTED)
     assert governed(view(flows, asked)) is not None
     assert governed(view((*flows[:8], *flows[9:]), asked)) is None
+
+
+def test_looks_that_leave_a_broker_out_count_as_missing_and_so_do_those_after_them() -> None:
+    """Else one that only waits for the broker left out would pass for the best of all."""
+    flows, asked = samples([0.8 * RATE] * 14), replace(set_up(), reason=RateReason.REQUESTED)
+    assert governed(view(flows, asked)) is not None
+    silent = (*flows[:8], replace(flows[8], flows=(), silent=(5,)), *flows[9:])
+    assert governed(view(silent, asked)) is None
+    assert answered(silent) == (*flows[:8], *flows[10:])
 
 
 def test_a_raise_that_brings_nothing_is_taken_back_and_not_tried_again() -> None:

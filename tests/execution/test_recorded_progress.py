@@ -8,9 +8,11 @@ from typing import cast
 
 import pytest
 
+from include.cluster.model import ReplicaId
 from include.cluster.port import ClusterPort
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
+from include.execution.model import ReplicaStatus
 from include.execution.poll import poll
 from include.ledger.store import Ledger
 from tests.execution.observed import POLICY, T0
@@ -48,3 +50,34 @@ def test_the_time_left_comes_from_what_earlier_looks_have_recorded(tmp_path: Pat
     *_, out = newest.flows
     assert (out.direction, out.broker, out.copied_bytes) == ("out", 1, 2000)
     assert out.allowed_bytes == pytest.approx(5000, rel=0.01)
+
+
+def test_who_looks_while_somebody_else_does_counts_nothing_twice(tmp_path: Path) -> None:
+    """The other's look is recorded after this one has read the history, and before the rest."""
+    moves = [move("t", 0, (1,), (3,), 60_000)]
+    plan, url = make_plan("p", *moves), f"sqlite:///{tmp_path / 'ledger.db'}"
+    record(plan, url)
+    cluster, at = SimulatedCluster([1, 2, 3, 4], moves), [T0]
+    port = cast(ClusterPort, cluster)
+
+    def look(ledger: Ledger, seconds: float) -> None:
+        at.append(at[-1] + timedelta(seconds=seconds))
+        cluster.step(round(200 * seconds))
+        assert poll(plan, ledger, port, POLICY, Backlog(), lambda: at[-1])
+
+    class Interrupted(Ledger):
+        def latest(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
+            with Ledger.open(url, clock=lambda: at[-1]) as other:
+                at.insert(-1, at[-1] - timedelta(seconds=1))
+                assert poll(plan, other, port, POLICY, Backlog(), lambda: at[-2])
+            return super().latest(plan_id)
+
+    with Ledger.open(url, clock=lambda: at[-1]) as ledger:
+        advance(plan, ledger, port, POLICY, lambda: at[-1])
+        for _ in range(3):
+            look(ledger, 5)
+    with Interrupted.open(url, clock=lambda: at[-1]) as ledger:
+        look(ledger, 5)
+        flows = ledger.view("p").flows
+    assert [flow.copied_bytes for flow in flows[-1].flows] == [0, 0]
+    assert [flow.copied_bytes for flow in flows[-2].flows] == [1000, 1000]

@@ -50,6 +50,7 @@ def test_what_the_throttle_allowed_is_counted_from_what_was_left_at_the_look_bef
         SEEN,
         partitions={**SEEN.partitions, other.partition: state},
         sizes={**SEEN.sizes, COPY: 1000},
+        live_brokers=frozenset({1, 2, 3, 4}),
     )
     known = Trend(100, 0.9)
 
@@ -128,9 +129,36 @@ def test_a_copy_between_log_dirs_counts_until_it_has_taken_the_old_ones_place() 
     sample = flow_sample(two, seen, before, T0, known=Trend(100, 1.0))
     assert sample is not None
     assert sample.flows == (BrokerFlow("across", 3, 500, 600, 1, 0, 500),)
-    anew = flow_sample(two[1:], seen, {other: Copied(800, 1000)}, T0)
-    assert anew is not None
-    assert anew.flows[0].copied_bytes == 400
+
+
+def test_a_copy_that_has_shrunk_tells_nothing() -> None:
+    """Retention has deleted a segment of it: 300 bytes more than have come since."""
+    cut = flow_sample([MOVE], SEEN, {COPY: Copied(1000, 1400)}, T0, known=Trend(100, 0.9))
+    assert cut is not None
+    assert {(f.copied_bytes, f.grown_bytes, f.allowed_bytes) for f in cut.flows} == {(0, 0, 0)}
+
+
+def test_a_leader_that_is_elected_while_other_copies_go_on_is_what_they_are_read_from() -> None:
+    """Broker 3 has caught up and leads; broker 4 still copies."""
+    two = move("t", 0, (1, 2), (3, 4, 2), 1000)
+    state = PartitionState(3, (3, 4, 2, 1), frozenset({1, 2, 3}))
+    sizes = {ReplicaId(*TP, broker): size for broker, size in ((1, 1000), (3, 1000), (4, 700))}
+    seen = replace(SEEN, partitions={TP: state}, sizes=sizes, live_brokers=frozenset({1, 2, 3, 4}))
+    before = {COPY: Copied(1000, 1000), ReplicaId(*TP, 4): Copied(500, 1000)}
+    sample = flow_sample([two], seen, before, T0, known=Trend(100, 1.0))
+    assert sample is not None
+    copied = {(f.direction, f.broker): (f.copied_bytes, f.allowed_bytes) for f in sample.flows}
+    assert copied == {("in", 4): (200, 500), ("out", 3): (200, 500)}
+
+
+def test_dead_brokers_take_no_share_of_what_others_are_allowed() -> None:
+    other = move("t", 1, (1, 2), (4, 2), 1000)
+    state = PartitionState(1, (4, 2, 1), frozenset({1, 2}))
+    seen = replace(SEEN, partitions={**SEEN.partitions, other.partition: state})
+    dead = flow_sample([MOVE, other], seen, {COPY: Copied(0, 1000)}, T0, known=Trend(100, 1.0))
+    assert dead is not None
+    allowed = {(flow.direction, flow.broker): flow.allowed_bytes for flow in dead.flows}
+    assert allowed == {("in", 3): 500, ("in", 4): 0, ("out", 1): 500}
 
 
 def test_the_throttle_is_told_in_one_line() -> None:
