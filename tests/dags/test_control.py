@@ -41,12 +41,12 @@ def in_mid_run(
         asked: list[str] = []
 
         def look(watch: PlanWatch) -> Look:
-            (plan,) = ledger.plans()
             if asked:
                 rate = throttles_of(gateway, [])["broker "].get(LEADER_RATE)
                 rates.append(None if rate is None else int(rate))
             found = real(watch)
             if not asked and gateway.list_reassignments():
+                (plan,) = ledger.plans()  # later there may be its rollback, too
                 asked.append(plan.plan_id)
                 ask(plan.plan_id)
             return found
