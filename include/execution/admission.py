@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import heapify, heappop, heapreplace
 from math import inf
+from typing import NamedTuple
 
 from include.cluster.model import BrokerId, TopicPartition
 from include.execution.backlog import Backlog, Filed
@@ -53,9 +55,12 @@ def admit(
 ) -> Admission:
     """The moves to start now, in the order of their start.
 
-    The broker with the most bytes still to send or to receive decides when the plan ends, so
-    its moves go first, the largest of them first. Of a broker's moves only those are looked at
-    that a free slot, its disk and the window leave a chance.
+    The broker with the most bytes still to send or to receive decides when the plan ends, so it
+    comes first, with its largest move. The next place is its own again only if it has more left
+    for each of its slots than others have: places go to brokers by what they have left (the
+    method of D'Hondt). So those that copy side by side are many, each at its full rate, where
+    only so many partitions may be in flight. Of a broker's moves only those are looked at that a
+    free slot, its disk and the window leave a chance.
 
     :param unsent: admitted before, and to be sent once more: they come first, but since then
         leaders, disks, the window and what is in flight may have changed.
@@ -66,18 +71,27 @@ def admit(
     admission = _Admitting(backlog, in_use, seen, now, policy, bytes_per_s)
     for move in unsent:
         admission.consider_again(move)
-    looked_at: set[TopicPartition] = set()
-    passed_over = 0
-    for place in admission.busiest_first():
-        for filed in admission.worth_a_look(place):
-            if filed.partition in looked_at:
-                continue
-            looked_at.add(filed.partition)
-            if still_pending(filed.move):
-                admission.consider(filed.move)
-            else:
-                passed_over += 1
+    passed_over = admission.share_out(still_pending)
     return admission.result(len(unsent) + backlog.pending_count - passed_over)
+
+
+class _Turn(NamedTuple):
+    """When a slot comes next; sorts by that.
+
+    :param parts: what the slot had taken when this was told.
+    :param left_bytes: to be sent through it in all, by what has started and what has not.
+    """
+
+    minus_bytes_per_part: float
+    rank: tuple[str, BrokerId]
+    parts: int
+    left_bytes: int
+    slot: Slot
+
+    @classmethod
+    def of(cls, slot: Slot, left_bytes: int, parts: int) -> _Turn:
+        """As if it took one more: who has taken nothing has most for each."""
+        return cls(-left_bytes / (parts + WHOLE_SLOT), slot.rank, parts, left_bytes, slot)
 
 
 class _Admitting:
@@ -113,18 +127,50 @@ class _Admitting:
             if slot is not None and slot.direction is not Direction.OUT:
                 self._shut_unless_it_answers(slot)
 
-    def busiest_first(self) -> list[Slot | None]:
-        """Slots that pending moves take and that are free, most bytes left to send first."""
-        by_slot, pending_bytes = self._backlog.by_slot, self._backlog.pending_bytes
-        free = [slot for slot in by_slot if slot is not None and slot not in self._shut]
-        left = {slot: pending_bytes[slot] + self._used[slot].left_bytes for slot in free}
-        free.sort(key=lambda slot: (-left[slot], slot.rank))
-        return [*free, None] if None in by_slot else [*free]
+    def share_out(self, still_pending: Callable[[Move], bool]) -> int:
+        """Choose among all pending moves; how many of them were passed over."""
+        looked_at: set[TopicPartition] = set()
+        passed_over = 0
+        for filed in self._in_turn():
+            if filed.partition in looked_at:
+                continue
+            looked_at.add(filed.partition)
+            if still_pending(filed.move):
+                self.consider(filed.move)
+            else:
+                passed_over += 1
+        return passed_over
 
-    def worth_a_look(self, place: Slot | None) -> Iterator[Filed]:
+    def _in_turn(self) -> Iterator[Filed]:
+        """Pending moves: next one of the free slot with most bytes left for what it has taken."""
+        by_slot, pending_bytes, used = (
+            self._backlog.by_slot,
+            self._backlog.pending_bytes,
+            self._used,
+        )
+        free = [slot for slot in by_slot if slot is not None and slot not in self._shut]
+        worth_a_look = {slot: self._worth_a_look(slot) for slot in free}
+        turns = [
+            _Turn.of(slot, pending_bytes[slot] + used[slot].left_bytes, used[slot].parts)
+            for slot in free
+        ]
+        heapify(turns)
+        while turns:
+            turn = turns[0]
+            parts = used[turn.slot].parts
+            if turn.slot in self._shut:
+                heappop(turns)
+            elif parts != turn.parts:  # what it has taken since then puts it off
+                heapreplace(turns, _Turn.of(turn.slot, turn.left_bytes, parts))
+            elif (filed := next(worth_a_look[turn.slot], None)) is None:
+                heappop(turns)
+            else:
+                yield filed
+        if None in by_slot:
+            yield from self._worth_a_look(None)
+
+    def _worth_a_look(self, place: Slot | None) -> Iterator[Filed]:
         """Pending moves of a slot, largest first, that nothing known of their slots forbids."""
-        if place in self._shut:
-            return
         waiting, fitting = self._backlog.by_slot[place], 0
         for at in waiting.beside(self._open):
             if self._in_use.moves >= self._policy.max_partitions_in_flight:
@@ -140,8 +186,6 @@ class _Admitting:
                 obstacle = self._too_large(place, -filed.minus_size_bytes)
             if place is None or obstacle is None:
                 yield filed
-                if place in self._shut:
-                    return
                 continue
             self._reasons.add(obstacle)
             fitting = waiting.from_size(min(self._window_left(place), self._room_left(place)))
