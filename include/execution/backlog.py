@@ -134,6 +134,10 @@ class Backlog:
         """The moves that have not been admitted."""
         return (filed.move for filed in self._pending.values())
 
+    def pending_sizes(self) -> Iterator[int]:
+        """Bytes of each move that has not been admitted, at the end where most of them pass."""
+        return (max(filed.left_bytes, default=0) for filed in self._pending.values())
+
     def pending(self, partition: TopicPartition) -> Move | None:
         """The pending move of a partition; None when it has none."""
         found = self._pending.get(partition)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import NamedTuple
 
+import numpy as np
+
 from include.cluster.model import ReplicaId, TopicPartition
 from include.execution.admission import admit
 from include.execution.backlog import Admitted, Backlog
@@ -58,11 +60,17 @@ def play_out(
 
 
 class _Flying(NamedTuple):
-    """A copy in flight, of which move it is, and its size when it is complete."""
+    """A copy in flight, of which move it is, and its size when it is complete.
+
+    :param since_s: when it was started, or found in flight.
+    :param move_bytes: what its move lacked then, at the end where most of that passes.
+    """
 
     found: Admitted
     copy: Copy
     whole_bytes: int
+    since_s: float
+    move_bytes: int
 
 
 class _Playout:
@@ -91,9 +99,7 @@ class _Playout:
         self._held: dict[TopicPartition, Admitted] = {}  # who waits for a dead broker or a leader
         self._now_s = 0.0
         self._work = 0
-        self._copied_s = 0.0  # by each copy in flight, together
-        self._ended = 0
-        self._capped = False
+        self._s_per_byte: list[float] = []  # of each move whose copies have become complete
         for found in in_flight:
             self._start(found)
         waiting = [move for move in self._backlog.pending_moves() if not self._may_start(move)]
@@ -112,25 +118,32 @@ class _Playout:
     def _rest_s(self, began_with: int) -> float:
         """Of what was not played: at the pace of what was, and no less than the busiest takes."""
         left = self._left()
-        busy = (size / self._bytes_per_s(slot) for slot, size in left.items())
-        busiest_s = max(busy, default=0.0)
+        busiest_s = max((self._takes_s(*each) for each in left.items()), default=0.0)
         size = sum(map(_made, left.items()))
         copied = began_with - size
-        if copied <= 0:
-            return busiest_s
-        if self._capped:
-            return max(busiest_s, self._in_turn_s(size, copied))
-        return max(busiest_s, size / copied * self._now_s)
+        pace_s = size / copied * self._now_s if copied > 0 else 0.0
+        return max(busiest_s, pace_s, self._turns_s())
 
-    def _in_turn_s(self, size: int, copied: int) -> float:
-        """Time for all that is left, where only so many partitions may be in flight at once.
+    def _takes_s(self, slot: Slot, left_bytes: int) -> float:
+        """Time that a broker takes at least: for its bytes, and for each move its part of a slot."""
+        waiting, least = self._backlog.by_slot.get(slot), self._pace.least_bytes
+        lacking = waiting.lacking(least) if waiting is not None else 0
+        return left_bytes / self._bytes_per_s(slot) + lacking / self._pace.bytes_per_s
+
+    def _turns_s(self) -> float:
+        """What is left takes no less where only so many partitions may be in flight at once.
 
         Each keeps its place as long as its bytes take, and then until somebody looks.
         """
-        cap, ended = self._policy.max_partitions_in_flight, max(1, self._ended)
-        unused_s = max(0.0, cap * self._now_s - self._copied_s) / ended
-        places_s = size * self._copied_s / copied + self._backlog.pending_count * unused_s
-        return places_s / cap
+        if not self._s_per_byte:
+            return 0.0
+        s_per_byte, every_s = np.array(self._s_per_byte), self._policy.reaction_s
+        sizes = np.array(list(self._backlog.pending_sizes()), np.float64)
+        places_s = sizes * np.resize(s_per_byte, len(sizes))
+        if every_s:
+            places_s = np.maximum(np.ceil(places_s / every_s), 1) * every_s
+        flying_s = sum(self._copies.remaining().values()) * s_per_byte.mean()
+        return float(places_s.sum() + flying_s) / self._policy.max_partitions_in_flight
 
     @property
     def _whole(self) -> bool:
@@ -168,7 +181,6 @@ class _Playout:
         self._take_out(moves)
         for move in moves:
             self._start(self._backlog.admitted[move.partition])
-        self._capped = in_use.moves >= self._policy.max_partitions_in_flight
         return len(moves)
 
     def _take_out(self, moves: Sequence[Move]) -> None:
@@ -192,11 +204,12 @@ class _Playout:
         copies = list(copies_of(move, self._seen))
         if len(copies) < sum(slot.direction is not Direction.OUT for slot in slots):
             self._held[move.partition] = found
+        move_bytes = max(slots.values(), default=0) or 1
         started = []
         for copy in copies:
             has = self._sizes_of(copy).get(copy.replica, 0)
             left_bytes = max(1, copy.left_bytes)  # of an empty partition the broker must hear, too
-            self._flying[copy.id] = _Flying(found, copy, has + left_bytes)
+            self._flying[copy.id] = _Flying(found, copy, has + left_bytes, self._now_s, move_bytes)
             started.append((copy.id, copy.read_from, left_bytes))
         if started:
             self._copies.start(started)
@@ -225,12 +238,16 @@ class _Playout:
             self._now_s = look_s
 
     def _run(self, seconds: float) -> None:
-        self._copied_s += len(self._copies) * seconds
-        for copy in self._copies.run(seconds):
-            self._show_size(copy, 0)
-            del self._flying[copy]
-            self._ended += 1
+        ended = self._copies.run(seconds)
         self._now_s += seconds
+        for copy in ended:
+            self._show_size(copy, 0)
+            flying = self._flying.pop(copy)
+            if not self._is_flying(flying.found.move):
+                self._s_per_byte.append((self._now_s - flying.since_s) / flying.move_bytes)
+
+    def _is_flying(self, move: Move) -> bool:
+        return any((move.partition, broker) in self._flying for broker in move.target)
 
 
 def _made(left: tuple[Slot, int]) -> int:
