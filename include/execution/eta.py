@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from include.execution.bystanders import strain_of
 from include.execution.model import LedgerView, Observation, Policy, ProgressSample
 from include.execution.playout import play_out
 from include.execution.rates import FlowSample
+from include.execution.reaction import measured_reaction_s
 from include.execution.slots import Slot, slots_of
 from include.execution.throughput import Copied, flow_sample
 from include.execution.trend import WINDOW, Trend, trend
@@ -93,11 +94,13 @@ def foretell(
     policy: Policy,
     before: Mapping[ReplicaId, Copied],
     since: datetime | None,
+    history: Sequence[ProgressSample] = (),
 ) -> Foretold:
     """What brokers deliver, from what they have copied, and how long the rest takes with that.
 
     :param backlog: the view's open moves.
     :param before: the copies that were in flight at the look before; ``since``: when that was.
+    :param history: earlier samples, oldest first.
     """
     pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s)
     left = Remaining.of(backlog, seen, pace)
@@ -113,7 +116,9 @@ def foretell(
     )
     known = view.flows if flows is None else (*view.flows, flows)
     now = _delivered(known, view, seen, left, policy)
-    return Foretold(flows, left.busiest_bytes, _eta_s(left, backlog, seen, policy, pace, now))
+    reaction_s = measured_reaction_s(history, seen.taken_at, policy.reaction_s)
+    looked_at = replace(policy, reaction_s=reaction_s)
+    return Foretold(flows, left.busiest_bytes, _eta_s(left, backlog, seen, looked_at, pace, now))
 
 
 def _delivered(

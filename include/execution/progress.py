@@ -85,7 +85,8 @@ def record_progress(
     # Somebody else may have looked since the history was read: then that was the look before.
     looks = [*(s.sampled_at for s in history[-1:]), *(s.status_at for s in before.values())]
     since = max(looks, default=None)
-    foretold = foretell(view, backlog, seen, policy, copies_at(since, before.values()), since)
+    copies = copies_at(since, before.values())
+    foretold = foretell(view, backlog, seen, policy, copies, since, history)
     sample = replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
     ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows)
     if held_up(plan, seen, policy, admitted=bool(flying)):

@@ -110,44 +110,56 @@ def test_the_rest_comes_as_it_was_played_out_at_every_look(examples: int) -> Non
     holds()
 
 
+def tiny(plan: Plan) -> Plan:
+    """Its moves, so small that ten of them share a slot."""
+    return make_plan("p", *(replace(m, size_bytes=m.size_bytes // 100) for m in plan.moves))
+
+
 @pytest.mark.parametrize(
-    ("brokers", "moves_per_broker", "at_once"), [(30, 100, 1000), (30, 100, 200), (200, 30, 200)]
+    ("plan", "rate", "at_once"),
+    [
+        (random_plan(30, 100, 1.0, seed=0), MB, 1000),
+        (random_plan(200, 30, 1.0, seed=0), MB, 200),
+        (random_plan(100, 40, 0.5, seed=0), RATE, 200),  # copies take seconds
+        (random_plan(40, 100, 0.5, seed=0), RATE, 20),
+        (tiny(random_plan(20, 200, 1.0, seed=0)), RATE, 1000),
+    ],
 )
 def test_the_rest_of_a_large_plan_follows_from_its_beginning(
-    monkeypatch: pytest.MonkeyPatch, brokers: int, moves_per_broker: int, at_once: int
+    monkeypatch: pytest.MonkeyPatch, plan: Plan, rate: int, at_once: int
 ) -> None:
-    """Where slots are what limits, and where it is the number of partitions in flight."""
-    plan = random_plan(brokers, moves_per_broker, 1.0, seed=0)
-    sight = seen(plan, live=tuple(range(1, brokers + 1)))
-    policy = Policy(MB, 4, 15.0, at_once, throttle_efficiency=1.0)
+    """Where slots are what limits, where it is the partitions in flight, and where it is looks."""
+    sight = seen(plan, live=tuple(range(1, 201)))
+    policy = Policy(rate, 4, 15.0, at_once, throttle_efficiency=1.0)
     began = process_time()
-    told_s = left_s(plan, sight, policy, MB)
+    told_s = left_s(plan, sight, policy, rate)
     took_s = process_time() - began
     monkeypatch.setattr(playout, "WORK", 10**9)
     began = process_time()
-    assert told_s == pytest.approx(left_s(plan, sight, policy, MB), rel=0.10)
+    assert told_s == pytest.approx(left_s(plan, sight, policy, rate), rel=0.05)
     assert took_s < process_time() - began
 
 
-@pytest.mark.parametrize(("adding", "spread"), [(1, (1.0, 1.02)), (3, (1.2, 1.5))])
-def test_how_long_moves_of_several_replicas_take_hangs_on_little(
-    adding: int, spread: tuple[float, float]
+@pytest.mark.parametrize(
+    ("brokers", "moves_per_broker", "sigma", "seed", "adding", "most"),
+    [(5, 11, 0.52, 787, 1, 1.02), (5, 9, 0.13, 362, 2, 1.10), (6, 7, 0.56, 74, 3, 1.10)],
+)
+def test_how_long_a_plan_takes_hangs_little_on_what_exactly_is_delivered(
+    brokers: int, moves_per_broker: int, sigma: float, seed: int, adding: int, most: float
 ) -> None:
-    """Brokers that deliver a per cent more or less: the time to come hardly changes, or by a third.
+    """A per cent more or less: nobody measures it better, so no ETA is better than this.
 
-    A move that adds three replicas waits for four brokers at once. Nobody knows so exactly what
-    is delivered, so nobody can foretell such a plan to a tenth (see docs/execution.md).
+    A move that adds three replicas waits for four brokers at once.
     """
-    plan = random_plan(6, 7, 0.5601415031534094, 74, adding)
-    sight = seen(plan, live=tuple(range(1, 7)))
+    plan = random_plan(brokers, moves_per_broker, sigma, seed, adding)
+    sight = seen(plan, live=tuple(range(1, brokers + 1)))
     backlog = Backlog.of(plan, running(plan), sight)
     busiest_bytes = Remaining.of(backlog, sight, POLICY.pace(RATE)).busiest_bytes
     rate = round(busiest_bytes / 900 / 0.85)
     policy = Policy(rate, 4, 5.0, 1000, throttle_efficiency=0.85)
     parts = [0.85 * (1 + step / 500) for step in range(-4, 5)]
     work = [part * left_s(plan, sight, policy, part * rate) for part in parts]
-    least, most = spread
-    assert least <= max(work) / min(work) <= most
+    assert max(work) / min(work) <= most
 
 
 def test_copies_between_log_dirs_pass_a_link_of_their_own() -> None:
