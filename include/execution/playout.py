@@ -125,7 +125,7 @@ class _Playout:
         return max(busiest_s, pace_s, self._turns_s())
 
     def _takes_s(self, slot: Slot, left_bytes: int) -> float:
-        """Time that a broker takes at least: for its bytes, and for each move its part of a slot."""
+        """Time that a broker takes at least: for bytes, and for each move its part of a slot."""
         waiting, least = self._backlog.by_slot.get(slot), self._pace.least_bytes
         lacking = waiting.lacking(least) if waiting is not None else 0
         return left_bytes / self._bytes_per_s(slot) + lacking / self._pace.bytes_per_s

@@ -71,6 +71,29 @@ def test_the_broker_with_most_left_to_receive_goes_first() -> None:
     assert decide(plan, running(plan), apart, T0, policy)[0] == Admit((TP[2],))
 
 
+def test_places_go_to_brokers_by_what_they_have_left_for_each() -> None:
+    """Broker 3 receives nearly twice as much as broker 4, so it gets the first and two of three."""
+    moves = [move("t", n, (1,), (3,), 200) for n in range(3)]
+    moves += [move("t", n, (2,), (4,), 110) for n in range(3, 6)]
+    plan = make_plan("p", *moves)
+    for at_once, expected in ((2, (0, 3)), (3, (0, 3, 1)), (4, (0, 3, 1, 2)), (5, (0, 3, 1, 2, 4))):
+        policy = replace(POLICY, max_partitions_in_flight=at_once)
+        (action,) = decide(plan, running(plan), seen(plan), T0, policy)
+        assert action == Admit(tuple(TP[n] for n in expected))
+
+
+def test_who_has_copies_in_flight_waits_for_those_who_have_none() -> None:
+    """Though much more is left for it."""
+    moves = [move("t", n, (1,), (3,), 1000) for n in range(3)]
+    plan = make_plan("p", *moves, move("t", 3, (2,), (4,), 1100), move("t", 4, (2,), (4,), 500))
+    view = running(plan)
+    view = replace(view, moves={**view.moves, TP[0]: MoveState.ADMITTED}, sent={TP[0]: T0})
+    sight = seen(plan, ongoing={TP[0]: flying(moves[0])})
+    policy = replace(POLICY, max_partitions_in_flight=2)
+    (action,) = decide(plan, view, sight, T0, policy)
+    assert action == Admit((TP[3],))
+
+
 def test_never_more_partitions_than_allowed_are_at_the_controller() -> None:
     moves = [move("t", n, (1, 2), (2, 1)) for n in range(6)]  # leaders only: no slot is needed
     plan = make_plan("p", *moves)
