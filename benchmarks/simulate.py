@@ -158,7 +158,8 @@ def _index_once_s(plan: Plan, brokers: int) -> float:
 
 
 def policies(slots: int, brokers: int) -> dict[str, Policy]:
-    """Ways to admit: as often as the trigger looks, as often as Airflow wakes, whole slots only."""
+    """Ways to admit: as often as the trigger looks, as often as Airflow wakes, few at once, whole
+    slots only."""
     often = Policy(
         RATE_BYTES_PER_S,
         max_moves_per_broker=slots,
@@ -166,10 +167,12 @@ def policies(slots: int, brokers: int) -> dict[str, Policy]:
         poll_interval_s=5.0,
         reaction_s=5.0,
     )
+    seldom = replace(often, poll_interval_s=15.0, reaction_s=15.0)
     return {
         "every 5 s": often,
-        "every 15 s": replace(often, poll_interval_s=15.0, reaction_s=15.0),
-        "every 15 s, whole slots": replace(often, poll_interval_s=15.0, reaction_s=0.0),
+        "every 15 s": seldom,
+        "every 15 s, two for each broker": replace(seldom, max_partitions_in_flight=2 * brokers),
+        "every 15 s, whole slots": replace(seldom, reaction_s=0.0),
     }
 
 

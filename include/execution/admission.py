@@ -1,4 +1,4 @@
-"""Which moves start next: slots per broker and direction, the busiest broker first. Pure."""
+"""Which moves start next: slots per broker and direction, places by what is left. Pure."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -50,6 +51,26 @@ def test_the_time_left_comes_from_what_earlier_looks_have_recorded(tmp_path: Pat
     *_, out = newest.flows
     assert (out.direction, out.broker, out.copied_bytes) == ("out", 1, 2000)
     assert out.allowed_bytes == pytest.approx(5000, rel=0.01)
+
+
+def test_how_soon_the_next_moves_start_is_seen_in_what_earlier_looks_have_recorded(
+    tmp_path: Path,
+) -> None:
+    """Two of forty moves may be in flight; a step comes each four seconds, and not each 15."""
+    moves = [move("t", n, (1,), (3,), 100) for n in range(40)]
+    plan, url = make_plan("p", *moves), f"sqlite:///{tmp_path / 'ledger.db'}"
+    record(plan, url)
+    cluster, at = SimulatedCluster([1, 2, 3, 4], moves), [T0]
+    port = cast(ClusterPort, cluster)
+    policy = replace(POLICY, reaction_s=15.0, max_partitions_in_flight=2)
+    with Ledger.open(url, clock=lambda: at[-1]) as ledger:
+        for _ in range(6):
+            advance(plan, ledger, port, policy, lambda: at[-1])
+            at.append(at[-1] + timedelta(seconds=4))
+            cluster.step(1000)
+        etas = [sample.eta_s for sample in ledger.samples("p")]
+    assert etas[1] == pytest.approx(18 * 15, abs=15)
+    assert etas[-1] == pytest.approx(14 * 4, abs=4)
 
 
 def test_who_looks_while_somebody_else_does_counts_nothing_twice(tmp_path: Path) -> None:
