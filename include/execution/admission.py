@@ -79,19 +79,17 @@ class _Turn(NamedTuple):
     """When a slot comes next; sorts by that.
 
     :param parts: what the slot had taken when this was told.
-    :param left_bytes: to be sent through it in all, by what has started and what has not.
     """
 
     minus_bytes_per_part: float
     rank: tuple[str, BrokerId]
     parts: int
-    left_bytes: int
     slot: Slot
 
     @classmethod
     def of(cls, slot: Slot, left_bytes: int, parts: int) -> _Turn:
-        """As if it took one more: who has taken nothing has most for each."""
-        return cls(-left_bytes / (parts + WHOLE_SLOT), slot.rank, parts, left_bytes, slot)
+        """By what it has left, started or not, for each that it has taken and for one more."""
+        return cls(-left_bytes / (parts + WHOLE_SLOT), slot.rank, parts, slot)
 
 
 class _Admitting:
@@ -143,17 +141,11 @@ class _Admitting:
 
     def _in_turn(self) -> Iterator[Filed]:
         """Pending moves: next one of the free slot with most bytes left for what it has taken."""
-        by_slot, pending_bytes, used = (
-            self._backlog.by_slot,
-            self._backlog.pending_bytes,
-            self._used,
-        )
-        free = [slot for slot in by_slot if slot is not None and slot not in self._shut]
+        backlog, used = self._backlog, self._used
+        free = [slot for slot in backlog.by_slot if slot is not None and slot not in self._shut]
         worth_a_look = {slot: self._worth_a_look(slot) for slot in free}
-        turns = [
-            _Turn.of(slot, pending_bytes[slot] + used[slot].left_bytes, used[slot].parts)
-            for slot in free
-        ]
+        left = {slot: backlog.pending_bytes[slot] + used[slot].left_bytes for slot in free}
+        turns = [_Turn.of(slot, left[slot], used[slot].parts) for slot in free]
         heapify(turns)
         while turns:
             turn = turns[0]
@@ -161,12 +153,12 @@ class _Admitting:
             if turn.slot in self._shut:
                 heappop(turns)
             elif parts != turn.parts:  # what it has taken since then puts it off
-                heapreplace(turns, _Turn.of(turn.slot, turn.left_bytes, parts))
+                heapreplace(turns, _Turn.of(turn.slot, left[turn.slot], parts))
             elif (filed := next(worth_a_look[turn.slot], None)) is None:
                 heappop(turns)
             else:
                 yield filed
-        if None in by_slot:
+        if None in backlog.by_slot:
             yield from self._worth_a_look(None)
 
     def _worth_a_look(self, place: Slot | None) -> Iterator[Filed]:
