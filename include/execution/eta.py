@@ -116,7 +116,7 @@ def foretell(
     )
     known = view.flows if flows is None else (*view.flows, flows)
     now = _delivered(known, view, seen, left, policy)
-    reaction_s = measured_reaction_s(history, seen.taken_at, policy.reaction_s)
+    reaction_s = measured_reaction_s(history, seen.taken_at, policy)
     looked_at = replace(policy, reaction_s=reaction_s)
     return Foretold(flows, left.busiest_bytes, _eta_s(left, backlog, seen, looked_at, pace, now))
 

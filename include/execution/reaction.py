@@ -1,4 +1,4 @@
-"""How soon somebody looks and starts the next moves: as it has been of late."""
+"""How soon somebody looks and starts the next moves: as it has been of late. Pure."""
 
 from __future__ import annotations
 
@@ -7,24 +7,30 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median_low
 
-from include.execution.model import ProgressSample
+from include.execution.model import Policy, ProgressSample
 
 WINDOW = timedelta(minutes=2)
 
 
-def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, most_s: float) -> float:
+def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy: Policy) -> float:
     """Time from one step of the worker to the next: the median of the last two minutes.
 
     Where copies take longer, a step waits for one of them to end, and not for Airflow: then, and
-    until there have been two steps, it is ``most_s``.
+    until there have been two steps, it is what the policy says; more only where nobody has looked
+    for so long before steps.
 
-    :param history: samples of all looks, oldest first; where moves have ended, a step was made.
-    :param most_s: what a poll and a wake take by the settings.
+    :param history: samples of all looks, oldest first. Moves end in the ledger by a step: between
+        its own look and the next one.
     """
-    steps = [
-        later.sampled_at
-        for earlier, later in pairwise(history)
-        if later.moves_done != earlier.moves_done and now - later.sampled_at <= WINDOW
-    ]
+    steps, silences = [], []
+    for before, step, after in zip(history, history[1:], history[2:], strict=False):
+        if after.moves_done != step.moves_done and now - after.sampled_at <= WINDOW:
+            steps.append(after.sampled_at)
+            silences.append((step.sampled_at - before.sampled_at).total_seconds())
+    if len(steps) < 2:
+        return policy.reaction_s
+    most_s, silent_s = policy.reaction_s, median_low(silences)
+    if silent_s > most_s:
+        most_s = policy.poll_interval_s + silent_s
     between = [(later - earlier).total_seconds() for earlier, later in pairwise(steps)]
-    return min(median_low(between), most_s) if between else most_s
+    return min(median_low(between), most_s)

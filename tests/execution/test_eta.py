@@ -305,8 +305,9 @@ def test_what_waits_for_a_dead_broker_is_not_foretold() -> None:
     ("plan", "at_once", "wake_s", "from_tenth"),
     [
         (random_plan(300, 6, 0.3, 1), 100, 10.0, 1),
-        (random_plan(100, 40, 0.5, 0), 200, 10.0, 1),
-        (random_plan(100, 40, 0.5, 0), 200, 2.0, 2),  # not as told: that is measured first
+        (random_plan(50, 40, 0.5, 0), 100, 10.0, 1),
+        (random_plan(50, 40, 0.5, 0), 100, 2.0, 2),  # not as told: that is measured first
+        (random_plan(50, 40, 0.5, 0), 100, 20.0, 3),
     ],
 )
 def test_of_a_large_plan_the_cap_on_partitions_in_flight_counts_too(

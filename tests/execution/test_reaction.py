@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from include.execution.model import ProgressSample
 from include.execution.reaction import measured_reaction_s
-from tests.execution.observed import T0
+from tests.execution.observed import POLICY, T0
+
+
+def samples(steps: list[int], silent_s: int) -> list[ProgressSample]:
+    """A look each second, but none for so long before each step; moves end in all of them."""
+    last_s = max(steps, default=0)
+    looks = {at for at in range(last_s) if not any(0 < step - at < silent_s for step in steps)}
+    return [
+        ProgressSample(T0 + timedelta(seconds=at), 0, 100, sum(step < at for step in steps), 9, 1)
+        for at in sorted({*looks, *steps, last_s + 1})
+    ]
 
 
 @pytest.mark.parametrize(
-    ("steps", "expected_s"),
+    ("steps", "silent_s", "expected_s"),
     [
-        ([], 15),
-        ([20], 15),
-        ([20, 28, 36], 8),
-        ([20, 60, 68, 76], 8),  # one of them waited for a large copy
-        ([20, 60, 100], 15),
-        ([0, 1, 2, 160, 170], 10),  # long ago
+        ([], 1, 15),
+        ([20], 1, 15),
+        ([20, 28, 36], 1, 8),
+        ([20, 28, 36], 6, 8),
+        ([20, 60, 68, 76], 1, 8),  # one of them waited for a large copy
+        ([20, 60, 100], 1, 15),  # each of them did
+        ([30, 55, 80], 20, 25),  # nobody looked for longer than the policy says
+        ([0, 1, 2, 160, 170], 1, 10),  # long ago
     ],
 )
-def test_the_time_between_steps_is_measured(steps: list[int], expected_s: float) -> None:
-    """Somebody looks each second or so; moves have ended where the worker made a step."""
-    history = [
-        ProgressSample(T0 + timedelta(seconds=at), 0, 100, sum(step <= at for step in steps), 9, 1)
-        for at in range(-1, 180)
-    ]
-    last_s = max(steps, default=0)
-    until = [sample for sample in history if sample.sampled_at <= T0 + timedelta(seconds=last_s)]
-    assert measured_reaction_s(until, until[-1].sampled_at, 15) == expected_s
+def test_the_time_between_steps_is_measured(
+    steps: list[int], silent_s: int, expected_s: float
+) -> None:
+    history = samples(steps, silent_s)
+    policy = replace(POLICY, reaction_s=15.0, poll_interval_s=5.0)
+    assert measured_reaction_s(history, history[-1].sampled_at, policy) == expected_s
+    later = history[-1].sampled_at + timedelta(minutes=3)
+    assert measured_reaction_s(history, later, policy) == 15
