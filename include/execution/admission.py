@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import heapify, heappop, heapreplace
 from math import inf
-from typing import NamedTuple
 
 from include.cluster.model import BrokerId, TopicPartition
 from include.execution.backlog import Backlog, Filed
@@ -75,21 +74,8 @@ def admit(
     return admission.result(len(unsent) + backlog.pending_count - passed_over)
 
 
-class _Turn(NamedTuple):
-    """When a slot comes next; sorts by that.
-
-    :param parts: what the slot had taken when this was told.
-    """
-
-    minus_bytes_per_part: float
-    rank: tuple[str, BrokerId]
-    parts: int
-    slot: Slot
-
-    @classmethod
-    def of(cls, slot: Slot, left_bytes: int, parts: int) -> _Turn:
-        """By what it has left, started or not, for each that it has taken and for one more."""
-        return cls(-left_bytes / (parts + WHOLE_SLOT), slot.rank, parts, slot)
+_Turn = tuple[float, tuple[str, BrokerId], int, Slot]
+"""When a slot comes next, sorted by that; the parts are what it had taken when this was told."""
 
 
 class _Admitting:
@@ -145,16 +131,16 @@ class _Admitting:
         free = [slot for slot in backlog.by_slot if slot is not None and slot not in self._shut]
         worth_a_look = {slot: self._worth_a_look(slot) for slot in free}
         left = {slot: backlog.pending_bytes[slot] + used[slot].left_bytes for slot in free}
-        turns = [_Turn.of(slot, left[slot], used[slot].parts) for slot in free]
+        turns = [_turn(slot, left[slot], used[slot].parts) for slot in free]
         heapify(turns)
         while turns:
-            turn = turns[0]
-            parts = used[turn.slot].parts
-            if turn.slot in self._shut:
+            _, _, parts_then, slot = turns[0]
+            parts = used[slot].parts
+            if slot in self._shut:
                 heappop(turns)
-            elif parts != turn.parts:  # what it has taken since then puts it off
-                heapreplace(turns, _Turn.of(turn.slot, left[turn.slot], parts))
-            elif (filed := next(worth_a_look[turn.slot], None)) is None:
+            elif parts != parts_then:  # what it has taken since then puts it off
+                heapreplace(turns, _turn(slot, left[slot], parts))
+            elif (filed := next(worth_a_look[slot], None)) is None:
                 heappop(turns)
             else:
                 yield filed
@@ -273,6 +259,11 @@ class _Admitting:
                 if disk.path == log_dir and queued + left_bytes > room:
                     return f"broker {replica.broker} has no room in {log_dir}"
         return None
+
+
+def _turn(slot: Slot, left_bytes: int, parts: int) -> _Turn:
+    """By what it has left, started or not, for each that it has taken and for one more."""
+    return -left_bytes / (parts + WHOLE_SLOT), slot.rank, parts, slot
 
 
 def _bytes_until_window_end(now: datetime, policy: Policy, bytes_per_s: float) -> float:
