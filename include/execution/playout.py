@@ -53,7 +53,8 @@ def play_out(
     """Let everything that is left be copied, or so much of it that the rest can be told from that.
 
     :param in_flight: moves whose copies are not complete.
-    :param pace: what `decide` admits moves by.
+    :param policy: its reaction is how soon somebody looks, by what was measured.
+    :param pace: what `decide` admits moves by; its reaction is that of the settings.
     :param bytes_per_s: what brokers deliver.
     """
     return _Playout(backlog, in_flight, seen, policy, pace, bytes_per_s).run()
@@ -91,6 +92,7 @@ class _Playout:
         )
         self._policy = replace(policy, window_end=None)
         self._pace = pace
+        self._looked_at = replace(pace, reaction_s=policy.reaction_s)
         self._backlog = backlog.copy()
         self._copies = Copies(seen.live_brokers)
         self._copies.set_rates(bytes_per_s)
@@ -99,7 +101,7 @@ class _Playout:
         self._held: dict[TopicPartition, Admitted] = {}  # who waits for a dead broker or a leader
         self._now_s = 0.0
         self._work = 0
-        self._s_per_byte: list[float] = []  # of each move whose copies have become complete
+        self._ended: list[tuple[float, int]] = []  # seconds and bytes of each such move
         for found in in_flight:
             self._start(found)
         waiting = [move for move in self._backlog.pending_moves() if not self._may_start(move)]
@@ -126,23 +128,25 @@ class _Playout:
 
     def _takes_s(self, slot: Slot, left_bytes: int) -> float:
         """Time that a broker takes at least: for bytes, and for each move its part of a slot."""
-        waiting, least = self._backlog.by_slot.get(slot), self._pace.least_bytes
-        lacking = waiting.lacking(least) if waiting is not None else 0
-        return left_bytes / self._bytes_per_s(slot) + lacking / self._pace.bytes_per_s
+        waiting, looked_at = self._backlog.by_slot.get(slot), self._looked_at
+        lacking = waiting.lacking(looked_at.least_bytes) if waiting is not None else 0
+        return left_bytes / self._bytes_per_s(slot) + lacking / looked_at.bytes_per_s
 
     def _turns_s(self) -> float:
-        """What is left takes no less where only so many partitions may be in flight at once.
+        """What is left takes about this where only so many partitions may be in flight at once.
 
         Each keeps its place as long as its bytes take, and then until somebody looks.
         """
-        if not self._s_per_byte:
+        if not self._ended:
             return 0.0
-        s_per_byte, every_s = np.array(self._s_per_byte), self._policy.reaction_s
+        took_s, took_bytes = np.array(self._ended).T
+        every_s = self._policy.reaction_s
         sizes = np.array(list(self._backlog.pending_sizes()), np.float64)
-        places_s = sizes * np.resize(s_per_byte, len(sizes))
+        places_s = sizes * np.resize(took_s / took_bytes, len(sizes))
         if every_s:
             places_s = np.maximum(np.ceil(places_s / every_s), 1) * every_s
-        flying_s = sum(self._copies.remaining().values()) * s_per_byte.mean()
+        # Large ones mostly: tiny ones take long for their bytes, with dozens of others beside them.
+        flying_s = sum(self._copies.remaining().values()) * took_s.sum() / took_bytes.sum()
         return float(places_s.sum() + flying_s) / self._policy.max_partitions_in_flight
 
     @property
@@ -244,7 +248,7 @@ class _Playout:
             self._show_size(copy, 0)
             flying = self._flying.pop(copy)
             if not self._is_flying(flying.found.move):
-                self._s_per_byte.append((self._now_s - flying.since_s) / flying.move_bytes)
+                self._ended.append((self._now_s - flying.since_s, flying.move_bytes))
 
     def _is_flying(self, move: Move) -> bool:
         return any((move.partition, broker) in self._flying for broker in move.target)

@@ -17,7 +17,7 @@ def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy
 
     Where copies take longer, a step waits for one of them to end, and not for Airflow: then, and
     until there have been two steps, it is what the policy says; more only where nobody has looked
-    for so long before steps.
+    before steps for longer than that, less a poll.
 
     :param history: samples of all looks, oldest first. Moves end in the ledger by a step: between
         its own look and the next one.
@@ -29,8 +29,8 @@ def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy
             silences.append((step.sampled_at - before.sampled_at).total_seconds())
     if len(steps) < 2:
         return policy.reaction_s
-    most_s, silent_s = policy.reaction_s, median_low(silences)
-    if silent_s > most_s:
-        most_s = policy.poll_interval_s + silent_s
+    most_s, poll_s, silent_s = policy.reaction_s, policy.poll_interval_s, median_low(silences)
+    if silent_s > max(poll_s, most_s - poll_s):
+        most_s = poll_s + silent_s
     between = [(later - earlier).total_seconds() for earlier, later in pairwise(steps)]
     return min(median_low(between), most_s)

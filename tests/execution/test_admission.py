@@ -94,6 +94,18 @@ def test_who_has_copies_in_flight_waits_for_those_who_have_none() -> None:
     assert action == Admit((TP[3],))
 
 
+def test_what_is_in_flight_is_still_to_be_sent() -> None:
+    """Broker 3 has 1000 in flight and 1000 left, so one place of two; broker 4 has 900."""
+    moves = [move("t", n, (1,), (3,), 1000) for n in range(2)]
+    plan = make_plan("p", *moves, move("t", 2, (2,), (4,), 900))
+    view = running(plan)
+    view = replace(view, moves={**view.moves, TP[0]: MoveState.ADMITTED}, sent={TP[0]: T0})
+    sight = seen(plan, ongoing={TP[0]: flying(moves[0])})
+    policy = replace(POLICY, max_partitions_in_flight=2)
+    (action,) = decide(plan, view, sight, T0, policy)
+    assert action == Admit((TP[1],))
+
+
 def test_never_more_partitions_than_allowed_are_at_the_controller() -> None:
     moves = [move("t", n, (1, 2), (2, 1)) for n in range(6)]  # leaders only: no slot is needed
     plan = make_plan("p", *moves)

@@ -104,6 +104,11 @@ def random_plan(
     return make_plan("p", *moves)
 
 
+def tiny(plan: Plan) -> Plan:
+    """Its moves, so small that ten of them share a slot."""
+    return make_plan("p", *(replace(m, size_bytes=m.size_bytes // 100) for m in plan.moves))
+
+
 def busiest_bytes(plan: Plan) -> int:
     view, sight = running(plan), seen(plan)
     return Remaining.of(Backlog.of(plan, view, sight), sight, POLICY.pace(RATE)).busiest_bytes
@@ -306,14 +311,18 @@ def test_what_waits_for_a_dead_broker_is_not_foretold() -> None:
     [
         (random_plan(300, 6, 0.3, 1), 100, 10.0, 1),
         (random_plan(50, 40, 0.5, 0), 100, 10.0, 1),
-        (random_plan(50, 40, 0.5, 0), 100, 2.0, 2),  # not as told: that is measured first
-        (random_plan(50, 40, 0.5, 0), 100, 20.0, 3),
+        (random_plan(50, 40, 0.5, 0), 100, 2.0, 2),
+        (random_plan(50, 40, 0.5, 0), 100, 14.0, 3),
+        (tiny(random_plan(10, 400, 1.0, 0)), 1000, 2.0, 5),
     ],
 )
 def test_of_a_large_plan_the_cap_on_partitions_in_flight_counts_too(
     plan: Plan, at_once: int, wake_s: float, from_tenth: int
 ) -> None:
-    """Hundreds of brokers that could all be busy, and few partitions that may be moved at once."""
+    """Hundreds of brokers that could all be busy, and few partitions that may be moved at once.
+
+    Or few that may share a slot. How soon the next start is not as the policy says.
+    """
     policy = replace(
         POLICY, rate_bytes_per_s=RATE, max_partitions_in_flight=at_once, reaction_s=15.0
     )

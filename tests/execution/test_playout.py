@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import process_time
@@ -24,7 +25,7 @@ from include.execution.slots import Direction, Slot
 from include.planning.plan import Move, Plan
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.properties import few_and_many, property_of
-from tests.execution.test_eta import MB, random_plan
+from tests.execution.test_eta import MB, random_plan, tiny
 from tests.ledger.small_plans import make_plan, move
 
 LIVE = frozenset({1, 2, 3, 4})
@@ -110,11 +111,6 @@ def test_the_rest_comes_as_it_was_played_out_at_every_look(examples: int) -> Non
     holds()
 
 
-def tiny(plan: Plan) -> Plan:
-    """Its moves, so small that ten of them share a slot."""
-    return make_plan("p", *(replace(m, size_bytes=m.size_bytes // 100) for m in plan.moves))
-
-
 @pytest.mark.parametrize(
     ("plan", "rate", "at_once"),
     [
@@ -160,6 +156,48 @@ def test_how_long_a_plan_takes_hangs_little_on_what_exactly_is_delivered(
     parts = [0.85 * (1 + step / 500) for step in range(-4, 5)]
     work = [part * left_s(plan, sight, policy, part * rate) for part in parts]
     assert max(work) / min(work) <= most
+
+
+def test_the_rest_goes_on_at_the_pace_of_what_was_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each move needs the only slot of four brokers at once: the busiest one waits half the time."""
+    plan = random_plan(7, 20, 0.5, seed=0, adding=3)
+    sight = seen(plan, live=tuple(range(1, 8)))
+    policy = Policy(RATE, 1, 0.0, 1000, throttle_efficiency=1.0)
+    whole_s = left_s(plan, sight, policy, RATE)
+    monkeypatch.setattr(playout, "WORK", 8_000)
+    assert left_s(plan, sight, policy, RATE) == pytest.approx(whole_s, rel=0.05)
+
+
+def side_by_side(sizes: Sequence[int], adding: int = 1) -> Plan:
+    """Moves each of whose brokers have no other one."""
+    brokers = range(1, 10**6, 1 + adding)
+    return make_plan(
+        "p",
+        *(
+            move("t", n, (first,), tuple(range(first, first + adding + 1)), size)
+            for n, (first, size) in enumerate(zip(brokers, sizes, strict=False))
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "seconds"),
+    [
+        (side_by_side([250 - n // 100 for n in range(400)]), 40 * 30),  # three looks each
+        (side_by_side([100 - n // 100 for n in range(400)] + [0] * 400), 80 * 10),
+        (side_by_side([5000] * 9 + [50 - n // 100 for n in range(400)]), 500 + 35 * 10),
+        (side_by_side([250 - n // 50 for n in range(200)], adding=2), 20 * 50),
+    ],
+)
+@pytest.mark.parametrize("work", [3_000, 6_000, 20_000])
+def test_a_place_is_taken_until_somebody_looks(
+    monkeypatch: pytest.MonkeyPatch, plan: Plan, seconds: float, work: int
+) -> None:
+    """Ten may be in flight, none of which shares a broker with another; a look each 10 s."""
+    monkeypatch.setattr(playout, "WORK", work)
+    sight = seen(plan, live=tuple(range(1, 5000)))
+    policy = Policy(10, 1, 10.0, 10, throttle_efficiency=1.0)
+    assert left_s(plan, sight, policy, 10) == pytest.approx(seconds, rel=0.05)
 
 
 def test_copies_between_log_dirs_pass_a_link_of_their_own() -> None:

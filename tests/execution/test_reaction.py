@@ -32,6 +32,8 @@ def samples(steps: list[int], silent_s: int) -> list[ProgressSample]:
         ([20, 60, 68, 76], 1, 8),  # one of them waited for a large copy
         ([20, 60, 100], 1, 15),  # each of them did
         ([30, 55, 80], 20, 25),  # nobody looked for longer than the policy says
+        ([30, 48, 66], 13, 18),
+        ([30, 50, 70], 10, 15),
         ([0, 1, 2, 160, 170], 1, 10),  # long ago
     ],
 )
