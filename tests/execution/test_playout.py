@@ -159,7 +159,7 @@ def test_how_long_a_plan_takes_hangs_little_on_what_exactly_is_delivered(
 
 
 def test_the_rest_goes_on_at_the_pace_of_what_was_played(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each move needs the only slot of four brokers at once: the busiest one waits half the time."""
+    """Each move needs the only slot of four brokers: the busiest one waits half the time."""
     plan = random_plan(7, 20, 0.5, seed=0, adding=3)
     sight = seen(plan, live=tuple(range(1, 8)))
     policy = Policy(RATE, 1, 0.0, 1000, throttle_efficiency=1.0)
