@@ -313,7 +313,7 @@ def test_what_waits_for_a_dead_broker_is_not_foretold() -> None:
         (random_plan(50, 40, 0.5, 0), 100, 10.0, 1),
         (random_plan(50, 40, 0.5, 0), 100, 2.0, 2),
         (random_plan(50, 40, 0.5, 0), 100, 14.0, 3),
-        (tiny(random_plan(10, 400, 1.0, 0)), 1000, 2.0, 7),
+        (tiny(random_plan(10, 800, 1.0, 0)), 1000, 2.0, 5),
     ],
 )
 def test_of_a_large_plan_the_cap_on_partitions_in_flight_counts_too(
