@@ -24,7 +24,7 @@ from include.execution.slots import Direction, InUse, Slot, slots_of
 from include.planning.pace import Pace
 from include.planning.plan import Move
 
-WORK = 250_000
+WORK = 1_000_000
 """So much is played out, in about microseconds of a processor; the rest follows from that."""
 STEP_WORK = 150
 """What settling the shares anew takes, and one more for each copy."""

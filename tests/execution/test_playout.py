@@ -127,6 +127,7 @@ def test_the_rest_of_a_large_plan_follows_from_its_beginning(
     """Where slots are what limits, where it is the partitions in flight, and where it is looks."""
     sight = seen(plan, live=tuple(range(1, 201)))
     policy = Policy(rate, 4, 15.0, at_once, throttle_efficiency=1.0)
+    monkeypatch.setattr(playout, "WORK", 250_000)
     began = process_time()
     told_s = left_s(plan, sight, policy, rate)
     took_s = process_time() - began
