@@ -74,10 +74,6 @@ def admit(
     return admission.result(len(unsent) + backlog.pending_count - passed_over)
 
 
-_Turn = tuple[float, tuple[str, BrokerId], int, Slot]
-"""When a slot comes next, sorted by that; the parts are what it had taken when this was told."""
-
-
 class _Admitting:
     """What is taken while moves are considered one after the other."""
 
@@ -259,6 +255,10 @@ class _Admitting:
                 if disk.path == log_dir and queued + left_bytes > room:
                     return f"broker {replica.broker} has no room in {log_dir}"
         return None
+
+
+_Turn = tuple[float, tuple[str, BrokerId], int, Slot]
+"""When a slot comes next, sorted by that; the parts are what it had taken when this was told."""
 
 
 def _turn(slot: Slot, left_bytes: int, parts: int) -> _Turn:

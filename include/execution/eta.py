@@ -94,7 +94,7 @@ def foretell(
     policy: Policy,
     before: Mapping[ReplicaId, Copied],
     since: datetime | None,
-    history: Sequence[ProgressSample] = (),
+    history: Sequence[ProgressSample],
 ) -> Foretold:
     """What brokers deliver, from what they have copied, and how long the rest takes with that.
 

@@ -118,7 +118,7 @@ class _Playout:
         return Course(self._now_s + self._rest_s(began_with), self._whole)
 
     def _rest_s(self, began_with: int) -> float:
-        """Of what was not played: at the pace of what was, and no less than the busiest takes."""
+        """Of what was not played: the pace of what was, the busiest broker, or places decide."""
         left = self._left()
         busiest_s = max((self._takes_s(*each) for each in left.items()), default=0.0)
         size = sum(map(_made, left.items()))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 from statistics import median_low
 
 from include.execution.model import Policy, ProgressSample
-
-WINDOW = timedelta(minutes=2)
+from include.execution.trend import WINDOW
 
 
 def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy: Policy) -> float:

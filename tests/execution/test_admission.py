@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from include.cluster.model import BrokerError, PartitionState, ReplicaId, TopicPartition
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
@@ -82,28 +84,26 @@ def test_places_go_to_brokers_by_what_they_have_left_for_each() -> None:
         assert action == Admit(tuple(TP[n] for n in expected))
 
 
-def test_who_has_copies_in_flight_waits_for_those_who_have_none() -> None:
-    """Though much more is left for it."""
-    moves = [move("t", n, (1,), (3,), 1000) for n in range(3)]
-    plan = make_plan("p", *moves, move("t", 3, (2,), (4,), 1100), move("t", 4, (2,), (4,), 500))
+@pytest.mark.parametrize(
+    ("to_3", "to_4", "expected"),
+    [
+        ((1000, 1000, 1000), (1100, 500), 3),  # 3000 for two places of broker 3, 1600 for one of 4
+        ((1000, 1000), (900,), 1),  # 2000, half of it in flight, and 900
+    ],
+)
+def test_what_is_in_flight_takes_a_place_and_is_still_to_be_sent(
+    to_3: tuple[int, ...], to_4: tuple[int, ...], expected: int
+) -> None:
+    """The first move to broker 3 is in flight, and one more may be."""
+    moves = [move("t", n, (1,), (3,), size) for n, size in enumerate(to_3)]
+    moves += [move("t", n, (2,), (4,), size) for n, size in enumerate(to_4, start=len(to_3))]
+    plan = make_plan("p", *moves)
     view = running(plan)
     view = replace(view, moves={**view.moves, TP[0]: MoveState.ADMITTED}, sent={TP[0]: T0})
     sight = seen(plan, ongoing={TP[0]: flying(moves[0])})
     policy = replace(POLICY, max_partitions_in_flight=2)
     (action,) = decide(plan, view, sight, T0, policy)
-    assert action == Admit((TP[3],))
-
-
-def test_what_is_in_flight_is_still_to_be_sent() -> None:
-    """Broker 3 has 1000 in flight and 1000 left, so one place of two; broker 4 has 900."""
-    moves = [move("t", n, (1,), (3,), 1000) for n in range(2)]
-    plan = make_plan("p", *moves, move("t", 2, (2,), (4,), 900))
-    view = running(plan)
-    view = replace(view, moves={**view.moves, TP[0]: MoveState.ADMITTED}, sent={TP[0]: T0})
-    sight = seen(plan, ongoing={TP[0]: flying(moves[0])})
-    policy = replace(POLICY, max_partitions_in_flight=2)
-    (action,) = decide(plan, view, sight, T0, policy)
-    assert action == Admit((TP[1],))
+    assert action == Admit((TP[expected],))
 
 
 def test_never_more_partitions_than_allowed_are_at_the_controller() -> None:

@@ -16,7 +16,7 @@ from include.execution import playout
 from include.execution.backlog import Backlog
 from include.execution.copies import Copies
 from include.execution.decide import decide
-from include.execution.eta import EtaError, Remaining, eta_errors, foretell
+from include.execution.eta import Remaining, eta_errors, foretell
 from include.execution.model import (
     Action,
     LedgerView,
@@ -35,10 +35,10 @@ from include.execution.throughput import Copied
 from include.planning.plan import Plan
 from tests.execution.observed import POLICY, T0, TP, flows, in_flight, running, seen
 from tests.execution.properties import few_and_many, property_of
+from tests.execution.random_plans import busiest_bytes, random_plan, tiny
 from tests.ledger.small_plans import make_plan, move
 
 RATE = 10_000_000
-MB = 1_000_000
 
 
 @dataclass
@@ -78,41 +78,6 @@ class Foretelling:
             replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
         )
         return decide(plan, view, seen, now, policy, backlog)
-
-
-def random_plan(
-    brokers: int,
-    moves_per_broker: int,
-    sigma: float,
-    seed: int,
-    adding: int = 1,
-    *,
-    leaders: bool = False,
-) -> Plan:
-    """Each move brings replicas to random brokers; sizes are log-normal.
-
-    One replica takes the place of a follower, or the leader's; several are added to what is there.
-    """
-    random = np.random.default_rng(seed)
-    count = moves_per_broker * brokers
-    sizes = random.lognormal(np.log(30 * MB), sigma, count).astype(int).tolist()
-    moves = []
-    for number, size in enumerate(sizes):
-        a, b, *new = (random.permutation(brokers)[: 2 + adding] + 1).tolist()
-        kept = (a, b) if adding > 1 else (b,) if leaders else (a,)
-        target = (*new, *kept) if leaders else (*kept, *new)
-        moves.append(move("t", number, (a, b), target, size))
-    return make_plan("p", *moves)
-
-
-def tiny(plan: Plan) -> Plan:
-    """Its moves, so small that ten of them share a slot."""
-    return make_plan("p", *(replace(m, size_bytes=m.size_bytes // 100) for m in plan.moves))
-
-
-def busiest_bytes(plan: Plan) -> int:
-    view, sight = running(plan), seen(plan)
-    return Remaining.of(Backlog.of(plan, view, sight), sight, POLICY.pace(RATE)).busiest_bytes
 
 
 def run(
@@ -266,7 +231,7 @@ def eta_s(
     plan: Plan, view: LedgerView, sight: Observation, policy: Policy = POLICY
 ) -> float | None:
     """At a look whose only predecessors are the view's flows."""
-    return foretell(view, Backlog.of(plan, view, sight), sight, policy, {}, None).eta_s
+    return foretell(view, Backlog.of(plan, view, sight), sight, policy, {}, None, ()).eta_s
 
 
 def test_nothing_is_foretold_while_nothing_comes_through() -> None:
@@ -286,9 +251,9 @@ def test_what_came_after_a_look_without_an_answer_is_of_a_longer_time_and_does_n
 
     def told(look_before: FlowSample) -> list[str]:
         known = replace(view, flows=(look_before,))
-        foretold = foretell(
-            known, Backlog.of(plan, view, sight), sight, POLICY, {}, T0 + timedelta(seconds=5)
-        )
+        before = T0 + timedelta(seconds=5)
+        backlog = Backlog.of(plan, view, sight)
+        foretold = foretell(known, backlog, sight, POLICY, {}, before, ())
         assert foretold.flows is not None
         return [flow.direction for flow in foretold.flows.flows]
 
@@ -307,23 +272,47 @@ def test_what_waits_for_a_dead_broker_is_not_foretold() -> None:
     assert eta_s(plan, running(plan), replace(sight, live_brokers=frozenset({1}))) is None
 
 
+def test_of_a_large_plan_the_cap_on_partitions_in_flight_counts_too() -> None:
+    """Hundreds of brokers that could all be busy, and few partitions that may be moved at once."""
+    plan = random_plan(300, 6, 0.3, seed=1)
+    policy = replace(POLICY, rate_bytes_per_s=RATE, max_partitions_in_flight=100, reaction_s=5.0)
+    first, *_, last = samples = run(plan, policy, 1.0)
+    errors = {error.tenth: error.worst for error in eta_errors(samples)}
+    assert max(abs(errors[tenth]) for tenth in range(1, 10)) <= 0.10, errors
+    assert (last.sampled_at - first.sampled_at).total_seconds() > 2 * busiest_bytes(plan) / RATE
+
+
 @pytest.mark.parametrize(
-    ("plan", "at_once", "wake_s", "from_tenth"),
+    ("drawn", "at_once", "wake_s", "from_tenth"),
     [
-        (random_plan(300, 6, 0.3, 1), 100, 10.0, 1),
-        (random_plan(50, 40, 0.5, 0), 100, 10.0, 1),
-        (random_plan(50, 40, 0.5, 0), 100, 2.0, 2),
-        (random_plan(50, 40, 0.5, 0), 100, 14.0, 3),
-        (tiny(random_plan(10, 800, 1.0, 0)), 1000, 2.0, 5),
+        ((300, 6, 0.3, 1), 100, 10.0, 1),
+        ((50, 40, 0.5, 0), 100, 10.0, 1),
+        ((50, 40, 0.5, 0), 100, 2.0, 2),
+        ((50, 40, 0.5, 0), 100, 14.0, 3),
     ],
 )
-def test_of_a_large_plan_the_cap_on_partitions_in_flight_counts_too(
+def test_how_soon_the_next_moves_start_counts_where_few_may_be_in_flight(
+    monkeypatch: pytest.MonkeyPatch,
+    drawn: tuple[int, int, float, int],
+    at_once: int,
+    wake_s: float,
+    from_tenth: int,
+) -> None:
+    check_large(monkeypatch, random_plan(*drawn), at_once, wake_s, from_tenth)
+
+
+def test_how_soon_the_next_moves_start_counts_where_tiny_ones_share_slots(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check_large(monkeypatch, tiny(random_plan(10, 800, 1.0, 0)), 1000, 2.0, 5)
+
+
+def check_large(
     monkeypatch: pytest.MonkeyPatch, plan: Plan, at_once: int, wake_s: float, from_tenth: int
 ) -> None:
-    """Hundreds of brokers that could all be busy, and few partitions that may be moved at once.
+    """The promise, where Airflow wakes as told (10 s), or otherwise, which is to be measured first.
 
-    Or few that may share a slot. How soon the next start is not as the policy says. Only the
-    beginning is played out, as it is of plans with thousands of moves more.
+    Only the beginning is played out, as it is of plans with thousands of moves more.
     """
     monkeypatch.setattr(playout, "WORK", 250_000)
     policy = replace(
@@ -373,39 +362,3 @@ def test_on_brokers_that_keep_quotas_the_eta_is_off_by_a_tenth_at_most_as_a_rule
         worst.append(max(errors))
     assert np.quantile(worst, 0.75) <= 0.10, worst
     assert max(worst) <= 0.25, worst
-
-
-def samples_of(*points: tuple[float, int, float | None]) -> list[ProgressSample]:
-    """Samples of a plan of 100 bytes: seconds, bytes done, ETA."""
-    return [
-        ProgressSample(
-            T0 + timedelta(seconds=at), done, 100, 0, 2, 1, eta_s=eta, busiest_bytes=100 - done
-        )
-        for at, done, eta in points
-    ]
-
-
-def test_errors_of_the_eta_are_told_by_tenths_of_the_bytes() -> None:
-    samples = samples_of(
-        (0, 0, 110), (20, 15, 85), (22, 16, 60), (50, 50, None), (99, 99, None), (101, 100, 0)
-    )
-    assert eta_errors(samples) == (EtaError(0, 0.1), EtaError(1, -0.18))
-    assert eta_errors(samples[:1]) == ()
-
-
-def test_the_end_is_that_of_the_last_copy_and_not_when_the_worker_has_noticed_it() -> None:
-    copied = samples_of((0, 0, 100), (50, 50, 60), (99, 99, 1), (101, 100, 0))
-    assert eta_errors([*copied, *samples_of((109, 100, 0))]) == eta_errors(copied)
-    assert eta_errors(copied)[1] == EtaError(5, 0.1)
-
-
-def test_of_a_plan_that_has_paused_only_what_came_after_is_judged() -> None:
-    night = samples_of(
-        (0, 0, 5),
-        (10, 50, 5),
-        (10_000, 50, 60),
-        (10_050, 90, 40),
-        (10_099, 99, None),
-        (10_101, 100, 0),
-    )
-    assert eta_errors(night) == (EtaError(5, -0.4), EtaError(9, -0.1))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from include.execution.backlog import Backlog
-from include.execution.eta import Remaining
 from include.execution.model import PlanState, Policy
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
 from include.planning.plan import Plan
-from tests.execution.observed import T0, running, seen
-from tests.execution.test_eta import MB, random_plan
+from tests.execution.observed import T0
+from tests.execution.random_plans import MB, busiest_bytes, random_plan
 
 FEW_IN_FLIGHT = 60, 10, 0.7, 0, 1
 ONE_REPLICA = 12, 12, 0.7, 0, 1
@@ -20,12 +18,9 @@ THREE_REPLICAS = 8, 12, 0.7, 1, 3
 
 def over_bound(plan: Plan, brokers: range, policy: Policy) -> float:
     """Makespan over what the busiest broker's bytes take."""
-    sight = seen(plan, live=tuple(brokers))
-    pace = policy.pace(policy.rate_bytes_per_s)
-    left = Remaining.of(Backlog.of(plan, running(plan), sight), sight, pace)
     simulation = Simulation(plan, ModelledCluster(brokers, plan.moves), policy, T0)
     assert simulation.run() is PlanState.DONE
-    return simulation.elapsed_s * policy.rate_bytes_per_s / left.busiest_bytes
+    return simulation.elapsed_s * policy.rate_bytes_per_s / busiest_bytes(plan)
 
 
 @pytest.mark.parametrize(

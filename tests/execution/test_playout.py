@@ -25,7 +25,7 @@ from include.execution.slots import Direction, Slot
 from include.planning.plan import Move, Plan
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.properties import few_and_many, property_of
-from tests.execution.test_eta import MB, random_plan, tiny
+from tests.execution.random_plans import MB, busiest_bytes, random_plan, tiny
 from tests.ledger.small_plans import make_plan, move
 
 LIVE = frozenset({1, 2, 3, 4})
@@ -150,9 +150,7 @@ def test_how_long_a_plan_takes_hangs_little_on_what_exactly_is_delivered(
     """
     plan = random_plan(brokers, moves_per_broker, sigma, seed, adding)
     sight = seen(plan, live=tuple(range(1, brokers + 1)))
-    backlog = Backlog.of(plan, running(plan), sight)
-    busiest_bytes = Remaining.of(backlog, sight, POLICY.pace(RATE)).busiest_bytes
-    rate = round(busiest_bytes / 900 / 0.85)
+    rate = round(busiest_bytes(plan) / 900 / 0.85)
     policy = Policy(rate, 4, 5.0, 1000, throttle_efficiency=0.85)
     parts = [0.85 * (1 + step / 500) for step in range(-4, 5)]
     work = [part * left_s(plan, sight, policy, part * rate) for part in parts]
