@@ -78,7 +78,7 @@ bench-execute: setup ## move 1.2 GB by Rehome and by other ways: time over the b
 	@$(PY) -m benchmarks.execute $(ARGS)
 
 .PHONY: bench-poll
-bench-poll: setup ## measure a poll of 5,000 replicas on 5 brokers
+bench-poll: setup ## measure a look at a plan of 100,000 moves, 1,000 of them in flight
 	@$(PY) -m benchmarks.poll $(ARGS)
 
 .PHONY: bench-governor

@@ -17,6 +17,10 @@ Floats = npt.NDArray[np.float64]
 DATA_CENTRES = 3
 RACKS = 30
 PER_TOPIC = 100
+"""Partitions of a small topic. One half of them is in such; the other is in topics of as many
+partitions as there are brokers, which are to be spread over all of them.
+"""
+
 MEDIAN_BYTES = 1e9
 LARGEST = 0.25
 """Of a broker's mean load: no replica weighs more, in any resource."""
@@ -137,7 +141,8 @@ def _arrays(
     seed: int,
 ) -> dict[str, object]:
     partitions, brokers = len(rows), len(rack)
-    topics = -(-partitions // PER_TOPIC)
+    topic_of, partition_of = _topics(partitions, len(rack))
+    topics = int(topic_of.max()) + 1
     everyone = np.ones(brokers, bool)
     return {
         "brokers": BrokerArrays(
@@ -150,8 +155,8 @@ def _arrays(
         ),
         "topics": tuple(f"t{number:07d}" for number in range(topics)),
         "internal": np.zeros(topics, bool),
-        "topic_of": np.arange(partitions) // PER_TOPIC,
-        "partition_of": np.arange(partitions) % PER_TOPIC,
+        "topic_of": topic_of,
+        "partition_of": partition_of,
         "rows": rows,
         "log_dirs": np.full(rows.shape, -1, np.int32),
         "log_dir_names": (),
@@ -159,6 +164,17 @@ def _arrays(
         "leader": rows[:, 0].copy(),
         "in_flight": np.zeros(partitions, bool),
     }
+
+
+def _topics(partitions: int, brokers: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(P,) topic and number of each partition."""
+    in_large = np.arange(partitions // 2)
+    in_small = np.arange(partitions - len(in_large))
+    large = -(-len(in_large) // brokers)
+    return (
+        np.concatenate([in_large // brokers, large + in_small // PER_TOPIC]),
+        np.concatenate([in_large % brokers, in_small % PER_TOPIC]),
+    )
 
 
 def snapshot_of(instance: Instance, disks: bool = False) -> Snapshot:

@@ -24,10 +24,11 @@ from confluent_kafka.cimpl import NewTopic
 from benchmarks.contenders import CONTENDERS, Ground, Watcher, check_all_moved, take_back
 from benchmarks.document import DOCS, put, table
 from benchmarks.latency import LatencyProbe
+from benchmarks.plans import plan_of_moves
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import BrokerId, TopicPartition
-from include.planning.plan import Move, MoveReason, Plan, PlanSummary, plan_hash
+from include.planning.plan import Move, MoveReason, Plan
 from include.settings import Settings
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
@@ -65,7 +66,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         moves = _filled(cluster, gateway, options)
         busiest = busiest_bytes(moves)
         rate = options.rate or round(busiest / options.bound_s)
-        plan = plan_of(cluster.cluster_id, moves, rate)
+        plan = plan_of_moves("execute", cluster.cluster_id, moves, rate)
         ground = Ground(
             cluster,
             gateway,
@@ -185,16 +186,6 @@ def busiest_bytes(moves: Sequence[Move]) -> int:
         for broker in move.adding:
             load["in", broker] += move.size_bytes
     return max(load.values())
-
-
-def plan_of(cluster_id: str, moves: tuple[Move, ...], rate: int) -> Plan:
-    moved, digest = sum(move.bytes_to_move for move in moves), plan_hash(cluster_id, moves)
-    count = len(moves)
-    summary = PlanSummary(
-        "execute", digest, cluster_id, "reassign", "", count, count, 0, moved, 0, rate, None, 0, 0,
-        brokers=(),
-    )  # fmt: skip
-    return Plan("execute", cluster_id, "reassign", moves, summary)
 
 
 def _facts(plan: Plan, rate: int) -> dict[str, Any]:

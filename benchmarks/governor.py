@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.document import DOCS, put, table
+from benchmarks.plans import plan_of_moves
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
@@ -30,7 +31,7 @@ from include.execution.governor import first_rate
 from include.execution.model import Policy
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from include.planning.plan import Move, MoveReason, Plan, PlanSummary
+from include.planning.plan import Move, MoveReason, Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 
@@ -103,7 +104,7 @@ def figures(told: Told, asked: int, total: int) -> dict[str, Any]:
     }
 
 
-def plan_of(topic: str, cluster_id: str, partitions: int, size_bytes: int) -> Plan:
+def moving(topic: str, cluster_id: str, partitions: int, size_bytes: int) -> Plan:
     """So many partitions, of that size each, move to the destination."""
     moves = tuple(
         Move(
@@ -115,11 +116,7 @@ def plan_of(topic: str, cluster_id: str, partitions: int, size_bytes: int) -> Pl
         )
         for number in range(partitions)
     )
-    summary = PlanSummary(
-        topic, "", cluster_id, "reassign", "", partitions, partitions, partitions,
-        partitions * size_bytes, 0, None, None, 0, 0, (),
-    )  # fmt: skip
-    return Plan(topic, cluster_id, "reassign", moves, summary)
+    return plan_of_moves(topic, cluster_id, moves)
 
 
 def fill(cluster: LocalCluster, topic: str, partitions: int, messages: int) -> None:
@@ -182,7 +179,7 @@ def run(way: str, cluster: LocalCluster, options: argparse.Namespace) -> dict[st
         ClusterGateway(Connection.from_settings(cluster.client_settings())) as reader,
         Ledger.open(f"sqlite:///{cluster.directory}/{way}.db") as ledger,
     ):
-        plan = plan_of(topic, cluster.cluster_id, partitions, messages * MESSAGE_BYTES)
+        plan = moving(topic, cluster.cluster_id, partitions, messages * MESSAGE_BYTES)
         ledger.create_plan(plan, {}, "file:///nowhere", way, "bench")
         ledger.approve(plan.plan_id, plan.plan_hash, "bench")
         reading = Reading(reader, plan)

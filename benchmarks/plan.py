@@ -27,36 +27,43 @@ import numpy as np
 
 from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
 from benchmarks.job import whole_job
+from benchmarks.judged import judged
 from benchmarks.plan_table import summary, table, write_document
 from include.planning.arrays import NONE, ClusterArrays, Floats, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import broker_loads, rebalance_bound
 from include.planning.certificate import bytes_across_racks
 from include.planning.duality import priced_bound
-from include.planning.handover import LedShares, hand_over
+from include.planning.handover import LedShares
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
+from include.planning.log_dir_choice import choose_log_dirs
+from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome, tree_of
 from include.planning.plan import MoveReason
 from include.planning.planner import plan_of
 from include.planning.racks import RackTree
-from include.planning.rebalance import problem_of, tolerances_of
+from include.planning.rebalance import lead_evenly, problem_of, tolerances_of
 from include.planning.request import Action, ReassignmentRequest
-from include.planning.resources import Resource
 from include.planning.search import Problem
 from include.planning.sources import prefer_sources
+from include.planning.values import TOPIC_SPREAD
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 WHERE = Path(__file__).parent / "results"
 RESULTS = WHERE / "plan.json"
 STRICT = {"replicas": 0.05, "leaders": 0.05, "bytes_in": 0.05, "bytes_out": 0.05}
-ONLY_BYTES = dict.fromkeys(STRICT)
+ANYHOW = {TOPIC_SPREAD: None}
+ONLY_BYTES = dict.fromkeys(STRICT) | ANYHOW
 POLICIES: dict[str, dict[str, Any]] = {
-    "strict": {"tolerances": STRICT},
-    "default": {},
+    "strict": {"tolerances": STRICT | ANYHOW},
+    "strict, topics": {"tolerances": STRICT},
+    "default": {"tolerances": ANYHOW},
+    "default, topics": {},
     "bytes": {"tolerances": ONLY_BYTES},
     "bytes, one-sided": {"tolerances": ONLY_BYTES, "one_sided": True},
 }
+"""What is asked; with topics, each of them is to stay spread over the brokers, too."""
 SIZES = {100_000: (33_334, 100), 1_000_000: (333_334, 1_000), 10_000_000: (3_333_334, 1_000)}
 """Replicas (of three each) → partitions and brokers."""
 
@@ -75,7 +82,7 @@ class Solved:
     """A finished layout and what it was made from.
 
     :param before: (B,) bytes held at first.
-    :param led: broker and resource pairs that lead too much or too little.
+    :param led: broker and resource pairs that lead too much or too little, of what is asked.
     """
 
     layout: Layout
@@ -83,7 +90,6 @@ class Solved:
     problem: Problem
     before: Floats
     led: int
-    stranded: int
     resources: tuple[str, ...]
 
 
@@ -112,15 +118,13 @@ def solved(instance: Instance, policy: str) -> Solved:
     settle_leaders(layout)
     tolerances = tolerances_of(request, arrays)
     lead = LedShares.of(layout, instance.capacity[3:] * hosts, tolerances, request.one_sided)
-    if lead is not None:
-        hand_over(layout, lead, everything, hosts)
+    lead_evenly(problem, lead)
     return Solved(
         layout=layout,
         tree=tree,
         problem=problem,
         before=before,
         led=int(lead.outside(layout.rows[:, 0]).sum()) if lead is not None else 0,
-        stranded=int(((layout.rows != NONE) & instance.drained[layout.rows]).sum()),
         resources=tuple(r.value for r, tolerance in tolerances.items() if math.isfinite(tolerance)),
     )
 
@@ -141,22 +145,31 @@ def measured(case: Case, policy: str, uri: str, place: str) -> dict[str, Any]:
     read_s, _ = lap.time()
     result = solved(instance, policy)
     solve_s, cpu_s = lap.time()
+    outcome = _outcome(result)
+    moves, _ = choose_log_dirs(planned_moves(outcome), instance.arrays.brokers, name=True)
     plan = plan_of(
         snapshot,
-        _outcome(result),
+        outcome,
+        moves,
         plan_id="bench",
         action=Action.REBALANCE,
         rate_bytes_per_s=None,
         pace=None,
         min_free_disk_fraction=0.0,
     )
-    PlanDirectory(f"{place}/plan").save(plan, request_of(policy))
+    PlanDirectory(f"{place}/{policy}").save(plan, request_of(policy))
     write_s, _ = lap.time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     layout, problem = result.layout, result.problem
     copies = (layout.rows != NONE) & (layout.rows[:, :, None] != layout.home[:, None, :]).all(2)
     moved = int((copies.sum(axis=1) * layout.size).sum())
     bound = _outcome(result).lower_bound_bytes
+    request = request_of(policy)
+    asked = {
+        resource.value: None if math.isinf(tolerance) else tolerance
+        for resource, tolerance in tolerances_of(request, layout.arrays).items()
+    }
+    found = judged(instance, layout.rows, asked, one_sided=request.one_sided)
     return {
         "case": case.name,
         "policy": policy,
@@ -175,10 +188,15 @@ def measured(case: Case, policy: str, uri: str, place: str) -> dict[str, Any]:
         "moved_over_priced_bound": _over_priced(result, moved),
         "across_racks": round(bytes_across_racks(layout, result.tree) / max(1, moved), 4),
         "sent_over_received": _sent_over_received(layout),
-        "worst_deviation": _deviations(instance, layout),
+        "worst_deviation": dict(found.deviation),
+        "outside_asked": found.outside,
+        "worst_off": found.worst,
         "outside": _outside(result) + result.led,
         "infeasible": len(problem.targets.infeasible),
-        "hard_violations": int((result.tree.violations(layout.rows) > 0).sum()) + result.stranded,
+        "topics_outside": [problem.spread.outside(rows) for rows in (layout.home, layout.rows)]
+        if problem.spread
+        else None,
+        "hard_violations": found.violations,
         "peak_rss_bytes": peak,
     }
 
@@ -233,24 +251,6 @@ def _outside(of: Solved) -> int:
     return int(((load > targets.high) | (load < targets.low)).sum())
 
 
-def _deviations(instance: Instance, layout: Layout) -> dict[str, float]:
-    """Per resource, the furthest that a broker is from its part of the whole."""
-    arrays, brokers = instance.arrays, len(instance.drained)
-    leads = layout.rows[:, 0]
-    loads = {
-        Resource.BYTES: broker_sums(layout.rows, arrays.size_bytes, brokers),
-        Resource.REPLICAS: broker_sums(layout.rows, np.ones(len(leads)), brokers),
-        Resource.BYTES_IN: broker_sums(layout.rows, arrays.bytes_in, brokers),
-        Resource.LEADERS: np.bincount(leads, minlength=brokers),
-        Resource.BYTES_OUT: np.bincount(leads, arrays.bytes_out, brokers),
-    }
-    live, found = ~instance.drained, {}
-    for (name, load), size in zip(loads.items(), instance.capacity, strict=True):
-        share = load[live].sum() * size[live] / size[live].sum()
-        found[name.value] = round(float(np.abs(load[live] / share - 1).max()), 4)
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicas", type=int, nargs="+", choices=SIZES, default=list(SIZES))
@@ -274,7 +274,9 @@ def _rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for size in options.replicas:
         partitions, brokers = SIZES[size]
         for case in CASES:
-            policies = options.policies if case.name == "expansion" else ["strict"]
+            policies = (
+                options.policies if case.name == "expansion" else ["strict", "strict, topics"]
+            )
             if case.name not in options.cases or case.name not in LARGEST.get(size, (case.name,)):
                 continue
             with tempfile.TemporaryDirectory() as place:

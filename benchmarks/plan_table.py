@@ -18,7 +18,10 @@ COLUMNS = {
     "replica moves": "replica_moves",
     "bytes / bound": "moved_over_bound",
     "bytes / priced bound": "moved_over_priced_bound",
-    "outside": "outside",
+    "outside asked": "outside_asked",
+    "worst off": "worst_off",
+    "outside boxes": "outside",
+    "infeasible": "infeasible",
     "violations": "hard_violations",
     "peak MB": "peak_mb",
 }

@@ -1,7 +1,7 @@
-"""How long one look at a plan takes, its reads and all: `make bench-poll`.
+"""What one look at a large plan costs, its reads, records and decision: `make bench-poll`.
 
-Writes benchmarks/results/poll.json. Every partition of the cluster has a move that is to be
-measured: the most that a poll ever reads.
+Writes benchmarks/results/poll.json. The plan has 100,000 moves: 90,000 are done, 1,000 are copied
+on real brokers under a throttle, the others wait. The ledger is a file on disk.
 """
 
 from __future__ import annotations
@@ -9,68 +9,172 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.snapshot import crowded_gateway
+from confluent_kafka import Producer
+from sqlalchemy import create_engine, update
+
+from benchmarks.plans import plan_of_moves
+from benchmarks.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
-from include.execution.observe import observe
-from include.planning.plan import Move, MoveReason
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.backlog import Backlog
+from include.execution.model import MoveState, Policy
+from include.execution.own_cluster import OwnCluster
+from include.execution.poll import poll
+from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from include.ledger.models import MOVES
+from include.ledger.store import Ledger
+from include.planning.plan import Move, MoveReason, Plan
+from local.waiting import wait_until
 
 RESULTS = Path(__file__).parent / "results" / "poll.json"
+PLAN, SIZE_BYTES, RATE_BYTES_PER_S = "bench", 400_000, 50_000
 
 
-def moves_of_all(gateway: ClusterGateway) -> list[Move]:
-    """A move of each partition, from its last replica to a broker that has none."""
+def moves_of(gateway: ClusterGateway, topic: str, moves: int, done: int) -> list[Move]:
+    """Done ones and waiting ones of topics that only the plan knows, and one of each partition."""
     brokers = sorted(gateway.describe_cluster().brokers)
-    moves = []
-    for topic in gateway.describe_topics().values():
-        for number, state in topic.partitions.items():
-            new = next(broker for broker in brokers if broker not in state.replicas)
-            target = (*state.replicas[:-1], new)
-            partition = TopicPartition(topic.name, number)
-            moves.append(Move(partition, state.replicas, target, 0, MoveReason.BALANCE))
-    return moves
+    flying = []
+    for number, state in gateway.describe_topics([topic])[topic].partitions.items():
+        new = next(broker for broker in brokers if broker not in state.replicas)
+        target = (*state.replicas[:-1], new)
+        partition = TopicPartition(topic, number)
+        flying.append(Move(partition, state.replicas, target, SIZE_BYTES, MoveReason.BALANCE))
+
+    def elsewhere(name: str, number: int) -> Move:
+        at = number % len(brokers)
+        *current, new = (brokers * 2)[at : at + 3]
+        target = (*current[:-1], new)
+        partition = TopicPartition(f"{name}-{number // 100:04}", number % 100)
+        return Move(partition, tuple(current), target, SIZE_BYTES, MoveReason.BALANCE)
+
+    waiting = moves - done - len(flying)
+    return [
+        *(elsewhere("a-done", number) for number in range(done)),
+        *flying,
+        *(elsewhere("waiting", number) for number in range(waiting)),
+    ]
 
 
-def measured(gateway: ClusterGateway, runs: int) -> dict[str, Any]:
-    """Seconds of so many looks, the first one (which connects) apart."""
-    moves = moves_of_all(gateway)
-    seconds = []
-    for _ in range(runs + 1):
-        began = time.perf_counter()
-        seen = observe(gateway, moves, datetime.now(UTC))
-        seconds.append(time.perf_counter() - began)
-    replicas = sum(len(move.current) for move in moves)
-    if len(seen.sizes) != replicas:
-        raise RuntimeError(f"{len(seen.sizes)} of {replicas} replicas were seen")
+def in_progress(gateway: ClusterGateway, topic: str, url: str, plan: Plan) -> Ledger:
+    """The plan in the ledger, running, with what is done and what is in flight, and that begun."""
+    ledger = Ledger.open(url)
+    ledger.create_plan(plan, {}, "file:///none", "run", "bench")
+    ledger.approve(PLAN, plan.plan_hash, "bench")
+    ledger.claim(PLAN)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for state, like in ((MoveState.DONE, "a-done-%"), (MoveState.ADMITTED, topic)):
+            connection.execute(update(MOVES).where(MOVES.c.topic.like(like)).values(state=state))
+    engine.dispose()
+    everywhere = ConfigResource.cluster_default(), FOLLOWER_RATE, str(RATE_BYTES_PER_S)
+    listed = ConfigResource.topic(topic), FOLLOWER_REPLICAS, "*"
+    gateway.alter_configs(
+        [ConfigChange(where, key, ConfigOperation.SET, v) for where, key, v in (everywhere, listed)]
+    )
+    targets = {move.partition: move.target for move in plan.moves if move.partition.topic == topic}
+    refused = [error for error in gateway.alter_reassignments(targets).values() if error]
+    if refused:
+        raise RuntimeError(f"{len(refused)} moves were refused, the first with {refused[0]}")
+    wait_until(lambda: len(gateway.list_reassignments()) == len(targets), "moves in flight", 60)
+    return ledger
+
+
+def clean_up(gateway: ClusterGateway, topic: str) -> None:
+    """Take back what :func:`in_progress` has begun and set."""
+    gateway.alter_reassignments(dict.fromkeys(gateway.list_reassignments()))
+    gateway.alter_configs(
+        [
+            ConfigChange(where, key, ConfigOperation.DELETE, None)
+            for where, key in (
+                (ConfigResource.cluster_default(), FOLLOWER_RATE),
+                (ConfigResource.topic(topic), FOLLOWER_REPLICAS),
+            )
+        ]
+    )
+
+
+def timed(action: Callable[[], Any]) -> tuple[float, float, Any]:
+    """Seconds by the clock and of the processor (this process's, all threads), and the result."""
+    began, worked = time.perf_counter(), time.process_time()
+    result = action()
+    return time.perf_counter() - began, time.process_time() - worked, result
+
+
+def measured(
+    gateway: ClusterGateway, topic: str, url: str, moves: int, done: int, runs: int
+) -> dict[str, Any]:
+    """Of so many looks, with the first one (which reads all open moves) apart."""
+    cluster_id = gateway.describe_cluster().cluster_id
+    plan = plan_of_moves(PLAN, cluster_id, moves_of(gateway, topic, moves, done), RATE_BYTES_PER_S)
+    policy = Policy(RATE_BYTES_PER_S, max_moves_per_broker=1000, max_partitions_in_flight=1000)
+    with in_progress(gateway, topic, url, plan) as ledger:
+        backlog, looks, in_flight = Backlog(), [], []
+        cluster = OwnCluster.of_plan(gateway, ledger.plan(PLAN))
+        for _ in range(runs + 1):
+            wall_s, cpu_s, look = timed(lambda: poll(plan, ledger, cluster, policy, backlog))
+            looks.append((wall_s, cpu_s))
+            in_flight.append(len(look.seen.ongoing))
+    (first_s, first_cpu_s), *later = looks
+    walls, cpus = zip(*later, strict=True)
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
-        "brokers": len(seen.live_brokers),
-        "replicas": replicas,
+        "brokers": len(look.seen.live_brokers),
+        "moves": moves,
+        "done": done,
+        "in_flight_first": in_flight[0],
+        "in_flight_last": in_flight[-1],
         "runs": runs,
-        "first_s": round(seconds[0], 3),
-        "median_s": round(median(seconds[1:]), 3),
-        "worst_s": round(max(seconds[1:]), 3),
+        "first_s": round(first_s, 3),
+        "first_cpu_s": round(first_cpu_s, 3),
+        "median_s": round(median(walls), 3),
+        "worst_s": round(max(walls), 3),
+        "median_cpu_s": round(median(cpus), 3),
+        "worst_cpu_s": round(max(cpus), 3),
     }
+
+
+def fill(gateway: ClusterGateway, topic: str) -> None:
+    """So much to copy in each partition that it is in flight for minutes."""
+    brokers = gateway.describe_cluster().brokers.values()
+    servers = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": "50"})
+    partitions = len(gateway.describe_topics([topic])[topic].partitions)
+    message = os.urandom(SIZE_BYTES // 10)
+    for number in range(10 * partitions):
+        producer.produce(topic, message, partition=number % partitions)
+        if number % 1000 == 0:
+            producer.flush()
+    producer.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--brokers", type=int, default=5)
-    parser.add_argument("--replicas", type=int, default=5_000)
+    parser.add_argument("--moves", type=int, default=100_000)
+    parser.add_argument("--done", type=int, default=90_000)
+    parser.add_argument("--in-flight", type=int, default=1_000)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
-    with crowded_gateway(options.replicas, 600, options.brokers) as gateway:
-        result = measured(gateway, options.runs)
+    replicas = options.in_flight * REPLICATION_FACTOR
+    with (
+        tempfile.TemporaryDirectory(prefix="rehome-poll-") as directory,
+        crowded_gateway(replicas, 600, options.brokers) as gateway,
+    ):
+        fill(gateway, CROWD)
+        url = f"sqlite:///{directory}/ledger.db"
+        result = measured(gateway, CROWD, url, options.moves, options.done, options.runs)
     options.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result))
 

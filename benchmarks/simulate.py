@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks import document
+from benchmarks.plans import plan_of_moves
 from include.cluster.model import TopicPartition
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.model import Action, LedgerView, Observation, PlanState, Policy
+from include.execution.model import Action, LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
-from include.planning.plan import Move, MoveReason, Plan, PlanSummary
+from include.planning.plan import Move, MoveReason, Plan
 
 RESULTS = Path(__file__).parent / "results" / "simulator.json"
 COLUMNS = {
@@ -61,11 +62,7 @@ def random_plan(brokers: int, count: int, sigma: float, seed: int) -> Plan:
         kept, old, new = drawn[:2], drawn[2], drawn[3]
         partition = TopicPartition(f"t{number // 100}", number % 100)
         moves.append(Move(partition, (*kept, old), (*kept, new), size, MoveReason.BALANCE))
-    moved = sum(move.bytes_to_move for move in moves)
-    summary = PlanSummary(
-        "p", "", "sim", "rebalance", "", count, count, 0, moved, 0, RATE_BYTES_PER_S, None, 0, 0, ()
-    )
-    return Plan("p", "sim", "rebalance", tuple(moves), summary)
+    return plan_of_moves("p", "sim", moves, RATE_BYTES_PER_S)
 
 
 def bound_s(plan: Plan, rate_bytes_per_s: float) -> float:
@@ -150,7 +147,8 @@ def simulated(brokers: int, moves: int, policy: Policy, sigma: float, seed: int)
 
 def _index_once_s(plan: Plan, brokers: int) -> float:
     """What a process without a backlog pays before its first decision."""
-    view = LedgerView(PlanState.RUNNING, {})
+    states = dict.fromkeys((move.partition for move in plan.moves), MoveState.PENDING)
+    view = LedgerView(PlanState.RUNNING, states)
     seen = ModelledCluster(range(brokers), plan.moves).observe(START)
     began = time.thread_time()
     Backlog.of(plan, view, seen)

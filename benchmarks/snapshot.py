@@ -28,6 +28,7 @@ from local.waiting import wait_until
 
 REPLICATION_FACTOR = 3
 PARTITIONS_PER_TOPIC = 1_000
+CROWD = "crowd-0"  # the first topic
 RESULTS = Path(__file__).parent / "results" / "snapshot.jsonl"
 # A broker creates a log with several flushes to disk: thousands of them belong into memory.
 MEMORY = Path("/dev/shm")

@@ -19,8 +19,13 @@ Trigger with parameters; the form explains each. What happens:
 3. `throttle` … `clear_throttle` change the cluster. Whatever ends the run, also a kill or a
    *mark failed*, `clear_throttle` cancels what is still in flight of this plan and puts every
    throttle back as it stood before.
-4. `verify` proves each partition from a fresh read; `verdict` fails the run when the plan did
-   not end well.
+4. `verify` proves each partition from a fresh read. After a drain `drained` proves that its
+   brokers are empty: what has appeared there since the plan was made is moved away by the tasks of
+   the group `follow_up`, by a plan of its own; `approve` asks again there. Else they are skipped.
+5. `verdict` fails the run when the plan did not end well, or drained brokers are not empty.
+
+A run has one plan. Whatever of it you clear carries that plan on, or says why not; for a new plan,
+trigger a new run.
 
 To stop a run: mark it failed. To take a finished plan back: action `rollback` with its plan id.
 To go on with a paused plan: its plan id, with the throttle and the window of the new run.
@@ -36,8 +41,8 @@ with DAG(
     max_active_runs=16,  # across clusters; on one cluster the ledger lets one plan run
     default_args=task_defaults(),
     render_template_as_native_obj=False,
-    on_failure_callback=RehomeNotifier("failed"),
-    on_success_callback=RehomeNotifier("succeeded"),
+    on_failure_callback=RehomeNotifier("failed", makes_plan=True),
+    on_success_callback=RehomeNotifier("succeeded", makes_plan=True),
     tags=["rehome", "kafka"],
 ) as dag:
     reassign()

@@ -38,8 +38,8 @@ with DAG(
     params=window_params(),
     max_active_runs=1,
     default_args=task_defaults(),
-    on_failure_callback=RehomeNotifier("failed"),
-    on_success_callback=RehomeNotifier("succeeded"),
+    on_failure_callback=RehomeNotifier("failed", makes_plan=True),
+    on_success_callback=RehomeNotifier("succeeded", makes_plan=True),
     tags=["rehome", "kafka"],
 ) as dag:
     reassign()

@@ -1,6 +1,8 @@
 """Takes back throttles that could not be taken back in time: of dead brokers, killed runs.
 
-Throttles that no plan has set are listed in the log and left alone.
+Its schedule sees to the connection `kafka_default`; for another cluster, trigger it with that
+`kafka_config_id`. It sends an alert about each plan whose run gives no sign of life. It lists
+throttles that no plan has set in the log, and leaves them alone.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ with DAG(
     doc_md=__doc__,
     schedule=timedelta(minutes=10),
     catchup=False,
+    is_paused_upon_creation=False,  # debts are paid without an operator's doing
     max_active_runs=1,
     params={"kafka_config_id": connection_param()},
     default_args={"retries": 1, "retry_delay": timedelta(seconds=30)},

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+STEP_UNCHANGED = "This step has changed nothing."
+"""What a step may say that refuses before it acts; not of the run, which may have acted before."""
+
 SENTENCE_ENDS = (".", "!", "?", ":")
 
 
@@ -11,13 +14,12 @@ class RehomeError(Exception):
     """Base of every error Rehome raises on purpose.
 
     :param what: what failed, with the broker's code and message where a broker said so.
-    :param state_left: what the failure left behind ("nothing was changed" where that is so).
+    :param state_left: what the failure left behind, as far as whoever raises it knows; "" = it
+        does not.
     :param next_step: what the reader should do now.
     """
 
-    def __init__(
-        self, what: str, *, state_left: str = "Nothing was changed.", next_step: str = ""
-    ) -> None:
+    def __init__(self, what: str, *, state_left: str = "", next_step: str = "") -> None:
         self.what = what
         self.state_left = state_left
         self.next_step = next_step
@@ -42,6 +44,7 @@ class InvalidRequestError(RehomeError):
         self.problems = tuple(problems)
         super().__init__(
             "The request cannot be carried out: " + " ".join(self.problems),
+            state_left=STEP_UNCHANGED,
             next_step="Correct the parameters and trigger again.",
         )
 

@@ -43,6 +43,8 @@ class Settings:
         and predictions reckon with it and the poll interval.
     :param poll_interval_s: see Policy; so are stall_alert_s, stall_timeout_s and
         max_partitions_in_flight.
+    :param approval_lasts_s: a plan may start, or go on in another run, for this long after it was
+        approved.
     :param lease_s: a run that gives no sign of life for this long may be taken over: its plan
         can be cancelled or continued by another. At least four polls.
     :param history_days: how many days of history a plan looks back on.
@@ -71,6 +73,7 @@ class Settings:
     stall_alert_s: float = 60.0
     stall_timeout_s: float = 600.0
     max_partitions_in_flight: int = 200
+    approval_lasts_s: float = 24 * 3600.0
     lease_s: float = 60.0
     max_driver_replicas: int = 50_000_000
     min_free_disk_fraction: float = 0.05

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from pyarrow.dataset import dataset
 
 from include.cluster.snapshot import REPLICAS, Snapshot
 from include.errors import RehomeError
-from include.planning.kafka_json import reassignment_text, rollback_text
+from include.planning.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
 from include.planning.plan import (
     Move,
     Plan,
@@ -31,6 +32,7 @@ from include.planning.plan import (
     summary_to_json,
 )
 from include.planning.request import ReassignmentRequest, request_to_params
+from include.planning.values import checked_plan_id
 
 TABLES = ("brokers", "log_dirs", "topics", "replicas", "groups", "group_offsets")
 ROLLUP_FILE = "rollup.parquet"
@@ -44,6 +46,7 @@ OF_ONE_PLAN = (
         "dry_run.json",
         "verification.json",
         "leaders.json",
+        "drained.json",
         "report.html",
     ),
 )
@@ -81,6 +84,17 @@ class _Directory:
         try:
             with self._fs.open(f"{self._path}/{name}", "r", encoding="utf-8") as file:
                 return str(file.read())
+        except FileNotFoundError:
+            raise self._missing(name) from None
+
+    def digest(self, name: str) -> str:
+        """SHA-256 (hex) of a file's bytes.
+
+        :raises RehomeError: it is not there.
+        """
+        try:
+            with self._fs.open(f"{self._path}/{name}", "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
         except FileNotFoundError:
             raise self._missing(name) from None
 
@@ -179,22 +193,48 @@ class RollupDirectory(_Directory):
         return _Directory(f"{self.uri}/day={day}")
 
 
+class PlanExistsError(RehomeError):
+    """A finished plan is where another one was to be written."""
+
+
 class PlanDirectory(_Directory):
-    """The files of one plan: ``plans/<plan_id>/``."""
+    """The files of one plan: ``plans/<plan_id>/``. A finished plan is never replaced."""
 
     def discard(self) -> None:
-        """Remove the plan and what was found about it; only the request stays."""
+        """Remove what a planning that did not come to its end has left; only the request stays.
+
+        Whoever calls this knows that no ledger has recorded the plan.
+        """
         for name in OF_ONE_PLAN:
             self.remove(name)
 
-    def save(self, plan: Plan, request: ReassignmentRequest) -> None:
+    def refuse_finished(self) -> None:
+        """See that there is room for a plan.
+
+        :raises PlanExistsError: there is one.
+        """
+        if self.exists("summary.json"):
+            raise PlanExistsError(
+                f"There is a plan at {self.uri}, and plans are never replaced",
+                state_left="It stays as it is.",
+                next_step="Plan into another directory.",
+            )
+
+    def save(
+        self, plan: Plan, request: ReassignmentRequest, files: KafkaFiles | None = None
+    ) -> None:
         """Write moves, request, Kafka's reassignment file, the way back, and last the summary:
         a plan without it was never finished.
+
+        :param files: those that the gate has checked; None = nobody has checked any.
+        :raises PlanExistsError: there is a finished plan.
         """
+        self.refuse_finished()
+        files = files or KafkaFiles.of(plan.moves)
         self.write_json("request.json", request_to_params(request))
         self.write_table("moves.parquet", moves_table(plan.moves))
-        self.write_text("rollback.json", rollback_text(plan.moves))
-        self.write_text("reassignment.json", reassignment_text(plan.moves))
+        self.write_text(ROLLBACK_FILE, files.rollback)
+        self.write_text(REASSIGNMENT_FILE, files.reassignment)
         content = summary_to_json(plan.summary)
         content["allow_replication_factor_change"] = plan.allow_replication_factor_change
         self.write_json("summary.json", content)
@@ -216,6 +256,13 @@ class PlanDirectory(_Directory):
             allow_replication_factor_change=allow,
         )
 
+    def file_digests(self) -> dict[str, str]:
+        """Name of each of Kafka's files → SHA-256 (hex) of the bytes that are there.
+
+        :raises RehomeError: one of them is not.
+        """
+        return {name: self.digest(name) for name in (REASSIGNMENT_FILE, ROLLBACK_FILE)}
+
     def moves(self) -> tuple[Move, ...]:
         """The plan's moves, in partition order."""
         return moves_from_table(self.read_table("moves.parquet"))
@@ -229,7 +276,7 @@ class Warehouse(_Directory):
 
     def write_snapshot(self, snapshot: Snapshot) -> str:
         """Write a snapshot; returns its URI."""
-        directory = _Directory(f"{self.uri}/snapshots/{snapshot.name}")
+        directory = _Directory(self.snapshot_uri(snapshot.name))
         for table in TABLES:
             directory.write_table(f"{table}.parquet", getattr(snapshot, table))
         directory.write_json(
@@ -242,6 +289,10 @@ class Warehouse(_Directory):
             },
         )
         return directory.uri
+
+    def snapshot_uri(self, name: str) -> str:
+        """URI of a snapshot by its name, as a plan's summary tells it."""
+        return f"{self.uri}/snapshots/{name}"
 
     def latest_snapshot(self, cluster_id: str) -> str | None:
         """URI of the newest finished snapshot of a cluster, or None."""
@@ -270,18 +321,19 @@ class Warehouse(_Directory):
         """URIs of the snapshots that plans were made on."""
         plans = self._fs.glob(f"{self._path}/plans/*/summary.json")
         names = (str(path).rsplit("/", 2)[1] for path in plans)
-        return {
-            f"{self.uri}/snapshots/{self.plan(name).read_json('summary.json')['snapshot']}"
-            for name in names
-        }
+        found = (PlanDirectory(f"{self.uri}/plans/{name}") for name in names)
+        return {self.snapshot_uri(plan.read_json("summary.json")["snapshot"]) for plan in found}
 
     def rollups(self, cluster_id: str) -> RollupDirectory:
         """The rollups of a cluster, there or not."""
         return RollupDirectory(f"{self.uri}/rollups/cluster={cluster_id}")
 
     def plan(self, plan_id: str) -> PlanDirectory:
-        """The directory of a plan, there or not."""
-        return PlanDirectory(f"{self.uri}/plans/{plan_id}")
+        """The directory of a plan, there or not.
+
+        :raises InvalidRequestError: no plan can have this id, for it holds a path.
+        """
+        return PlanDirectory(f"{self.uri}/plans/{checked_plan_id(plan_id)}")
 
 
 def taken_at_of(snapshot_uri: str) -> datetime:

@@ -26,6 +26,7 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory
+from include.planning.kafka_json import KafkaFiles
 from include.planning.plan import Plan
 from include.planning.request import Action, ReassignmentRequest, parse_request, request_to_params
 from include.quality.runner import prepare
@@ -193,9 +194,11 @@ def _prove_plan(member: Member, answer: Answer) -> None:
         member.proof.of_history(answer.history)
         member.out.write_json("load.json", answer.load)
     limits, snapshot = member.proof.limits, read_snapshot(member.uri)
-    member.proof.of_plan(evidence_of(snapshot, answer.plan, member.request, limits))
-    member.out.save(answer.plan, member.request)
-    member.plan_hash = answer.plan.plan_hash
+    files = KafkaFiles.of(answer.plan.moves)
+    plan = files.told_by(answer.plan)
+    member.proof.of_plan(evidence_of(snapshot, plan, member.request, limits, files))
+    member.out.save(plan, member.request, files)
+    member.plan_hash = plan.plan_hash
 
 
 def plan_all(

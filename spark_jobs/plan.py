@@ -5,7 +5,8 @@
 
 Exits with 0 when a proven plan was written, 2 when the request cannot be carried out, 3 when a
 gate refused, 4 when a check of a gate crashed. Whatever it refuses is told on stderr and in
-failure.json; reassignment.json is only there when everything held.
+failure.json; reassignment.json is only there when everything held. Where a finished plan is
+already, it stays: the job ends with 2 and writes nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory
 from include.planning.certificate import NO_HISTORY
+from include.planning.kafka_json import KafkaFiles
 from include.planning.overlay import OVERLAID, plan_in_slices
 from include.planning.plan import Plan
+from include.planning.plan_hash import refuse_changed, sealed
 from include.planning.planner import make_plan
 from include.planning.request import Action, ReassignmentRequest, request_to_params
 from include.planning.rollback import rollback_plan
@@ -35,6 +38,7 @@ from include.quality.runner import prepare
 from include.settings import THROTTLE_EFFICIENCY, Settings
 from include.warehouse import (
     PlanDirectory,
+    PlanExistsError,
     Warehouse,
     read_snapshot,
     replicas_in,
@@ -68,6 +72,7 @@ class Planned(NamedTuple):
 
     plan: Plan
     evidence: Evidence
+    files: KafkaFiles
     history: LoadHistory | None = None
     load: Mapping[str, Any] | None = None
 
@@ -76,9 +81,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code."""
     options = _options(arguments)
     out = PlanDirectory(options.out)
-    out.discard()
     try:
+        out.refuse_finished()
+        out.discard()
         plan = _run(options, out)
+    except PlanExistsError as error:  # its directory is left as it is
+        print(error, file=sys.stderr)
+        return EXIT_CODES["invalid_request"]
     except RefusedError as error:
         out.write_json("failure.json", error.to_json())
         print(error, file=sys.stderr)
@@ -114,8 +123,10 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
             proof.of_history(found.history)
             out.write_json("load.json", found.load)
         proof.of_plan(found.evidence)
-    out.save(found.plan, request)
-    return found.plan
+    recorded_in = replace(found.plan.summary, ledger_id=options.ledger_id)
+    plan = replace(found.plan, summary=recorded_in)
+    out.save(plan, request, found.files)
+    return plan
 
 
 def _planned(
@@ -124,12 +135,19 @@ def _planned(
     """The plan, by the rates that the history knows. Whoever calls this need not have Spark."""
     snapshot, limits = read_snapshot(options.snapshot), _limits(options)
     if not options.history:
-        plan = solve(snapshot)
-        return Planned(plan, evidence_of(snapshot, plan, request, limits))
+        files, plan = _with_files(solve(snapshot))
+        return Planned(plan, evidence_of(snapshot, plan, request, limits, files), files)
     history = LoadHistory.read(Warehouse(options.history), snapshot, demands_of(options))
-    plan = by_history(snapshot, history, solve)
+    files, plan = _with_files(by_history(snapshot, history, solve))
     report = load_report(snapshot, plan, history, options.forecast_days)
-    return Planned(plan, evidence_of(snapshot, plan, request, limits), history, report)
+    evidence = evidence_of(snapshot, plan, request, limits, files)
+    return Planned(plan, evidence, files, history, report)
+
+
+def _with_files(plan: Plan) -> tuple[KafkaFiles, Plan]:
+    """Kafka's files of a plan, made once, and the plan with a summary that tells of them."""
+    files = KafkaFiles.of(plan.moves)
+    return files, files.told_by(plan)
 
 
 def _limits(options: argparse.Namespace) -> Limits:
@@ -145,6 +163,7 @@ def by_history(snapshot: Snapshot, history: LoadHistory, solve: Callable[[Snapsh
     """The plan by the rates that the history knows; it says what that lacks."""
     plan = solve(history.rated(snapshot))
     by = plan.summary.planned_by.replace(NO_HISTORY, history.shortcoming())
+    by = " ".join(filter(None, (by, history.estimates())))
     return replace(plan, summary=replace(plan.summary, planned_by=by))
 
 
@@ -154,8 +173,15 @@ def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: S
         if not options.rollback_of:
             raise InvalidRequestError(["A rollback needs --rollback-of: the plan's directory."])
         common["max_moves_per_broker"] = request.max_moves_per_broker
-        return rollback_plan(PlanDirectory(options.rollback_of).load(), snapshot, **common)
+        return rollback_plan(_taken_back(options), snapshot, **common)
     return plan_forward(snapshot, request, **common)
+
+
+def _taken_back(options: argparse.Namespace) -> Plan:
+    """The plan to take back, as it was recorded: its own hash tells where no other is given."""
+    done = PlanDirectory(options.rollback_of).load()
+    refuse_changed(done, done.plan_id, options.rollback_of_hash or done.plan_hash)
+    return done
 
 
 def _plan_in_slices(
@@ -200,9 +226,10 @@ def plan_forward(snapshot: Snapshot, request: ReassignmentRequest, **common: Any
 
 
 def _guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
-    if request.action is not Action.SET_REPLICATION_FACTOR:
+    unasked = request.action is not Action.SET_REPLICATION_FACTOR
+    if unasked and plan.allow_replication_factor_change:
         # Whatever came out: the controller is told to refuse a changed replication factor.
-        return replace(plan, allow_replication_factor_change=False)
+        return sealed(replace(plan, allow_replication_factor_change=False))
     return plan
 
 
@@ -235,7 +262,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=Settings().max_driver_replicas,
         help="beyond that many, Spark plans the cluster in slices",
     )
+    parser.add_argument("--ledger-id", default="", help="of the ledger that will record the plan")
     parser.add_argument("--rollback-of", help="URI of the plan to take back (action rollback)")
+    parser.add_argument("--rollback-of-hash", help="its hash, as the ledger has recorded it")
     return parser.parse_args(arguments)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from include.errors import InvalidRequestError, RehomeError
-from include.planning.kafka_json import reassignment_text, rollback_text
+from include.planning.kafka_json import KafkaFiles
 from include.planning.request import Action, parse_request
 from include.quality.gates import Evidence, check_evidence, check_snapshot
 from include.quality.history import check_history
@@ -20,6 +20,7 @@ from include.quality.results import GateResult, describe, refusal
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from include.cluster.model import BrokerId
     from include.cluster.snapshot import Snapshot
     from include.load.knowledge import LoadHistory
     from include.planning.plan import Plan
@@ -86,7 +87,7 @@ class Proof:
                 now,
                 max_age_s=self.limits.max_snapshot_age_s,
                 additional=self.request.additional,
-                leaving=self.request.brokers if self.request.action is Action.DRAIN else (),
+                levelled=levelled_by(self.request),
                 ignore_racks=self.request.ignore_racks,
             )
         )
@@ -115,16 +116,28 @@ class Proof:
             )
 
 
+def levelled_by(request: ReassignmentRequest) -> tuple[BrokerId, ...] | None:
+    """Brokers whose load, or that of their log dirs, a request evens out; None = all."""
+    if request.action in (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS):
+        return request.brokers or None
+    return ()
+
+
 def evidence_of(
-    snapshot: Snapshot, plan: Plan, request: ReassignmentRequest, limits: Limits
+    snapshot: Snapshot,
+    plan: Plan,
+    request: ReassignmentRequest,
+    limits: Limits,
+    files: KafkaFiles,
 ) -> Evidence:
-    """What the gate judges a plan by, Kafka's files as they will be written among it."""
+    """What the gate judges a plan by, among it the very text of Kafka's files."""
     return Evidence.of(
         snapshot,
         plan,
         request,
-        reassignment=json.loads("".join(reassignment_text(plan.moves))),
-        rollback=json.loads("".join(rollback_text(plan.moves))),
+        reassignment=json.loads(files.reassignment),
+        rollback=json.loads(files.rollback),
+        digests=files.digests(),
         min_free_disk_fraction=limits.min_free_disk_fraction,
     )
 

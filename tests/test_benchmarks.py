@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import contenders, execute, governor, poll
+from benchmarks.plans import plan_of_moves
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
 from include.planning.plan import Move, MoveReason
@@ -34,7 +35,7 @@ def test_each_way_makes_the_moves_and_is_seen_from_outside(
         Move(TopicPartition(topic, n), (1, 2), (1, 3), 2 * MEGABYTE, MoveReason.BALANCE)
         for n in range(3)
     )
-    plan = execute.plan_of(cluster.cluster_id, moves, 2 * MEGABYTE)
+    plan = plan_of_moves("execute", cluster.cluster_id, moves, 2 * MEGABYTE)
     settings = Settings(poll_interval_s=0.2, wake_s=0.0, min_free_disk_fraction=0.0)
     ground = contenders.Ground(
         cluster, gateway, plan, 2 * MEGABYTE, tmp_path, 60.0, settings, wake_s=0.0
@@ -65,12 +66,21 @@ def test_the_least_time_is_that_of_the_busiest_broker_in_one_direction() -> None
     assert execute.busiest_bytes(moves) == 35  # all of them come to broker 4
 
 
-def test_a_poll_of_all_partitions_is_measured(gateway: ClusterGateway, topics: Topics) -> None:
-    topics.create([[1, 2, 3]] * 4)
-    result = poll.measured(gateway, runs=1)
-    assert result["replicas"] >= 12
+def test_a_poll_of_a_plan_with_few_moves_in_flight_is_measured(
+    gateway: ClusterGateway, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create([[1, 2, 3]] * 4)
+    poll.fill(gateway, topic)
+    try:
+        url = f"sqlite:///{tmp_path / 'ledger.db'}"
+        result = poll.measured(gateway, topic, url, moves=40, done=30, runs=1)
+    finally:
+        poll.clean_up(gateway, topic)
+    assert result["in_flight_first"] == 4
     assert result["brokers"] == 4
     assert 0 < result["median_s"] <= result["worst_s"]
+    assert 0 < result["median_cpu_s"] <= result["worst_cpu_s"]
+    assert not gateway.list_reassignments()
 
 
 def test_what_a_governor_delivers_is_told_by_its_first_minute_and_by_those_after_it() -> None:

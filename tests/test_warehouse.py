@@ -22,6 +22,7 @@ from include.warehouse import (
     OF_ONE_PLAN,
     ROWS_TOGETHER,
     TABLES,
+    PlanExistsError,
     Warehouse,
     read_snapshot,
     replicas_in,
@@ -131,6 +132,13 @@ def test_a_plan_comes_back_as_it_was(warehouse: Warehouse) -> None:
     directory.save(plan, DRAIN)
     assert warehouse.plan("p").load() == plan
     assert parse_request(directory.read_json("request.json")) == DRAIN
+
+
+def test_a_finished_plan_is_never_replaced(warehouse: Warehouse) -> None:
+    directory = warehouse.plan("p")
+    directory.save(a_plan(), DRAIN)
+    with pytest.raises(PlanExistsError, match="never replaced"):
+        directory.save(a_plan(), DRAIN)
 
 
 def test_a_plan_that_is_not_there_is_an_error_that_says_so(warehouse: Warehouse) -> None:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 C = TypeVar("C", Wire, Librdkafka)
 
 UNANSWERED = BrokerError(-1, "UNKNOWN_SERVER_ERROR", "the broker's answer leaves it out")
-UNCHANGED = "Nothing was changed."
+UNCHANGED = "The request changed nothing."
 UNKNOWN_STATE = "It is not known whether the cluster acted on it; the next reading will tell."
 NOT_CONTROLLER = 41
 CLUSTER_AUTHORIZATION_FAILED = 31

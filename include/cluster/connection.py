@@ -19,6 +19,9 @@ from include.errors import InvalidRequestError
 __all__ = ["Connection", "check_connection"]
 
 CONTROLLER_SERVERS = "rehome.controller.servers"
+HOST_CHECK = "ssl.endpoint.identification.algorithm"
+POLICY = "rehome.policy"
+"""Says what may be done through the connection, not how to reach the cluster: no client gets it."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -114,7 +117,7 @@ class Connection:
             key_location=given.get("ssl.key.location"),
             key_password=given.get("ssl.key.password"),
             verify_certificate=_flag(given, "enable.ssl.certificate.verification", problems),
-            verify_host=given.get("ssl.endpoint.identification.algorithm", "https") == "https",
+            verify_host=_verifies_host(given, problems),
             controller_servers=_servers(given, CONTROLLER_SERVERS, problems),
         )
         if problems:
@@ -150,9 +153,7 @@ class Connection:
             settings["sasl.username"] = self.username
             settings["sasl.password"] = self.password
         if self.uses_tls:
-            settings["ssl.endpoint.identification.algorithm"] = (
-                "https" if self.verify_host else "none"
-            )
+            settings[HOST_CHECK] = "https" if self.verify_host else "none"
             settings["enable.ssl.certificate.verification"] = self.verify_certificate
             optional = {
                 "ssl.ca.location": self.ca_location,
@@ -213,7 +214,7 @@ def _known_settings(settings: Mapping[str, Any], problems: list[str]) -> dict[st
     given: dict[str, str] = {}
     for key, value in settings.items():
         name = _ALIASES.get(key, key)
-        if name in _OF_DATA_CLIENTS or name in _OF_TUNING or value is None:
+        if name in _OF_DATA_CLIENTS or name in _OF_TUNING or name == POLICY or value is None:
             continue
         if name not in _TRANSLATED:
             problems.append(f"The connection's setting {key} is not supported.")
@@ -253,6 +254,14 @@ def _servers(
     if not servers and key == "bootstrap.servers":
         problems.append("bootstrap.servers is missing: name at least one broker as host:port.")
     return tuple(servers)
+
+
+def _verifies_host(given: Mapping[str, str], problems: list[str]) -> bool:
+    """Whatever is not understood is no leave to trust any host."""
+    value = given.get(HOST_CHECK, "https").strip().lower()
+    if value not in ("https", "none"):
+        problems.append(f"{HOST_CHECK} is {given[HOST_CHECK]!r}; use https or none.")
+    return value != "none"
 
 
 def _flag(given: Mapping[str, str], key: str, problems: list[str]) -> bool:

@@ -21,7 +21,7 @@ class ClusterError(RehomeError):
         what: str,
         *,
         error: BrokerError | None = None,
-        state_left: str = "Nothing was changed.",
+        state_left: str = "",
         next_step: str = "",
     ) -> None:
         self.error = error

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 
-from include.cluster import configs, groups, messages
+from include.cluster import configs, current, groups, messages
 from include.cluster.clients import (
     CLUSTER_AUTHORIZATION_FAILED,
     UNANSWERED,
@@ -47,6 +47,7 @@ class ClusterGateway:
 
     Thread-safe; connects on first use. Use it as a context manager, or call :meth:`close`.
 
+    :param name: how people know the connection; else its addresses are told.
     :param request_timeout_s: bound on each answer of a broker.
     :param connect_timeout_s: bound on connecting to a broker, TLS and SASL included.
     """
@@ -55,9 +56,11 @@ class ClusterGateway:
         self,
         connection: Connection,
         *,
+        name: str = "",
         request_timeout_s: float = 10.0,
         connect_timeout_s: float = 5.0,
     ) -> None:
+        self._name = name or connection.librdkafka_settings()["bootstrap.servers"]
         self._clients = Clients(connection, request_timeout_s, connect_timeout_s)
         # What a broker may take to answer, less what the way back takes.
         self._broker_timeout_ms = int(request_timeout_s * 900)
@@ -72,6 +75,11 @@ class ClusterGateway:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def name(self) -> str:
+        """How people know the connection."""
+        return self._name
 
     def close(self) -> None:
         """Close every connection. Idempotent; a later call connects again."""
@@ -122,7 +130,9 @@ class ClusterGateway:
     ) -> Partial[list[LogDir]]:
         """Log dirs of these brokers (None: of all that are alive), all asked at once.
 
-        :raises MissingRightError: without Cluster Describe.
+        A broker that refuses is among the missing, and keeps nobody from reading the others.
+
+        :raises MissingRightError: every broker that is alive refuses for want of Cluster Describe.
         """
         asked = brokers if brokers is not None else self.describe_cluster().brokers
         request = messages.describe_log_dirs_request(partitions)
@@ -131,8 +141,14 @@ class ClusterGateway:
             lambda: self._clients.reads.ask_each(dict.fromkeys(asked, request)),
         )
         dirs: list[LogDir] = []
+        refusals = {broker: a.error_code for broker, a in answers.items() if a.error_code}
+        if brokers is None and refusals and len(refusals) == len(answers):
+            refuse(Call.DESCRIBE_LOG_DIRS, min(refusals.values()))
         for broker, answer in sorted(answers.items()):
-            refuse(Call.DESCRIBE_LOG_DIRS, answer.error_code)
+            if broker in refusals:
+                error = broker_error(refusals[broker])
+                missing[broker] = naming_right(error, Call.DESCRIBE_LOG_DIRS)
+                continue
             found = messages.read_log_dirs(broker, answer)
             dirs += found
             if not found:
@@ -206,6 +222,18 @@ class ClusterGateway:
         request = messages.list_reassignments_request(partitions, self._broker_timeout_ms)
         answer = self._clients.ask_controller(Call.LIST_REASSIGNMENTS, request)
         return messages.read_list_reassignments(answer)
+
+    def current_topics(self, names: Collection[str] | None) -> dict[str, TopicDescription]:
+        """Topics as :meth:`describe_topics` tells them, but known to be up to date.
+
+        What a broker says that is cut off from the controller is not among it. Where brokers know
+        no metadata quorum, topics on which they differ are left out.
+
+        :raises ClusterError: no broker is known to be up to date.
+        """
+        if names is not None and not names:
+            return {}
+        return current.current_topics(self._clients, names)
 
     def alter_reassignments(
         self,

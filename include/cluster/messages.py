@@ -1,20 +1,22 @@
 """Kafka's admin messages: requests built from the model, answers read back into it. No I/O.
 
 Only what librdkafka cannot say is here: reassignments (KIP-455, with KIP-860's switch for the
-replication factor), log dirs (KIP-113, KIP-827), log end offsets of single replicas and the
-cluster's features (KIP-584).
+replication factor), log dirs (KIP-113, KIP-827), log end offsets of single replicas, the
+cluster's features (KIP-584) and its metadata quorum (KIP-595).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kafka.protocol.admin import (
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
     DescribeLogDirsRequest,
+    DescribeQuorumRequest,
     ListPartitionReassignmentsRequest,
 )
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -58,6 +60,44 @@ def read_finalized_features(response: Any) -> dict[str, int]:
     return {
         feature.name: feature.max_version_level for feature in response.finalized_features or ()
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """How far the metadata log is written, and read by each node, as the controller knows it.
+
+    :param committed: offset below which everything is committed.
+    :param read_to: log end offset per node, brokers and controllers alike; -1 = not known.
+    """
+
+    committed: int
+    read_to: Mapping[BrokerId, int]
+
+
+def describe_quorum_request() -> Any:
+    """DescribeQuorum of the one partition that holds the cluster's metadata."""
+    topic_type = DescribeQuorumRequest.TopicData
+    partition = topic_type.PartitionData(partition_index=0)
+    return DescribeQuorumRequest(
+        topics=[topic_type(topic_name="__cluster_metadata", partitions=[partition])]
+    )
+
+
+def quorum_error(response: Any) -> int:
+    """The code with which its only partition was refused; 0 = it was not."""
+    (topic,) = response.topics
+    (partition,) = topic.partitions
+    return int(partition.error_code)
+
+
+def read_quorum(response: Any) -> Quorum:
+    """Voters and observers: in combined mode a broker is a voter."""
+    (topic,) = response.topics
+    (partition,) = topic.partitions
+    nodes = (*partition.current_voters, *partition.observers)
+    return Quorum(
+        partition.high_watermark, {node.replica_id: node.log_end_offset for node in nodes}
+    )
 
 
 def alter_reassignments_request(

@@ -94,6 +94,11 @@ class ClusterPort(Protocol):
     ``include.cluster.errors.ClusterError`` (or a subclass that names the missing right).
     """
 
+    @property
+    def name(self) -> str:
+        """How people know the connection."""
+        ...
+
     def describe_cluster(self) -> ClusterDescription: ...
 
     def finalized_features(self) -> Mapping[str, int]: ...
@@ -101,6 +106,8 @@ class ClusterPort(Protocol):
     def describe_topics(
         self, names: Collection[str] | None = None, *, operations: bool = False
     ) -> dict[str, TopicDescription]: ...
+
+    def current_topics(self, names: Collection[str] | None) -> dict[str, TopicDescription]: ...
 
     def list_reassignments(
         self, partitions: Collection[TopicPartition] | None = None

@@ -24,6 +24,7 @@ class Call(enum.Enum):
     API_VERSIONS = ("ApiVersions", "")
     DESCRIBE_LOG_DIRS = ("DescribeLogDirs", "Cluster Describe")
     LIST_REASSIGNMENTS = ("ListPartitionReassignments", "Cluster Describe")
+    DESCRIBE_QUORUM = ("DescribeQuorum", "Cluster Describe")
     ALTER_REASSIGNMENTS = ("AlterPartitionReassignments", "Cluster Alter")
     ALTER_REPLICA_LOG_DIRS = ("AlterReplicaLogDirs", "Cluster Alter")
     ELECT_LEADERS = ("ElectLeaders", "Cluster Alter")

@@ -141,7 +141,7 @@ class Wire:
         brokers, node = await self._race()
         if topics == []:
             return brokers
-        return await self._ask(node, _metadata_request(topics, operations))
+        return await self._ask(node, metadata_request(topics, operations))
 
     async def _race(self) -> tuple[Any, NodeId]:
         """Who is there, by the first of several nodes to answer: known brokers, else bootstrap."""
@@ -187,7 +187,7 @@ class Wire:
         """Ask a node who is there. A hanging node is greeted once at a time, however many ask."""
         greeting = self._greetings.get(node)
         if greeting is None or greeting.is_done:
-            greeting = self._manager.call_soon(self._ask, node, _metadata_request([], False))
+            greeting = self._manager.call_soon(self._ask, node, metadata_request([], False))
             self._greetings[node] = greeting
         return greeting
 
@@ -292,7 +292,8 @@ class Wire:
             raise NoAnswerError(_too_late("the client gave up", self._patience_s * 1000)) from error
 
 
-def _metadata_request(topics: list[str] | None, operations: bool) -> Any:
+def metadata_request(topics: list[str] | None, operations: bool = False) -> Any:
+    """Metadata of these topics, of none ([]), or of all (None)."""
     return MetadataRequest(
         topics=None
         if topics is None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from include.cluster.model import (
     BrokerError,
     BrokerId,
     PartitionState,
+    TopicDescription,
     TopicPartition,
 )
 from include.cluster.port import ClusterPort
@@ -20,12 +21,14 @@ from include.execution.log_dir_copies import (
     stop_copies,
     wanted_log_dirs,
 )
-from include.execution.model import MoveState, Observation, PlanState
+from include.execution.model import MoveState, Observation, PlanState, Settle
 from include.execution.observe import observe
 from include.execution.outcome import recreated
+from include.execution.own_cluster import OwnCluster
+from include.execution.patience import Patience, pause
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
+from include.planning.plan import Move
 
 NO_REASSIGNMENT_IN_PROGRESS = 85
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -40,6 +43,9 @@ class Cancelled:
     :param cancelled: stopped; their old replicas are back in the old order.
     :param ended: found to have ended otherwise: done, superseded, or gone with their topic.
     :param errors: still in flight, because the controller, or a broker, refused.
+    :param unread: partitions whose topic the brokers do not tell of. Of those cancelled it is not
+        known whether their replicas are back in the old order; of those ended (as FAILED) only
+        that nothing is in flight.
     :param owed: copies between log dirs of a broker that is not alive: it goes on when it
         returns. Their moves stay admitted until ``stop_owed_copies`` takes them back.
     """
@@ -48,6 +54,7 @@ class Cancelled:
     ended: Mapping[TopicPartition, MoveState] = field(default_factory=dict)
     errors: Mapping[TopicPartition, BrokerError] = field(default_factory=dict)
     owed: Mapping[TopicPartition, BrokerError] = field(default_factory=dict)
+    unread: Mapping[TopicPartition, BrokerError] = field(default_factory=dict)
 
     @property
     def left(self) -> str:
@@ -55,17 +62,29 @@ class Cancelled:
         left = sorted({**self.errors, **self.owed}.items())
         return ", ".join(f"{partition}: {error}" for partition, error in left)
 
+    @property
+    def not_known(self) -> str:
+        """What could not be read afterwards, as a part of a sentence; "" = nothing."""
+        if not self.unread:
+            return ""
+        told = ", ".join(
+            f"{partition}: {error}" for partition, error in sorted(self.unread.items())
+        )
+        return f"nothing of these is in flight, but their replicas could not be read: {told}"
+
 
 def abort(
-    plan: Plan,
+    plan_id: str,
     ledger: Ledger,
-    cluster: ClusterPort,
+    cluster: OwnCluster,
     cause: str,
     *,
     state: PlanState = PlanState.FAILED,
     actor: str = "rehome",
 ) -> Cancelled:
     """End a plan now: cancel what is ours in flight, restore orders, record it. Idempotent.
+
+    The ledger alone says what that is: the plan's files are not needed.
 
     Reassignments that the ledger did not admit, or that go elsewhere than the plan does, are
     somebody else's and are left alone. A plan that has ended already is not touched; one that
@@ -74,14 +93,15 @@ def abort(
     :param state: what the plan ends as: FAILED or CANCELLED.
     :raises ClusterError: the cluster could not be reached; the plan is as it was, try again.
     """
-    if ledger.plan(plan.plan_id).state.ended:
+    if ledger.plan(plan_id).state.ended:
         return Cancelled()
-    view = ledger.view(plan.plan_id)
-    ours = [move for move in plan.moves if view.moves[move.partition] is MoveState.ADMITTED]
-    result = cancel_moves(plan.plan_id, ours, ledger, cluster, cause, MoveState.CANCELLED)
+    ours = ledger.planned_moves(plan_id, MoveState.ADMITTED)
+    result = cancel_moves(plan_id, ours, ledger, cluster, cause, MoveState.CANCELLED)
     if result.left:
-        cause = f"{cause}; could not be cancelled and goes on: {result.left}"
-    ledger.transition(plan.plan_id, state, cause, actor)
+        cause = f"{cause}; could not be cancelled and goes on, throttled: {result.left}"
+    if result.not_known:
+        cause = f"{cause}; {result.not_known}"
+    ledger.transition(plan_id, state, cause, actor)
     return result
 
 
@@ -89,7 +109,7 @@ def cancel_moves(
     plan_id: str,
     moves: Collection[Move],
     ledger: Ledger,
-    cluster: ClusterPort,
+    cluster: OwnCluster,
     cause: str,
     then: MoveState,
 ) -> Cancelled:
@@ -112,10 +132,12 @@ def cancel_moves(
     cancelled = [m for m in left if m.partition not in errors and m.partition not in ended]
     ours = [move for move in moves if ended.get(move.partition) is not MoveState.FAILED]
     copies = stop_copies(cluster, ours, seen)
-    meanwhile, unclear = _ended_meanwhile(cluster, [m for m in cancelled if m.partition in idle])
+    after = _ended_meanwhile(cluster, [m for m in cancelled if m.partition in idle])
+    meanwhile, unclear = after.ended, after.unclear
     errors |= {**unclear, **copies.errors}
     back = [m for m in cancelled if m.partition not in meanwhile and m.partition not in unclear]
-    errors |= _restore_order(cluster, back)
+    refused, unread = _restore_order(cluster, back)
+    errors |= refused
     ended |= _arrived_by_now(cancelled, meanwhile, copies.arrived)
     left_over = {*errors, *copies.owed}
     result = Cancelled(
@@ -123,6 +145,7 @@ def cancel_moves(
         {partition: state for partition, state in ended.items() if partition not in left_over},
         errors,
         copies.owed,
+        {**after.unread, **unread},
     )
     _record(plan_id, ledger, result, cause, then)
     return result
@@ -141,21 +164,27 @@ def _arrived_by_now(
 
 
 def _record(plan_id: str, ledger: Ledger, result: Cancelled, cause: str, then: MoveState) -> None:
-    for partition in result.cancelled:
-        ledger.settle(plan_id, partition, then, cause)
-    for partition, state in result.ended.items():
-        ledger.settle(plan_id, partition, state, f"found when cancelling: {cause}")
+    late = f"found when cancelling: {cause}"
+    back = [Settle(partition, then, cause) for partition in result.cancelled]
+    ended = [Settle(partition, state, late) for partition, state in result.ended.items()]
+    ledger.settle_all(plan_id, [*back, *ended])
     for partition, error in {**result.errors, **result.owed}.items():
         ledger.add_event("not cancelled", f"{partition}: {error}", plan_id=plan_id)
+    if result.not_known:
+        ledger.add_event("not read", result.not_known, plan_id=plan_id)
 
 
 def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:
-    state = seen.partitions.get(move.partition)
-    if state is None or recreated(move, seen):
+    if move.partition in seen.unconfirmed:
+        return None
+    state, entry = seen.partitions.get(move.partition), seen.ongoing.get(move.partition)
+    unknown = move.partition.topic in seen.unreadable
+    if (state is None and not unknown) or recreated(move, seen):
         return MoveState.FAILED
-    entry = seen.ongoing.get(move.partition)
     if entry is not None:
         return None if entry.target == move.target else MoveState.SUPERSEDED
+    if state is None:
+        return None  # whether anything of it is in flight, the cancel itself will tell
     if state.replicas == move.target and all_there(move, seen):
         return MoveState.DONE if _arrived(move, state) or wanted_log_dirs(move) else None
     if Place.TAKEN in places(move, seen).values():
@@ -184,24 +213,35 @@ def _cancel(
     return {p: error for p, error in errors.items() if p not in idle}, idle
 
 
-def _ended_meanwhile(
-    cluster: ClusterPort, idle: Collection[Move]
-) -> tuple[dict[TopicPartition, MoveState], dict[TopicPartition, BrokerError]]:
+class _Meanwhile(NamedTuple):
+    """What moves ended as; those of which brokers still show no end, and those they do not tell."""
+
+    ended: dict[TopicPartition, MoveState]
+    unclear: dict[TopicPartition, BrokerError]
+    unread: dict[TopicPartition, BrokerError]
+
+
+def _ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile:
     """Moves that ended between the look and the cancel: their replicas must stay where they are.
 
     Putting the old ones back would be another reassignment, with all its data, that nobody
     watches or throttles. Metadata may be behind the controller, so it is given time.
-
-    :returns: what they ended as; and those of which the brokers still show no end.
     """
     ended: dict[TopicPartition, MoveState] = {}
-    left, deadline = list(idle), time.monotonic() + SETTLED_TIMEOUT_S
+    unread: dict[TopicPartition, BrokerError] = {}
+    left, patience = list(idle), Patience(SETTLED_TIMEOUT_S)
     while left:
-        topics = cluster.describe_topics({move.partition.topic for move in left})
+        topics = cluster.current_topics({move.partition.topic for move in left})
         unclear = {}
         for move in left:
+            if error := _refused(topics, move):
+                unread[move.partition], ended[move.partition] = error, MoveState.FAILED
+                continue
             topic = topics.get(move.partition.topic)
-            state = topic.partitions.get(move.partition.partition) if topic else None
+            if topic is None:
+                unclear[move.partition] = _DISAGREE
+                continue
+            state = topic.partitions.get(move.partition.partition)
             if state is None or _is_back(move, state):
                 continue
             if set(state.replicas) == {*move.current, *move.target} and not _arrived(move, state):
@@ -209,15 +249,31 @@ def _ended_meanwhile(
             else:
                 done = _arrived(move, state)
                 ended[move.partition] = MoveState.DONE if done else MoveState.SUPERSEDED
-        if not unclear or time.monotonic() > deadline:
-            return ended, unclear
+        patience.looked(progress=len(unclear) < len(left))
+        if not unclear or patience.exhausted:
+            return _Meanwhile(ended, unclear, unread)
         left = [move for move in left if move.partition in unclear]
-        time.sleep(SETTLED_POLL_S)
-    return ended, {}
+        pause(SETTLED_POLL_S)
+    return _Meanwhile(ended, {}, unread)
+
+
+def _refused(topics: Mapping[str, TopicDescription], move: Move) -> BrokerError | None:
+    """Why the brokers do not tell of a move's topic; None where they do, or it has gone."""
+    topic = topics.get(move.partition.topic)
+    if topic is None or topic.error is None or topic.error.code == UNKNOWN_TOPIC_OR_PARTITION:
+        return None
+    return topic.error
 
 
 def _is_back(move: Move, state: PartitionState) -> bool:
     return set(state.replicas) == set(move.current) and not _arrived(move, state)
+
+
+_DISAGREE = BrokerError(
+    NO_REASSIGNMENT_IN_PROGRESS,
+    "NO_REASSIGNMENT_IN_PROGRESS",
+    "nothing is in flight, but the brokers do not agree on its replicas",
+)
 
 
 def _unclear(state: PartitionState) -> BrokerError:
@@ -226,10 +282,14 @@ def _unclear(state: PartitionState) -> BrokerError:
 
 
 def _restore_order(
-    cluster: ClusterPort, moves: Iterable[Move]
-) -> dict[TopicPartition, BrokerError]:
-    """Put the preferred leader first again. The same set in another order moves no data."""
+    cluster: ClusterPort, moves: Collection[Move]
+) -> tuple[dict[TopicPartition, BrokerError], dict[TopicPartition, BrokerError]]:
+    """Put the preferred leader first again. The same set in another order moves no data.
+
+    :returns: what the controller refused; and partitions whose order the brokers do not tell.
+    """
     topics = cluster.describe_topics({move.partition.topic for move in moves})
+    unread = {m.partition: error for m in moves if (error := _refused(topics, m)) is not None}
     back: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for move in moves:
         topic = topics.get(move.partition.topic)
@@ -237,4 +297,4 @@ def _restore_order(
         if state is not None and state.replicas != move.current:
             back[move.partition] = move.current
     verdicts = cluster.alter_reassignments(back) if back else {}
-    return {partition: error for partition, error in verdicts.items() if error is not None}
+    return {p: error for p, error in verdicts.items() if error is not None}, unread

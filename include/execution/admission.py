@@ -9,10 +9,11 @@ from heapq import heapify, heappop, heapreplace
 from math import inf
 
 from include.cluster.model import BrokerId, TopicPartition
-from include.execution.backlog import Backlog, Filed
+from include.execution.backlog import Backlog, BySlot, Filed, Waiting
 from include.execution.disks import broker_room_bytes
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import Observation, Policy
+from include.execution.outcome import unreadable
 from include.execution.slots import WHOLE_SLOT, Direction, InUse, Slot, bytes_onto, slots_of
 from include.planning.plan import Move
 from include.planning.request import OnWindowEnd
@@ -57,7 +58,8 @@ def admit(
     The broker with the most bytes still to send or to receive decides when the plan ends, so it
     comes first, with its largest move. The next place is its own again only if it has more left
     for each of its slots than others have: places go to brokers by what they have left (the
-    method of D'Hondt). So those that copy side by side are many, each at its full rate, where
+    method of D'Hondt). Where replicas are offline, partitions with fewer replicas in sync go before
+    all of those with more. So those that copy side by side are many, each at its full rate, where
     only so many partitions may be in flight. Of a broker's moves only those are looked at that a
     free slot, its disk and the window leave a chance.
 
@@ -122,10 +124,16 @@ class _Admitting:
         return passed_over
 
     def _in_turn(self) -> Iterator[Filed]:
-        """Pending moves: next one of the free slot with most bytes left for what it has taken."""
+        """Pending moves: the most endangered group first, and of a group the next one of the free
+        slot with most bytes left for what it has taken.
+        """
+        for group in self._backlog.in_order():
+            yield from self._of_group(group)
+
+    def _of_group(self, group: BySlot) -> Iterator[Filed]:
         backlog, used = self._backlog, self._used
-        free = [slot for slot in backlog.by_slot if slot is not None and slot not in self._shut]
-        worth_a_look = {slot: self._worth_a_look(slot) for slot in free}
+        free = [slot for slot in group if slot is not None and slot not in self._shut]
+        worth_a_look = {slot: self._worth_a_look(slot, group[slot]) for slot in free}
         left = {slot: backlog.pending_bytes[slot] + used[slot].left_bytes for slot in free}
         turns = [_turn(slot, left[slot], used[slot].parts) for slot in free]
         heapify(turns)
@@ -140,12 +148,12 @@ class _Admitting:
                 heappop(turns)
             else:
                 yield filed
-        if None in backlog.by_slot:
-            yield from self._worth_a_look(None)
+        if None in group:
+            yield from self._worth_a_look(None, group[None])
 
-    def _worth_a_look(self, place: Slot | None) -> Iterator[Filed]:
+    def _worth_a_look(self, place: Slot | None, waiting: Waiting) -> Iterator[Filed]:
         """Pending moves of a slot, largest first, that nothing known of their slots forbids."""
-        waiting, fitting = self._backlog.by_slot[place], 0
+        fitting = 0
         for at in waiting.beside(self._open):
             if self._in_use.moves >= self._policy.max_partitions_in_flight:
                 self._reasons.add(CAP)
@@ -207,13 +215,16 @@ class _Admitting:
         if broker not in self._seen.live_brokers:
             self._shut_for(slot, _dead(broker))
         elif broker in self._seen.missing:
-            self._shut_for(slot, f"broker {broker} does not answer")
+            error = self._seen.missing[broker]
+            self._shut_for(slot, f"broker {broker} cannot be read: {error}")
 
     def _shut_for(self, slot: Slot, reason: str) -> None:
         self._shut[slot] = reason
         self._open.discard(slot)
 
     def _obstacle(self, move: Move, slots: Mapping[Slot, int]) -> str | None:
+        if told := unreadable(move, self._seen):
+            return told
         live = self._seen.live_brokers
         if not live.issuperset(move.target):
             return _dead(min(broker for broker in move.target if broker not in live))

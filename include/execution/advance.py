@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 
 from include.cluster.errors import ClusterError, MissingRightError
 from include.cluster.model import BrokerError, ReplicaId, TopicPartition
-from include.cluster.port import ClusterPort
 from include.execution import throttle
 from include.execution.abort import cancel_moves
 from include.execution.backlog import Backlog
-from include.execution.decide import decide
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import (
     Action,
@@ -23,6 +21,7 @@ from include.execution.model import (
     Cancel,
     Finish,
     Hold,
+    KeepThrottled,
     MoveState,
     Observation,
     PlaceReplicas,
@@ -31,6 +30,7 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
+from include.execution.own_cluster import OwnCluster
 from include.execution.poll import poll
 from include.execution.progress import Progress
 from include.ledger.database import Clock, utc_now
@@ -40,8 +40,13 @@ from include.planning.request import Action as PlanAction
 
 LOG_DIR_REFUSALS = frozenset({56, 57})
 """KAFKA_STORAGE_ERROR and LOG_DIR_NOT_FOUND."""
-TRANSIENT = frozenset({5, 7, 13, 41, 89})
-"""LEADER_NOT_AVAILABLE, REQUEST_TIMED_OUT, NETWORK_EXCEPTION, NOT_CONTROLLER, THROTTLING_QUOTA."""
+TRANSIENT = frozenset({-1, 5, 7, 13, 41, 89})
+"""UNKNOWN_SERVER_ERROR (also: no answer, for this part of a request that was sent in parts),
+LEADER_NOT_AVAILABLE, REQUEST_TIMED_OUT, NETWORK_EXCEPTION, NOT_CONTROLLER, THROTTLING_QUOTA.
+The controller may have accepted it all the same: the next look judges."""
+
+NOT_SET_AGAIN = "throttle not set again"
+"""Kind of the ledger's event for a throttle that is gone in mid-copy, and could not be set."""
 
 
 @dataclass
@@ -73,7 +78,7 @@ class Advance:
 def advance(
     plan: Plan,
     ledger: Ledger,
-    cluster: ClusterPort,
+    cluster: OwnCluster,
     policy: Policy,
     clock: Clock = utc_now,
 ) -> Advance:
@@ -98,8 +103,7 @@ def advance(
             done.finished, done.cause = record.state, record.cause
             return done
         done.progress = look.progress
-        actions = decide(plan, look.view, look.seen, look.seen.taken_at, policy, backlog)
-        again = step.act(actions, look.seen, look.view.rate_bytes_per_s)
+        again = step.act(look.actions, look.seen, look.view.rate_bytes_per_s)
         if not again:
             return done
 
@@ -107,7 +111,7 @@ def advance(
 class _Step:
     """Carries actions out: ledger first, then the cluster."""
 
-    def __init__(self, plan: Plan, ledger: Ledger, cluster: ClusterPort, done: Advance) -> None:
+    def __init__(self, plan: Plan, ledger: Ledger, cluster: OwnCluster, done: Advance) -> None:
         self._plan = plan
         self._ledger = ledger
         self._cluster = cluster
@@ -121,32 +125,43 @@ class _Step:
         self._done.actions += actions
         self._uncancelled = False
         again = False
+        self._settle([action for action in actions if isinstance(action, Settle)])
         for action in actions:
             match action:
-                case Settle():
-                    self._settle(action.partition, action.state, action.detail)
                 case Cancel():
                     self._cancel(action)
                 case PlaceReplicas():
                     again |= self._refused(self._place(dict(action.log_dirs)).refused)
                 case SetRate():
                     throttle.change_rate(self._plan, self._ledger, self._cluster, action)
+                case KeepThrottled():
+                    self._keep_throttled(action)
                 case Admit():
                     again |= self._admit(action.partitions, seen, rate_bytes_per_s)
                 case Hold():
                     self._done.holds.append(action.cause)
                 case Finish():
                     again |= self._finish(action)
-        states = self._ledger.view(self._plan.plan_id).moves.values()
+        states = self._ledger.view_of_open(self._plan.plan_id).moves.values()
         self._done.in_flight = sum(state is MoveState.ADMITTED for state in states)
         return again
 
-    def _settle(self, partition: TopicPartition, state: MoveState, detail: str) -> None:
-        if self._ledger.settle(self._plan.plan_id, partition, state, detail):
-            self._done.settled[partition] = state
+    def _settle(self, found: Collection[Settle]) -> None:
+        states = {each.partition: each.state for each in found}
+        for partition in self._ledger.settle_all(self._plan.plan_id, found):
+            self._done.settled[partition] = states[partition]
 
     def _moves(self, partitions: Iterable[TopicPartition]) -> list[Move]:
         return [self._plan.by_partition[partition] for partition in partitions]
+
+    def _keep_throttled(self, action: KeepThrottled) -> None:
+        """What cannot be set again now is found missing by the next look; all else goes on."""
+        moves = self._moves(action.partitions)
+        try:
+            throttle.cover(self._plan, self._ledger, self._cluster, moves, in_flight=True)
+        except (ClusterError, throttle.ThrottleError) as error:
+            self._ledger.add_event(NOT_SET_AGAIN, str(error), plan_id=self._plan.plan_id)
+            self._done.holds.append(f"what throttles {len(moves)} moves in flight is gone: {error}")
 
     def _cancel(self, action: Cancel) -> None:
         result = cancel_moves(
@@ -213,7 +228,7 @@ class _Step:
                 # Another log dir that it names may have been accepted: that copy is taken back.
                 self._cancel(Cancel((partition,), str(error), MoveState.FAILED))
             else:
-                self._settle(partition, MoveState.FAILED, str(error))
+                self._settle([Settle(partition, MoveState.FAILED, str(error))])
         return bool(for_good)
 
     def _place(self, log_dirs: dict[ReplicaId, str]) -> _Placed:

@@ -11,12 +11,16 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from itertools import compress, count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from include.cluster.model import BrokerId, TopicPartition
+from include.execution.assumed import AssumedStates
 from include.execution.model import LedgerView, MoveState, Observation
 from include.execution.slots import Ends, Slot, slots_of
 from include.planning.plan import Move, Plan
+
+if TYPE_CHECKING:
+    from include.execution.eta import Foreseen
 
 
 class Filed(NamedTuple):
@@ -90,6 +94,9 @@ class Waiting:
         return None
 
 
+BySlot = dict[Slot | None, Waiting]
+"""Pending moves by each slot that they take; None = those that take none."""
+
 FiledBy = MoveState | BrokerId | None
 """What a move was filed by: its leader while it is pending, else its state."""
 
@@ -99,13 +106,25 @@ class Backlog:
 
     Leaders are those of the time a move was filed: they decide where it is looked for, never
     whether it may start.
+
+    :ivar by_danger: those that have an order by it (``Move.danger``), once more, apart by it.
+    :ivar view: the ledger's, as of the last poll: the next one reads only what is new.
+    :ivar foreseen: the end as it was last foretold.
+    :ivar assumed: metadata of the pending moves that polls need not read.
+    :ivar filling: brokers that pending moves copy to, and how many of them do.
     """
 
     def __init__(self) -> None:
+        self.view: LedgerView | None = None
+        self.assumed = AssumedStates()
+        self.foreseen: Foreseen | None = None
         self.admitted: dict[TopicPartition, Admitted] = {}
-        self.by_slot: dict[Slot | None, Waiting] = {}
+        self.by_slot: BySlot = {}
+        self.by_danger: dict[int, BySlot] = {}
         self.pending_bytes: Counter[Slot] = Counter()
+        self.filling: Counter[BrokerId] = Counter()
         self._pending: dict[TopicPartition, Filed] = {}
+        self._ordered = 0  # of the pending ones, those with a danger
         self._filed_by: dict[TopicPartition, FiledBy] = {}
 
     @classmethod
@@ -119,8 +138,11 @@ class Backlog:
         """One that goes its own way from here."""
         other = Backlog()
         other.admitted = dict(self.admitted)
-        other.by_slot = {place: waiting.copy() for place, waiting in self.by_slot.items()}
+        other.by_slot = _copy(self.by_slot)
+        other.by_danger = {danger: _copy(some) for danger, some in self.by_danger.items()}
+        other._ordered = self._ordered
         other.pending_bytes = Counter(self.pending_bytes)
+        other.filling = Counter(self.filling)
         other._pending = dict(self._pending)
         other._filed_by = dict(self._filed_by)
         return other
@@ -129,6 +151,12 @@ class Backlog:
     def pending_count(self) -> int:
         """How many moves have not been admitted."""
         return len(self._pending)
+
+    def in_order(self) -> Iterator[BySlot]:
+        """The pending moves in the groups in which they are to start: the most endangered first."""
+        yield from (self.by_danger[danger] for danger in sorted(self.by_danger))
+        if self._ordered < len(self._pending):
+            yield self.by_slot
 
     def pending_moves(self) -> Iterator[Move]:
         """The moves that have not been admitted."""
@@ -156,7 +184,7 @@ class Backlog:
     def _has_changed(self, move: Move, view: LedgerView, seen: Observation) -> bool:
         """Whether a move is to be filed anew; takes it out then, and remembers what by."""
         partition = move.partition
-        now: FiledBy = view.moves.get(partition, MoveState.PENDING)
+        now: FiledBy = view.moves.get(partition, MoveState.DONE)  # left out: it has ended
         if now is MoveState.PENDING:
             shown = seen.partitions.get(partition)
             now = None if shown is None else shown.leader
@@ -180,28 +208,49 @@ class Backlog:
         taken, left_bytes = tuple(slots), tuple(slots.values())
         filed = Filed(-move.size_bytes, move.partition, taken, left_bytes, move)
         self._pending[move.partition] = filed
+        self.filling.update((*move.adding, *move.relocating))
         for slot, left in slots.items():
             self.pending_bytes[slot] += left
-        places = [self._waiting(place) for place in taken or (None,)]
+        groups = [self.by_slot]
+        if move.danger is not None:
+            self._ordered += 1
+            groups.append(self.by_danger.setdefault(move.danger, {}))
+        places = [_waiting(group, place) for group in groups for place in taken or (None,)]
         for waiting in places:
             waiting.moves.append(filed)
         return places
-
-    def _waiting(self, place: Slot | None) -> Waiting:
-        found = self.by_slot.get(place)
-        if found is None:
-            found = self.by_slot[place] = Waiting(place)
-        return found
 
     def _take_out(self, partition: TopicPartition) -> None:
         self.admitted.pop(partition, None)
         filed = self._pending.pop(partition, None)
         if filed is None:
             return
+        self.filling.subtract((*filed.move.adding, *filed.move.relocating))
         for slot, left_bytes in zip(filed.slots, filed.left_bytes, strict=True):
             self.pending_bytes[slot] -= left_bytes
-        for place in filed.slots or (None,):
-            waiting = self.by_slot[place]
-            waiting.remove(filed)
-            if not waiting.moves:
-                del self.by_slot[place]
+        _remove(self.by_slot, filed)
+        danger = filed.move.danger
+        if danger is not None:
+            self._ordered -= 1
+            _remove(self.by_danger[danger], filed)
+            if not self.by_danger[danger]:
+                del self.by_danger[danger]
+
+
+def _waiting(group: BySlot, place: Slot | None) -> Waiting:
+    found = group.get(place)
+    if found is None:
+        found = group[place] = Waiting(place)
+    return found
+
+
+def _remove(group: BySlot, filed: Filed) -> None:
+    for place in filed.slots or (None,):
+        waiting = group[place]
+        waiting.remove(filed)
+        if not waiting.moves:
+            del group[place]
+
+
+def _copy(group: BySlot) -> BySlot:
+    return {place: waiting.copy() for place, waiting in group.items()}

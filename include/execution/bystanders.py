@@ -1,4 +1,4 @@
-"""Partitions outside the plan that share its brokers: do they suffer from it? Pure."""
+"""Partitions that share the plan's brokers, its own among them: do they suffer? Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from include.execution.rates import FlowSample, Strain
 from include.planning.plan import Plan
 
 WATCHED = 200
-"""So many tell how a cluster is, and their offsets come with those of the plan's own replicas."""
+"""So many of others, and as many of the plan's own, tell how a cluster is; their offsets come with
+those of the replicas that are copied."""
 RISING_LOOKS = 3
 LAG_FACTOR, LAG_MESSAGES = 2.0, 100
 """In-sync followers fall behind when they lack more and more, and this much more than usual."""
@@ -22,27 +23,36 @@ KNOWN_FOR = timedelta(seconds=60)
 
 
 def bystanders(plan: Plan, topics: Mapping[str, TopicDescription]) -> tuple[TopicPartition, ...]:
-    """Partitions to watch: of those that have two replicas on the plan's brokers, evenly chosen.
+    """Partitions to watch: of those that have two replicas on the plan's brokers, evenly chosen,
+    others' first and then its own. They stay the same for as long as the plan runs, whatever has
+    ended of it: so looks can be compared.
 
     Only brokers that are asked for the plan's sake have to be asked for theirs.
     """
-    involved = {broker for move in plan.moves for broker in (*move.current, *move.target)}
+    involved = plan.brokers
     found = sorted(
         partition
         for name, topic in topics.items()
         for number, state in topic.partitions.items()
-        if (partition := TopicPartition(name, number)) not in plan.by_partition
-        and len(involved.intersection(state.replicas)) > 1
+        if len(involved.intersection(state.replicas)) > 1
+        for partition in (TopicPartition(name, number),)
     )
-    step = -(-len(found) // WATCHED) or 1
-    return tuple(found[::step])
+    own = [partition for partition in found if partition in plan.by_partition]
+    others = [partition for partition in found if partition not in plan.by_partition]
+    return (*_some(others), *_some(own))
+
+
+def _some(partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+    step = -(-len(partitions) // WATCHED) or 1
+    return partitions[::step]
 
 
 def strain_of(seen: Observation) -> Strain | None:
-    """How the partitions that an observation has watched beside the plan are; None = it has not.
+    """How the partitions that an observation has watched are; None = it has watched none.
 
     The leader of a partition is ahead of all others, so what they lack of the farthest counts.
-    A replica that somebody is adding has not left the ISR: it was never in it.
+    A replica that somebody is adding, the plan or another, has not left the ISR: it was never
+    in it.
     """
     if not seen.bystanders:
         return None
@@ -58,10 +68,10 @@ def strain_of(seen: Observation) -> Strain | None:
 
 
 def strain(flows: Sequence[FlowSample]) -> str | None:
-    """What partitions outside the plan suffer by the newest look at them; None = nothing known.
+    """What watched partitions suffer by the newest look at them; None = nothing known.
 
     :param flows: oldest first; what the older ones show is what is usual. Not every look, and
-        never a worker's, is at partitions outside the plan.
+        never a worker's, is at watched partitions.
     """
     looks = _looks(flows)
     if not looks or flows[-1].at - looks[-1][0] > KNOWN_FOR:
@@ -90,13 +100,13 @@ def _suffered(told: Sequence[Strain]) -> str | None:
         return None
     out = told[-1].outside_isr - min(item.outside_isr for item in told)
     if out > 0:
-        return f"{out} replicas of partitions outside the plan have left the ISR"
+        return f"{out} replicas of watched partitions have left the ISR"
     lags = [item.messages_behind for item in told]
     rising = all(one < other for one, other in pairwise(lags[-RISING_LOOKS:]))
     if not rising or not _far_behind(told):
         return None
     return (
-        f"in-sync followers of partitions outside the plan fall behind: {lags[-1]} messages, "
+        f"in-sync followers of watched partitions fall behind: {lags[-1]} messages, "
         f"usually {_usual_lag(told):.0f}"
     )
 

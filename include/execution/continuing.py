@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from include.cluster.port import ClusterPort
 from include.errors import PlanConflictError
 from include.execution.drift import refuse_drift
 from include.execution.model import LedgerView, MoveState, PlanState
+from include.execution.own_cluster import OwnCluster
 from include.ledger.records import PlanRecord, ThrottleState
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
@@ -31,14 +31,14 @@ def same_bounds(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def not_started(plan: Plan, view: LedgerView) -> Plan:
     """The plan less the moves that have ended or are in flight."""
-    left = (move for move in plan.moves if view.moves[move.partition] is MoveState.PENDING)
+    left = (move for move in plan.moves if view.moves.get(move.partition) is MoveState.PENDING)
     return replace(plan, moves=tuple(left))
 
 
 def orphaned(record: PlanRecord, ledger: Ledger) -> bool:
     """Whether a plan runs, and the run that drives it gives no sign of life any more."""
     holder = ledger.holder(record.cluster_id)
-    alive = holder is not None and holder.owner == record.run_id
+    alive = holder is not None and holder.owner == record.driver
     return record.state is PlanState.RUNNING and not alive
 
 
@@ -49,26 +49,21 @@ def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:
     return orphaned(record, ledger)
 
 
-def check_continuable(plan: Plan, ledger: Ledger, cluster: ClusterPort, run_id: str) -> None:
+def check_continuable(plan: Plan, ledger: Ledger, cluster: OwnCluster, driver: str) -> None:
     """See that a run may go on with this plan, and that what is left of it still fits.
 
     It may with a paused plan, and with one whose own run is dead.
 
+    :raises WrongClusterError: the connection leads to another cluster than the plan's.
     :raises DriftError: partitions that are left to move have changed.
     :raises PlanConflictError: naming any other cause. Nothing was changed.
     """
+    cluster.describe_cluster()
     record = ledger.plan(plan.plan_id)
-    cluster_id = cluster.describe_cluster().cluster_id
-    if record.cluster_id != cluster_id:
-        raise PlanConflictError(
-            f"Plan {plan.plan_id} is for cluster {record.cluster_id}, "
-            f"but the connection leads to {cluster_id}",
-            next_step="Give the connection of the plan's cluster.",
-        )
-    if record.run_id == run_id and record.state.active:
+    if record.driver == driver and record.state.active:
         return
     _refuse_driven(record, ledger)
-    refuse_drift(not_started(plan, ledger.view(plan.plan_id)), cluster)
+    refuse_drift(not_started(plan, ledger.view_of_open(plan.plan_id)), cluster)
 
 
 def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
@@ -76,7 +71,7 @@ def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
     until = f"{holder.expires_at:%H:%M:%S} UTC" if holder else ""
     if record.state is PlanState.RUNNING and not orphaned(record, ledger):
         raise PlanConflictError(
-            f"Plan {record.plan_id} cannot be continued: run {record.run_id} drives it",
+            f"Plan {record.plan_id} cannot be continued: run {record.driver} drives it",
             next_step=f"Should that run be dead, trigger again after {until}.",
         )
     if not record.state.active:
@@ -87,7 +82,7 @@ def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
     held = ledger.throttles(record.plan_id, open_only=True)
     if holder is not None and any(entry.state is not ThrottleState.OWED for entry in held):
         raise PlanConflictError(
-            f"Run {record.run_id} has paused plan {record.plan_id}, "
+            f"Run {record.driver} has paused plan {record.plan_id}, "
             "and has not taken its throttles back yet",
             next_step=f"Trigger again when that run has ended, or after {until}.",
         )

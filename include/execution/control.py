@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from include.cluster.port import ClusterPort
-from include.errors import InvalidRequestError, PlanConflictError
+from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from include.execution.abort import Cancelled, abort
+from include.execution.connection_policy import ANYTHING, ConnectionPolicy
 from include.execution.continuing import orphaned, same_bounds
 from include.execution.delivered import inflow_bytes_per_s
 from include.execution.governor import INFLOW_MARGIN
 from include.execution.lease import hold
 from include.execution.model import Control, PlanState
+from include.execution.own_cluster import OwnCluster
 from include.execution.rates import answered
 from include.execution.throttle import Cleared, clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.events import REHOME
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from include.planning.request import Action
 
 
@@ -43,16 +44,16 @@ class Controller:
 
     A run whose lease has expired is dead: no poll of it will ever come.
 
-    :param load: reads a plan from its directory's URI.
     :param actor: who asks.
     :param lease_s: how long the lease lasts that it takes to act itself.
+    :param policy: what may be done through the cluster's connection.
     """
 
     ledger: Ledger
     cluster: ClusterPort
-    load: Callable[[str], Plan]
     actor: str
     lease_s: float
+    policy: ConnectionPolicy = ANYTHING
 
     def control(
         self,
@@ -67,8 +68,13 @@ class Controller:
         :raises InvalidRequestError: ``change_throttle`` without a throttle, or with one that the
             copies in flight outgrow.
         :raises PlanConflictError: there is no such plan, or its state does not allow it.
+        :raises PolicyError: the connection's policy does not allow it.
+        :raises WrongClusterError: the connection leads to another cluster than the plan's.
         """
         record = self.ledger.plan(plan_id)
+        cluster = OwnCluster.of_plan(self.cluster, record)
+        cluster.compare()
+        self.policy.require_control(what, rate_bytes_per_s)
         if record.state.ended and what is not Control.ROLL_BACK:
             raise _refused(record, what, "Use roll_back to take back what it has moved.")
         match what:
@@ -79,7 +85,7 @@ class Controller:
             case Control.CHANGE_THROTTLE:
                 return self._change_throttle(record, rate_bytes_per_s)
             case Control.CANCEL:
-                return self._cancel(record)
+                return self._cancel(record, cluster)
             case Control.ROLL_BACK:
                 return _roll_back(record, rate_bytes_per_s)
 
@@ -114,6 +120,7 @@ class Controller:
         if rate is None:
             raise InvalidRequestError(["change_throttle needs a throttle in bytes per second."])
         self._refuse_below_inflow(record, rate)
+        _refuse_above_approval(record, rate)
         self.ledger.request_rate(record.plan_id, rate, self.actor)
         told, runs = f"{rate} bytes per second and broker", record.state is PlanState.RUNNING
         if orphaned(record, self.ledger):
@@ -137,40 +144,42 @@ class Controller:
                 ]
             )
 
-    def _cancel(self, record: PlanRecord) -> Controlled:
+    def _cancel(self, record: PlanRecord, cluster: OwnCluster) -> Controlled:
         if record.state is PlanState.RUNNING:
             self.ledger.request_cancel(record.plan_id, self.actor)
             holder = self.ledger.holder(record.cluster_id)
             if holder is not None and not orphaned(record, self.ledger):
                 return Controlled(
                     "The next poll cancels what is in flight of it; then its throttles are taken "
-                    f"back. Should run {record.run_id} be dead, ask again after "
+                    f"back. Should run {record.driver} be dead, ask again after "
                     f"{holder.expires_at:%H:%M:%S} UTC."
                 )
-        return self._end(record)
+        return self._end(record, cluster)
 
-    def _end(self, record: PlanRecord) -> Controlled:
+    def _end(self, record: PlanRecord, cluster: OwnCluster) -> Controlled:
         """Cancel a plan that no run will cancel, under the lease of its cluster."""
         cause = f"cancelled while it was {record.state}"
         if record.state is PlanState.RUNNING:
-            cause += f", for its run {record.run_id} gave no sign of life"
+            cause += f", for its run {record.driver} gave no sign of life"
         if not record.state.active:  # nothing of it is on the cluster
             self.ledger.transition(record.plan_id, PlanState.CANCELLED, cause, self.actor)
             return Controlled("It is cancelled. Nothing of it had started.")
-        plan, owner = self.load(record.plan_dir), f"control_reassignment ({self.actor})"
+        owner = f"control_reassignment ({self.actor})"
         done, cleared = give_up(
-            plan, self.ledger, self.cluster, cause, owner, self.lease_s, actor=self.actor
+            record, self.ledger, cluster, cause, owner, self.lease_s, actor=self.actor
         )
         moves, owed = len(done.cancelled), len(cleared.owed)
         flew = f"{moves} moves in flight were taken back." if moves else "Nothing was in flight."
+        if done.left:
+            flew = f"{moves} moves in flight were taken back; these go on, throttled: {done.left}."
         left = f"{owed} throttle settings are owed." if owed else "No throttle is left."
         return Controlled(f"It is cancelled. {flew} {left}")
 
 
 def give_up(
-    plan: Plan,
+    plan: PlanRecord,
     ledger: Ledger,
-    cluster: ClusterPort,
+    cluster: OwnCluster,
     cause: str,
     owner: str,
     lease_s: float,
@@ -183,8 +192,10 @@ def give_up(
     :raises LeaseHeldError: somebody else holds the cluster, and goes on doing so.
     :raises ClusterError: the cluster could not be reached; the plan is as it was.
     """
-    with hold(ledger, cluster, plan.cluster_id, owner, lease_s, release=True) as held:
-        done = abort(plan, held.ledger, held.cluster, cause, state=PlanState.CANCELLED, actor=actor)
+    with hold(ledger, cluster, owner, lease_s, release=True) as held:
+        done = abort(
+            plan.plan_id, held.ledger, held.cluster, cause, state=PlanState.CANCELLED, actor=actor
+        )
         return done, clear_throttle(plan.plan_id, held.ledger, held.cluster)
 
 
@@ -200,8 +211,22 @@ def _roll_back(record: PlanRecord, rate: int | None) -> Controlled:
     return Controlled("A run of reassign_partitions takes it back.", run)
 
 
+def _refuse_above_approval(record: PlanRecord, rate: int) -> None:
+    """What a person has approved is an upper limit; a lower rate needs no other approval."""
+    approval = record.approval
+    if approval is None or not approval.by_person or rate <= approval.terms.rate_bytes_per_s:
+        return
+    raise InvalidRequestError(
+        [
+            f"{approval.by} approved at most {approval.terms.rate_bytes_per_s} bytes per second. "
+            "The throttle stays as it is. Pause the plan and resume it with the higher throttle: "
+            "that run asks for another approval."
+        ]
+    )
+
+
 def _silent(record: PlanRecord) -> str:
-    return f"Its run {record.run_id} gives no sign of life."
+    return f"Its run {record.driver} gives no sign of life."
 
 
 def _throttle(record: PlanRecord, rate: int | None) -> Any:
@@ -212,5 +237,6 @@ def _refused(record: PlanRecord, what: Control, next_step: str) -> PlanConflictE
     ended = " and has ended" if record.state.ended else ""
     return PlanConflictError(
         f"Plan {record.plan_id} is {record.state}{ended} ({record.cause}): {what} is not possible",
+        state_left=STEP_UNCHANGED,
         next_step=next_step,
     )

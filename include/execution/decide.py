@@ -23,6 +23,7 @@ from include.execution.model import (
     Cancel,
     Finish,
     Hold,
+    KeepThrottled,
     LedgerView,
     MoveState,
     Observation,
@@ -51,8 +52,9 @@ def decide(
 ) -> list[Action]:
     """What to do next; no I/O, no clock, no randomness. Same input, same actions.
 
-    First everything that has ended is settled; then come, in this order, what ends the plan
-    (a cancel request, nothing left, the window's end, a stall, a pause) and what starts moves.
+    First everything that has ended is settled, and what throttles the rest is seen to; then come,
+    in this order, what ends the plan (a cancel request, nothing left, the window's end, a stall, a
+    pause) and what starts moves.
     A pending move is looked at when somebody reassigns its partition, or when it is its turn.
 
     :param backlog: the view's moves, indexed; only read. Without one it is built from the view,
@@ -66,7 +68,11 @@ def decide(
     next_steps = _ending(view, now_true, now, policy)
     if next_steps is None:
         next_steps = _start_or_wait(now_true)
-    return [*now_true.settling, *next_steps]
+    return [*now_true.settling, *_keep_throttled(seen), *next_steps]
+
+
+def _keep_throttled(seen: Observation) -> list[Action]:
+    return [KeepThrottled(seen.unthrottled)] if seen.unthrottled else []
 
 
 def needs_worker(actions: Iterable[Action]) -> bool:
@@ -142,8 +148,8 @@ class _Assessed:
         """How many moves are in which state, with what is settled now."""
         known = self.view.moves
         states = Counter(known.values())
-        states[MoveState.PENDING] += len(self.plan.moves) - len(known)
-        states.subtract(known.get(partition, MoveState.PENDING) for partition in self.settled)
+        states.update({state: sums.moves for state, sums in self.view.settled.items()})
+        states.subtract(known[partition] for partition in self.settled)
         states.update(self.settled.values())
         return +states
 
@@ -158,7 +164,7 @@ class _Assessed:
     def _assess_admitted(self, found: Admitted) -> None:
         move = found.move
         what, detail = self._fate(move, self.view.sent.get(move.partition))
-        if what is Fate.IN_FLIGHT:
+        if what in (Fate.IN_FLIGHT, Fate.UNREADABLE):
             self._goes_on(found)
         elif what is Fate.MISPLACED:
             self._goes_on(found)

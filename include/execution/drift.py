@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from include.cluster.model import TopicDescription, TopicPartition
-from include.cluster.port import ClusterPort
 from include.errors import PlanConflictError
+from include.execution.own_cluster import OwnCluster
 from include.planning.plan import Move, Plan
 
 _SHOWN = 10
@@ -22,7 +22,7 @@ def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicParti
     return {partition: what for partition, what in found.items() if what}
 
 
-def refuse_drift(plan: Plan, cluster: ClusterPort) -> None:
+def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
     """Let only a plan pass that still fits.
 
     :raises DriftError: naming the partitions that changed since the snapshot.
@@ -35,7 +35,7 @@ def refuse_drift(plan: Plan, cluster: ClusterPort) -> None:
             f"The cluster has changed since plan {plan.plan_id} was made: "
             + "; ".join(changed[:_SHOWN])
             + more,
-            state_left="Nothing was changed; the approval has lapsed.",
+            state_left="This step has changed nothing; the approval has lapsed.",
             next_step="Trigger again: a new plan is made from what is there now.",
         )
 

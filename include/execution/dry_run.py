@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from include.cluster.model import TopicPartition
-from include.cluster.port import ClusterPort
 from include.cluster.snapshot import Snapshot
 from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
+from include.execution.cordon import cordon_findings
 from include.execution.drift import drift
 from include.execution.findings import DryRunResult, Finding, Severity, describe
 from include.execution.growth import inflow_findings, predicted_s, size_findings
 from include.execution.headroom import disk_findings
+from include.execution.isr_checks import isr_findings
+from include.execution.own_cluster import OwnCluster
 from include.execution.policy import policy_for, rate_for
 from include.execution.reading import Reading, read_cluster
-from include.execution.replica_checks import broker_findings, isr_findings
+from include.execution.replica_checks import broker_findings
 from include.execution.throttle_trial import throttle_findings
 from include.execution.verdicts import predict
 from include.planning.plan import Plan
@@ -31,7 +33,7 @@ def dry_run(
     plan: Plan,
     request: ReassignmentRequest,
     snapshot: Snapshot,
-    cluster: ClusterPort,
+    cluster: OwnCluster,
     settings: Settings,
     *,
     active_plan: str | None = None,
@@ -62,6 +64,7 @@ def dry_run(
         "throttle": lambda: throttle_findings(
             plan, cluster, now, rate, efficiency=settings.throttle_efficiency
         ),
+        "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
         "inflow": lambda: inflow_findings(plan, snapshot, now, pace),
         "disk": lambda: disk_findings(plan, now, settings.min_free_disk_fraction),
     }

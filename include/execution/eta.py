@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from include.cluster.model import ReplicaId
+from include.cluster.model import BrokerId, ReplicaId
 from include.execution.backlog import Admitted, Backlog
 from include.execution.bystanders import strain_of
 from include.execution.model import LedgerView, Observation, Policy, ProgressSample
@@ -73,6 +73,39 @@ def _has_arrived(move: Move, seen: Observation) -> bool:
     return shown is not None and shown.replicas == move.target
 
 
+PLAYED_OUT_PART = 0.02
+"""The part of a processor's time that goes into playing out: what takes 0.4 s holds for 20 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """An end that was foretold by playing the rest out, for the looks until that is done again.
+
+    :param work: what it has taken, in about microseconds of a processor.
+    :param target_bytes_per_s, live_brokers: what else it was foretold by.
+    """
+
+    at: datetime
+    eta_s: float
+    work: int
+    target_bytes_per_s: int | None
+    live_brokers: frozenset[BrokerId]
+
+    def holds(self, view: LedgerView, seen: Observation) -> bool:
+        """Whether playing out anew is not due yet, and nothing that decides has changed."""
+        age_s = (seen.taken_at - self.at).total_seconds()
+        return (
+            age_s < self.work * 1e-6 / PLAYED_OUT_PART
+            and age_s < self.eta_s
+            and self.target_bytes_per_s == view.target_bytes_per_s
+            and self.live_brokers == seen.live_brokers
+        )
+
+    def eta_at(self, seen: Observation) -> float:
+        """Seconds from this look to the end."""
+        return max(self.eta_s - (seen.taken_at - self.at).total_seconds(), 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Foretold:
     """What a look tells of the rest of a plan.
@@ -80,11 +113,13 @@ class Foretold:
     :param flows: what brokers have copied since the look before; None where that cannot be told.
     :param busiest_bytes: bytes left at the broker and direction where most are left.
     :param eta_s: until the last copy is complete; None while nothing comes through.
+    :param foreseen: for the next look.
     """
 
     flows: FlowSample | None
     busiest_bytes: int
     eta_s: float | None
+    foreseen: Foreseen | None = None
 
 
 def foretell(
@@ -95,12 +130,14 @@ def foretell(
     before: Mapping[ReplicaId, Copied],
     since: datetime | None,
     history: Sequence[ProgressSample],
+    foreseen: Foreseen | None = None,
 ) -> Foretold:
     """What brokers deliver, from what they have copied, and how long the rest takes with that.
 
     :param backlog: the view's open moves.
     :param before: the copies that were in flight at the look before; ``since``: when that was.
     :param history: earlier samples, oldest first.
+    :param foreseen: what a look before has told; None = the rest is played out in any case.
     """
     pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s)
     left = Remaining.of(backlog, seen, pace)
@@ -116,9 +153,15 @@ def foretell(
     )
     known = view.flows if flows is None else (*view.flows, flows)
     now = _delivered(known, view, seen, left, policy)
+    if foreseen is not None and left.moves and not now.stands and foreseen.holds(view, seen):
+        return Foretold(flows, left.busiest_bytes, foreseen.eta_at(seen), foreseen)
     reaction_s = measured_reaction_s(history, seen.taken_at, policy)
     looked_at = replace(policy, reaction_s=reaction_s)
-    return Foretold(flows, left.busiest_bytes, _eta_s(left, backlog, seen, looked_at, pace, now))
+    eta_s, work = _eta_s(left, backlog, seen, looked_at, pace, now)
+    new = None
+    if eta_s is not None:
+        new = Foreseen(seen.taken_at, eta_s, work, view.target_bytes_per_s, seen.live_brokers)
+    return Foretold(flows, left.busiest_bytes, eta_s, new)
 
 
 def _delivered(
@@ -137,16 +180,19 @@ def _delivered(
 
 def _eta_s(
     left: Remaining, backlog: Backlog, seen: Observation, policy: Policy, pace: Pace, now: Trend
-) -> float | None:
-    """Until the last copy is complete, of those that can be made; None where none comes through."""
+) -> tuple[float | None, int]:
+    """Until the last copy is complete, of those that can be made; None where none comes through.
+
+    :returns: with the work that this has taken.
+    """
     if not left.moves:
-        return 0.0
+        return 0.0, 0
     if now.stands:
-        return None
+        return None, 0
     course = play_out(backlog, left.copying, seen, policy, pace, now.bytes_per_s)
     if not course.seconds and not course.whole:
-        return None
-    return max(course.seconds + now.ahead_s / now.part, 0.0)
+        return None, course.work
+    return max(course.seconds + now.ahead_s / now.part, 0.0), course.work
 
 
 @dataclass(frozen=True, slots=True)

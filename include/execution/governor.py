@@ -198,7 +198,7 @@ def _grown(view: LedgerView, standing: RateChange, now: datetime) -> SetRate | N
     if not well_since(view.flows, now - timedelta(seconds=CALM_S)):
         return None
     wanted = min(limit, target + round(GROWTH * limit))
-    cause = f"no partition outside the plan has suffered for {CALM_S:.0f} s"
+    cause = f"no watched partition has suffered for {CALM_S:.0f} s"
     return _towards(standing, wanted, limit, RateReason.RECOVERY, cause)
 
 

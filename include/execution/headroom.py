@@ -2,88 +2,141 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from include.cluster.model import BrokerId
-from include.execution.disks import Disk, broker_room_bytes, open_disks
+import numpy as np
+
+from include.cluster.model import BrokerId, LogDir
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
 from include.planning.explanation import bytes_text
-from include.planning.plan import ANY_LOG_DIR, Plan
+from include.planning.packing import pack
+from include.planning.plan import ANY_LOG_DIR, Move, Plan
+from include.planning.volumes import LogDirSize, Place, Volume, volumes_of
+
+
+@dataclass
+class _Incoming:
+    """What comes to one broker, in bytes.
+
+    :param free: size and move of each copy whose log dir the broker chooses.
+    :param named: log dir → bytes of the copies that the plan sends there by name.
+    """
+
+    free: list[tuple[int, Move]] = field(default_factory=list)
+    named: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        return sum(size for size, _ in self.free) + self.named.total()
 
 
 def disk_findings(plan: Plan, now: Reading, min_free_fraction: float) -> Iterator[Finding]:
     """Brokers, and log dirs that the plan names, that cannot hold what comes.
 
     The worst moment is assumed, whatever the order of moves and the number of slots: every
-    incoming copy is complete and no outgoing one is deleted yet. Log dirs that look like one
-    volume (same size, same free bytes) each report all of it; counting it once is a warning,
-    for two disks may be alike.
+    incoming copy is complete and no outgoing one is deleted yet. A replica lies in one log dir as
+    a whole, and log dirs on one volume count once.
     """
-    incoming, named = _incoming(plan, now)
-    by_broker = open_disks(now.log_dirs.value)
-    for broker, needed in sorted(named.items()):
-        yield from _named_dirs(broker, needed, by_broker.get(broker, ()), min_free_fraction)
-    for broker, sizes in sorted(incoming.items()):
-        if by_broker.get(broker):  # the check of brokers tells of those without an open log dir
-            yield from _whole_broker(broker, sizes, by_broker[broker], min_free_fraction)
+    incoming = _incoming(plan, now)
+    volumes = _volumes(now.log_dirs.value)
+    for broker, coming in sorted(incoming.items()):
+        if volumes.get(broker):  # the check of brokers tells of those without an open log dir
+            yield from _broker_findings(broker, coming, volumes[broker], min_free_fraction)
 
 
-def _incoming(
-    plan: Plan, now: Reading
-) -> tuple[dict[BrokerId, list[int]], dict[BrokerId, dict[str, int]]]:
-    """Sizes of the copies each broker receives; and bytes into each log dir named for one."""
-    incoming: dict[BrokerId, list[int]] = {}
-    named: dict[BrokerId, dict[str, int]] = {}
+def _incoming(plan: Plan, now: Reading) -> dict[BrokerId, _Incoming]:
+    """What each broker receives."""
+    incoming: dict[BrokerId, _Incoming] = {}
     for move in plan.moves:
         wanted = move.target_log_dirs or (ANY_LOG_DIR,) * len(move.target)
         before = dict(zip(move.current, move.current_log_dirs, strict=False))
         for broker, path in zip(move.target, wanted, strict=True):
             moves_dir = path not in (ANY_LOG_DIR, before.get(broker))
-            if broker in move.adding or moves_dir:
-                incoming.setdefault(broker, []).append(now.size_bytes(move))
-            if path != ANY_LOG_DIR and (broker in move.adding or moves_dir):
-                dirs = named.setdefault(broker, {})
-                dirs[path] = dirs.get(path, 0) + now.size_bytes(move)
-    return incoming, named
+            if broker not in move.adding and not moves_dir:
+                continue
+            coming = incoming.setdefault(broker, _Incoming())
+            if path == ANY_LOG_DIR:
+                coming.free.append((now.size_bytes(move), move))
+            else:
+                coming.named[path] += now.size_bytes(move)
+    return incoming
 
 
-def _named_dirs(
-    broker: BrokerId, needed: dict[str, int], disks: Sequence[Disk], min_free: float
+def _volumes(log_dirs: Sequence[LogDir]) -> dict[BrokerId, list[Volume]]:
+    """The volumes of each broker that take replicas; brokers before 3.3 tell no sizes."""
+    told = [
+        LogDirSize(d.broker, d.total_bytes, d.usable_bytes, d.path, not d.cordoned)
+        for d in log_dirs
+        if d.error is None and d.total_bytes is not None and d.usable_bytes is not None
+    ]
+    found: dict[BrokerId, list[Volume]] = {}
+    for volume in volumes_of(told, lambda: _held(log_dirs)):
+        if volume.paths:
+            found.setdefault(volume.broker, []).append(volume)
+    return found
+
+
+def _held(log_dirs: Sequence[LogDir]) -> dict[Place, int]:
+    return {
+        (log_dir.broker, log_dir.path): sum(r.size_bytes for r in log_dir.replicas.values())
+        for log_dir in log_dirs
+    }
+
+
+def _broker_findings(
+    broker: BrokerId, coming: _Incoming, volumes: Sequence[Volume], min_free: float
 ) -> Iterator[Finding]:
-    for disk in disks:
-        room = disk.room_bytes(min_free)
-        bytes_needed = needed.get(disk.path, 0)
-        if bytes_needed > room:
-            subject = f"broker {broker}, {disk.path}"
-            yield _too_little(Severity.ERROR, subject, bytes_needed, room)
-
-
-def _whole_broker(
-    broker: BrokerId, sizes: Sequence[int], disks: Sequence[Disk], min_free: float
-) -> Iterator[Finding]:
-    rooms = [disk.room_bytes(min_free) for disk in disks]
-    room_once = broker_room_bytes(disks, min_free)
-    needed, subject = sum(sizes), f"broker {broker}"
+    rooms = [volume.room_bytes(min_free) for volume in volumes]
+    subject, needed = f"broker {broker}", coming.total
+    left = []
+    for volume, room in zip(volumes, rooms, strict=True):
+        named = [path for path in volume.paths if coming.named[path]]
+        here = sum(coming.named[path] for path in named)
+        left.append(max(0, room - here))
+        if here > room:
+            yield _too_little(f"{subject}, {', '.join(named)}", here, room)
     if needed > sum(rooms):
-        yield _too_little(Severity.ERROR, subject, needed, sum(rooms))
-    elif needed > room_once:
-        where = "if its log dirs share a volume"
-        yield _too_little(Severity.WARNING, subject, needed, room_once, where)
-    elif max(sizes) > min(rooms):
-        where = "in the fullest log dir, which the broker may choose"
-        yield _too_little(Severity.WARNING, subject, max(sizes), min(rooms), where)
+        yield _too_little(subject, needed, sum(rooms))
+        return
+    lost = _lost(coming.free, left)
+    if lost:
+        size, move = lost
+        yield _finding(
+            Severity.ERROR,
+            subject,
+            f"{move.partition} ({bytes_text(size)}) fits into no log dir beside the other copies: "
+            f"they may take {', '.join(map(bytes_text, rooms))}",
+            "Free disk on one of its volumes, name log dirs, or move less at a time.",
+        )
+    elif sum(size for size, _ in coming.free) > min(left):
+        yield _finding(
+            Severity.WARNING,
+            subject,
+            f"its log dirs hold what comes, but the fullest one may take {bytes_text(min(left))}, "
+            "and the broker chooses by the number of partitions",
+            "Name the log dirs of these copies, or watch the volume.",
+        )
 
 
-def _too_little(
-    severity: Severity, subject: str, needed: int, room: int, where: str = ""
-) -> Finding:
-    there = f" {where}" if where else ""
-    return Finding(
-        severity,
-        "disk",
+def _lost(free: Sequence[tuple[int, Move]], rooms: Sequence[int]) -> tuple[int, Move] | None:
+    """The largest copy that fits into no log dir beside the others."""
+    sizes = np.array([size for size, _ in free], np.int64)
+    placed = pack(np.array([rooms], np.int64), np.zeros(len(sizes), np.int64), sizes)
+    lost = [free[at] for at in np.flatnonzero(placed < 0).tolist()]
+    return max(lost, key=lambda copy: copy[0], default=None)
+
+
+def _too_little(subject: str, needed: int, room: int) -> Finding:
+    return _finding(
+        Severity.ERROR,
         subject,
-        f"{bytes_text(needed)} would come before anything leaves, {bytes_text(room)} may be "
-        f"used{there}",
+        f"{bytes_text(needed)} would come before anything leaves, {bytes_text(room)} may be used",
         "Free disk, or move less at a time.",
     )
+
+
+def _finding(severity: Severity, subject: str, message: str, remedy: str) -> Finding:
+    return Finding(severity, "disk", subject, message, remedy)

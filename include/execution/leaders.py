@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import enum
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from include.cluster.model import BrokerError, TopicPartition
-from include.cluster.port import ClusterPort
-from include.planning.plan import Plan
+from include.cluster.model import BrokerError, TopicDescription, TopicPartition
+from include.execution.own_cluster import OwnCluster
+from include.planning.plan import Move, Plan
+
+AT_ONCE = 300
+"""Partitions whose leaders are elected together."""
+PAUSE_S = 1.0
+"""Least time between two such batches."""
+SHOWN_WITHIN_S = 10.0
+SHOWN_POLL_S = 0.1
+PREFERRED_LEADER_NOT_AVAILABLE = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +53,88 @@ class RestoredLeaders:
         return "\n".join([*lines, *(f"  {tp}: {error}" for tp, error in self.refused.items())])
 
 
-def restore_preferred_leaders(plan: Plan, cluster: ClusterPort) -> RestoredLeaders:
+class _Standing(enum.Enum):
+    """Who leads a partition, and who could."""
+
+    LED = enum.auto()  # by its preferred replica
+    ELECTABLE = enum.auto()  # by another one; the preferred replica is in the ISR
+    OUT_OF_ISR = enum.auto()  # by another one; the preferred replica is not in the ISR
+    GONE = enum.auto()  # the partition is no more, or another topic has its name
+
+
+def restore_preferred_leaders(
+    plan: Plan,
+    cluster: OwnCluster,
+    *,
+    at_once: int = AT_ONCE,
+    pause_s: float = PAUSE_S,
+    tell: Callable[[int, int], None] = lambda done, of: None,
+) -> RestoredLeaders:
     """Elect the preferred leader of every partition of the plan that has another one.
+
+    Each election moves the producers and consumers of a partition, so they go out in batches: the
+    next one when brokers show the leaders of the one before, and not sooner than ``pause_s`` after
+    it. Its partitions are read anew just before: only who is in the ISR then may lead.
 
     Partitions that are gone are passed over, also where another topic has their name by now.
 
+    :param at_once: partitions of one batch.
+    :param pause_s: least time between the starts of two batches, in seconds.
+    :param tell: called after each batch: partitions dealt with so far, and all there are.
     :raises MissingRightError: without Cluster Alter.
+    :raises ClusterError: a batch was not answered. What was elected stays so: a repeated call
+        goes on with the rest.
     """
-    topics = cluster.describe_topics({move.partition.topic for move in plan.moves})
-    already, electable, waiting = 0, [], []
-    for move in plan.moves:
-        partition, topic = move.partition, topics.get(move.partition.topic)
-        state = topic.partitions.get(partition.partition) if topic and not topic.error else None
-        if topic is None or state is None or not state.replicas or not move.is_of(topic.topic_id):
-            continue
-        if state.leader == state.replicas[0]:
-            already += 1
-        elif state.replicas[0] in state.isr:
-            electable.append(partition)
-        else:
-            waiting.append(partition)
-    verdicts = cluster.elect_preferred_leaders(electable)
-    refused = {partition: error for partition, error in verdicts.items() if error is not None}
-    elected = tuple(partition for partition in electable if partition not in refused)
-    return RestoredLeaders(already, elected, tuple(waiting), refused)
+    found = _standings(plan.moves, cluster)
+    already = _of(found, _Standing.LED)
+    waiting = _of(found, _Standing.OUT_OF_ISR)
+    left = [move for move in plan.moves if found[move.partition] is _Standing.ELECTABLE]
+    elected: list[TopicPartition] = []
+    refused: dict[TopicPartition, BrokerError] = {}
+    for start in range(0, len(left), at_once):
+        began, batch = time.monotonic(), left[start : start + at_once]
+        found = _standings(batch, cluster)
+        already += _of(found, _Standing.LED)
+        waiting += _of(found, _Standing.OUT_OF_ISR)
+        verdicts = cluster.elect_preferred_leaders(_of(found, _Standing.ELECTABLE))
+        for partition, error in verdicts.items():
+            if error is None:
+                elected.append(partition)
+            elif error.code == PREFERRED_LEADER_NOT_AVAILABLE:
+                waiting.append(partition)
+            else:
+                refused[partition] = error
+        tell(start + len(batch), len(left))
+        if start + at_once < len(left):
+            _rest(batch, cluster, began + pause_s)
+    return RestoredLeaders(len(already), tuple(elected), tuple(waiting), refused)
+
+
+def _rest(batch: Collection[Move], cluster: OwnCluster, until: float) -> None:
+    """Wait for brokers to show who leads the batch, as long as that takes them at most, and until
+    a time of the monotonic clock.
+    """
+    give_up = time.monotonic() + SHOWN_WITHIN_S
+    while _of(_standings(batch, cluster), _Standing.ELECTABLE) and time.monotonic() < give_up:
+        time.sleep(SHOWN_POLL_S)
+    time.sleep(max(0.0, until - time.monotonic()))
+
+
+def _standings(moves: Collection[Move], cluster: OwnCluster) -> dict[TopicPartition, _Standing]:
+    topics = cluster.describe_topics({move.partition.topic for move in moves})
+    return {move.partition: _standing(move, topics.get(move.partition.topic)) for move in moves}
+
+
+def _standing(move: Move, topic: TopicDescription | None) -> _Standing:
+    if topic is None or topic.error or not move.is_of(topic.topic_id):
+        return _Standing.GONE
+    state = topic.partitions.get(move.partition.partition)
+    if state is None or not state.replicas:
+        return _Standing.GONE
+    if state.leader == state.replicas[0]:
+        return _Standing.LED
+    return _Standing.ELECTABLE if state.replicas[0] in state.isr else _Standing.OUT_OF_ISR
+
+
+def _of(found: Mapping[TopicPartition, _Standing], standing: _Standing) -> list[TopicPartition]:
+    return [partition for partition, its in found.items() if its is standing]

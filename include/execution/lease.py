@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from include.cluster.port import ClusterPort
+from include.execution.own_cluster import OwnCluster
 from include.ledger.fencing import Lease, LeaseHeldError
 from include.ledger.store import Ledger
 from include.settings import Settings
@@ -23,6 +24,7 @@ POLL_S = 0.2
 POLLS_PER_LEASE = 4
 _READS = frozenset(
     {
+        "current_topics",
         "describe_cluster",
         "describe_configs",
         "describe_log_dirs",
@@ -43,7 +45,7 @@ class Held:
     """
 
     ledger: Ledger
-    cluster: ClusterPort
+    cluster: OwnCluster
 
 
 class _Fenced:
@@ -73,8 +75,7 @@ def ttl_s(settings: Settings) -> float:
 @contextmanager
 def hold(
     ledger: Ledger,
-    cluster: ClusterPort,
-    cluster_id: str,
+    cluster: OwnCluster,
     owner: str,
     lasting_s: float,
     *,
@@ -84,21 +85,24 @@ def hold(
 ) -> Iterator[Held]:
     """Take the cluster's lease and act under it.
 
+    :param cluster: compared before the ledger is written to.
     :param lasting_s: until the lease expires, unless it is renewed.
     :param plan_id: the plan to act on, which must be in the owner's hands.
     :param wait_s: how long to wait for whoever holds it; None = until one that does not renew
         it must have lost it.
     :param release: give it back at the end; else the owner keeps it, for its next step.
+    :raises WrongClusterError: the connection leads to another cluster. Nothing was changed.
     :raises LeaseHeldError: somebody else holds it, and goes on renewing it.
     :raises PlanConflictError: another run drives the plan by now.
     :raises LeaseLostError: from any write, once somebody has taken the lease over.
     """
+    cluster.compare()
     patience_s = lasting_s + 1 if wait_s is None else wait_s
     deadline = time.monotonic() + patience_s
-    lease = _acquire(ledger, cluster_id, owner, lasting_s, plan_id, deadline)
+    lease = _acquire(ledger, cluster.cluster_id, owner, lasting_s, plan_id, deadline)
     under = ledger.under(lease)
     try:
-        yield Held(under, cast(ClusterPort, _Fenced(cluster, under)))
+        yield Held(under, cluster.behind(lambda port: cast(ClusterPort, _Fenced(port, under))))
     finally:
         if release:
             ledger.release_lease(lease)

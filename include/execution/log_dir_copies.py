@@ -130,7 +130,8 @@ def stop_copies(cluster: ClusterPort, moves: Collection[Move], seen: Observation
     now = seen
     if back:
         errors |= _refused(cluster.alter_replica_log_dirs(back))
-        found = _log_dirs(cluster, back.keys())
+        found, silent = _log_dirs(cluster, back.keys())
+        errors |= {r.topic_partition: silent[r.broker] for r in back if r.broker in silent}
         late = {r: found[r] for r in back if r in found and found[r] != back[r]}
         if late:
             errors |= _refused(cluster.alter_replica_log_dirs(late))
@@ -169,8 +170,10 @@ def _refused(verdicts: Mapping[ReplicaId, BrokerError | None]) -> Errors:
     return {replica.topic_partition: error for replica, error in verdicts.items() if error}
 
 
-def _log_dirs(cluster: ClusterPort, replicas: Collection[ReplicaId]) -> dict[ReplicaId, str]:
-    """The log dirs that these replicas lie in, of brokers that answer."""
+def _log_dirs(
+    cluster: ClusterPort, replicas: Collection[ReplicaId]
+) -> tuple[dict[ReplicaId, str], Mapping[BrokerId, BrokerError]]:
+    """The log dirs that these replicas lie in; and the brokers that do not tell, with why."""
     brokers = {replica.broker for replica in replicas}
     answer = cluster.describe_log_dirs(brokers, {r.topic_partition for r in replicas})
     found = {
@@ -179,4 +182,4 @@ def _log_dirs(cluster: ClusterPort, replicas: Collection[ReplicaId]) -> dict[Rep
         for partition, on_disk in log_dir.replicas.items()
         if not on_disk.is_future
     }
-    return {replica: found[replica] for replica in replicas if replica in found}
+    return {r: found[r] for r in replicas if r in found}, answer.missing

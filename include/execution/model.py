@@ -6,6 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from include.cluster.model import (
     BrokerError,
@@ -15,6 +16,7 @@ from include.cluster.model import (
     ReplicaId,
     TopicPartition,
 )
+from include.cluster.port import ConfigResource
 from include.execution.disks import Disk
 from include.execution.rates import FlowSample, RateChange, RateReason
 from include.planning.pace import Pace
@@ -131,8 +133,12 @@ class Observation:
     """One fresh look at the partitions of a plan (and the cluster they live on).
 
     :param topics_missing: topics of the plan that no longer exist.
+    :param unreadable: topics of the plan that the brokers do not tell of, and why: what is true of
+        their partitions is not known, but for ``ongoing``.
     :param topic_ids: Kafka's ids of those that do; "" where the brokers know none.
     :param partitions: metadata of the plan's partitions that exist.
+    :param read: those whose metadata was read for this look; of others, which wait for their turn,
+        ``partitions`` holds what is assumed. None = all.
     :param ongoing: every reassignment in flight on the cluster, ours or not.
     :param live_brokers: brokers in a fresh metadata answer.
     :param sizes: bytes on disk per replica, where its broker answered.
@@ -142,10 +148,14 @@ class Observation:
     :param future_lags: messages that a log-dir move's copy still lacks, per replica.
     :param log_end_offsets: per replica, from its own broker; a BrokerError where it refused.
     :param missing: brokers that did not answer, and why.
-    :param bystanders: metadata of partitions outside the plan that are watched beside it; the log
-        end offsets of their in-sync replicas are among the others.
+    :param unconfirmed: partitions that the controller does not list as in flight, though they were
+        admitted, and of which no broker is known to tell the truth now.
+    :param bystanders: metadata of partitions that are watched for strain, the plan's own among
+        them; the log end offsets of their in-sync replicas are among the others.
     :param disks: log dirs that take new replicas, of brokers that a move of the plan is to
         bring a copy to; without those that do not tell their sizes.
+    :param unthrottled: partitions in flight whose throttle is not as it has to be.
+    :param throttles_unread: resources whose throttle could not be read, and why.
     """
 
     taken_at: datetime
@@ -153,6 +163,7 @@ class Observation:
     ongoing: Mapping[TopicPartition, OngoingReassignment]
     live_brokers: frozenset[BrokerId]
     topics_missing: frozenset[str] = frozenset()
+    unreadable: Mapping[str, BrokerError] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[ReplicaId, int] = field(default_factory=dict)
     future_sizes: Mapping[ReplicaId, int] = field(default_factory=dict)
@@ -163,12 +174,26 @@ class Observation:
     missing: Mapping[BrokerId, BrokerError] = field(default_factory=dict)
     disks: Mapping[BrokerId, tuple[Disk, ...]] = field(default_factory=dict)
     bystanders: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    read: frozenset[TopicPartition] | None = None
+    unconfirmed: frozenset[TopicPartition] = frozenset()
+    unthrottled: tuple[TopicPartition, ...] = ()
+    throttles_unread: Mapping[ConfigResource, BrokerError] = field(default_factory=dict)
+
+
+class MoveSums(NamedTuple):
+    """How many moves, and the bytes that they were to copy."""
+
+    moves: int = 0
+    bytes_to_copy: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
     """What the ledger knows of a plan, as plain data.
 
+    :param moves: states of the moves that have not ended, and maybe of some that have.
+    :param settled: by the state that they have ended in, the moves that ``moves`` leaves out.
+    :param version: grows with every change of a move's state: see ``MoveStore.view``.
     :param last_progress_at: when bytes or messages last moved, by the samples.
     :param held_at: when somebody else's reassignment was last seen to hold all of it up.
     :param sent: admitted moves that the controller has accepted, and when.
@@ -189,6 +214,8 @@ class LedgerView:
     rates: tuple[RateChange, ...] = ()
     flows: tuple[FlowSample, ...] = ()
     held_at: datetime | None = None
+    settled: Mapping[MoveState, MoveSums] = field(default_factory=dict)
+    version: int = 0
 
     @property
     def still_since(self) -> datetime | None:
@@ -209,6 +236,7 @@ class ReplicaStanding(enum.StrEnum):
     IN_SYNC = "in_sync"
     BEHIND = "behind"
     UNKNOWN_TOPIC = "unknown_topic"
+    UNREADABLE = "unreadable"  # the brokers do not tell of its topic
     UNKNOWN_PARTITION = "unknown_partition"
     UNKNOWN_BROKER = "unknown_broker"
     NOT_HOSTED = "not_hosted"  # the broker does not host this partition (yet)
@@ -308,6 +336,13 @@ class SetRate:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepThrottled:
+    """These are in flight, and what throttles them has to be set again."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Admit nothing now, for this reason."""
 
@@ -322,4 +357,4 @@ class Finish:
     cause: str
 
 
-Action = Admit | Settle | Cancel | PlaceReplicas | SetRate | Hold | Finish
+Action = Admit | Settle | Cancel | PlaceReplicas | SetRate | KeepThrottled | Hold | Finish

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 
-from include.cluster.errors import ClusterError
 from include.cluster.model import (
     BrokerError,
     BrokerId,
@@ -32,28 +32,46 @@ def observe(
     *,
     in_flight: Collection[TopicPartition] | None = None,
     beside: Collection[TopicPartition] = (),
+    filling: Collection[BrokerId] = (),
 ) -> Observation:
     """What is true of these moves' partitions now.
 
     Reassignments are read before metadata: what had ended by the first reading shows its final
-    replicas in the second. Only brokers that are alive are asked for their replicas, so a dead
-    one costs no time; one that does not answer is named in ``missing``. Brokers that a move is
-    to bring a copy to tell what their disks can still take.
+    replicas in the second. For that, topics of moves that are in flight by the ledger, and not by
+    the controller's list, are asked of a broker that has read all that the controller has written:
+    one that is cut off from the controller would show them as they were.
+
+    Only brokers that are alive are asked for their replicas, so a dead one costs no time; one that
+    does not answer is named in ``missing``. A topic that is refused is named in ``unreadable``, and
+    keeps nobody from looking at the others. Brokers that a move is to bring a copy to tell what
+    their disks can still take.
 
     :param now: what the observation is dated.
     :param in_flight: partitions whose replicas are measured (size, log end offset, log dir);
         None = of all moves. Those of moves between log dirs are looked up in any case.
-    :param beside: partitions outside the plan that are looked at in the same requests, as far as
+    :param beside: partitions watched for strain that are looked at in the same requests, as far as
         their replicas are on brokers that are asked anyway.
-    :raises ClusterError: the cluster as a whole did not answer, or refuses a topic.
+    :param filling: brokers, besides those of these moves, to tell what their disks can take.
+    :raises ClusterError: the cluster as a whole did not answer.
     """
     ongoing = cluster.list_reassignments()
     names = {move.partition.topic for move in moves}
     wanted = names | {partition.topic for partition in beside}
     described = cluster.describe_topics(wanted) if moves else {}
+    not_listed = [
+        move.partition
+        for move in moves
+        if move.partition not in ongoing and (in_flight is None or move.partition in in_flight)
+    ]
+    current = cluster.current_topics({partition.topic for partition in not_listed})
+    described |= current
+    unconfirmed = frozenset(p for p in not_listed if p.topic not in current)
     live = frozenset(cluster.describe_cluster().brokers)
     ours = {name: described[name] for name in names}
-    topics_missing = _missing_topics(ours)
+    errors = {name: topic.error for name, topic in ours.items() if topic.error is not None}
+    missing = {n for n, error in errors.items() if error.code == UNKNOWN_TOPIC_OR_PARTITION}
+    topics_missing = frozenset(missing)
+    unreadable = {name: error for name, error in errors.items() if name not in missing}
     topic_ids = {name: topic.topic_id for name, topic in ours.items() if topic.error is None}
     others = {p: state for p in beside if (state := _partition(described, p)) is not None}
     partitions = {
@@ -68,10 +86,20 @@ def observe(
     ]
     replicas = _replicas(measured, partitions, ongoing, live)
     within = [move.partition for move in moves if move.target_log_dirs and relocating(move)]
-    filling = {broker for move in moves for broker in (*move.adding, *relocating(move))}
-    brokers = sorted({replica.broker for replica in replicas} | filling & live)
+    filled = {broker for move in moves for broker in (*move.adding, *relocating(move))}
+    brokers = sorted({replica.broker for replica in replicas} | filled.union(filling) & live)
+    seen = Observation(
+        taken_at=now,
+        partitions=partitions,
+        ongoing=ongoing,
+        live_brokers=live,
+        topics_missing=topics_missing,
+        unreadable=unreadable,
+        topic_ids=topic_ids,
+        unconfirmed=unconfirmed,
+    )
     if not brokers:
-        return Observation(now, partitions, ongoing, live, topics_missing, topic_ids)
+        return seen
     offsets = cluster.log_end_offsets(
         [*replicas, *sorted(_in_sync(others, live.intersection(brokers)))]
     )
@@ -79,13 +107,8 @@ def observe(
     log_dirs = cluster.describe_log_dirs(brokers, on_disk)
     sizes, dirs = _on_disk(log_dirs.value, future=False)
     future_sizes, future_dirs = _on_disk(log_dirs.value, future=True)
-    return Observation(
-        taken_at=now,
-        partitions=partitions,
-        ongoing=ongoing,
-        live_brokers=live,
-        topics_missing=topics_missing,
-        topic_ids=topic_ids,
+    return replace(
+        seen,
         sizes=sizes,
         future_sizes=future_sizes,
         log_dirs=dirs,
@@ -95,6 +118,33 @@ def observe(
         missing={**log_dirs.missing, **offsets.missing},
         disks=open_disks(log_dirs.value),
         bystanders=others,
+    )
+
+
+def observe_more(cluster: ClusterPort, seen: Observation, moves: Collection[Move]) -> Observation:
+    """A look, with the partitions of these moves, which are pending, read a moment later.
+
+    :raises ClusterError: as :func:`observe`.
+    """
+    more = observe(cluster, moves, seen.taken_at, in_flight=())
+    wanted = {move.partition for move in moves}
+    begun = {p: entry for p, entry in more.ongoing.items() if p in wanted}
+    partitions = dict(seen.partitions)
+    for partition in wanted:
+        partitions.pop(partition, None)  # what was assumed of it
+    return replace(
+        seen,
+        partitions={**partitions, **more.partitions},
+        ongoing={**seen.ongoing, **begun},
+        topics_missing=seen.topics_missing | more.topics_missing,
+        unreadable={**seen.unreadable, **more.unreadable},
+        topic_ids={**seen.topic_ids, **more.topic_ids},
+        sizes={**more.sizes, **seen.sizes},
+        future_sizes={**more.future_sizes, **seen.future_sizes},
+        log_dirs={**more.log_dirs, **seen.log_dirs},
+        future_log_dirs={**more.future_log_dirs, **seen.future_log_dirs},
+        future_lags={**more.future_lags, **seen.future_lags},
+        missing={**more.missing, **seen.missing},
     )
 
 
@@ -124,22 +174,6 @@ def moves_of(ongoing: Mapping[TopicPartition, OngoingReassignment]) -> tuple[Mov
         )
         for partition, entry in sorted(ongoing.items())
     )
-
-
-def _missing_topics(described: Mapping[str, TopicDescription]) -> frozenset[str]:
-    missing = set()
-    for name, topic in described.items():
-        if topic.error is None:
-            continue
-        if topic.error.code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise ClusterError(
-                f"Topic {name} cannot be read",
-                error=topic.error,
-                state_left="What is in flight goes on.",
-                next_step="The next poll tries again.",
-            )
-        missing.add(name)
-    return frozenset(missing)
 
 
 def _partition(

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from include.cluster.model import BrokerId, OngoingReassignment, PartitionState, ReplicaId
 from include.execution.log_dir_copies import Place, places, wanted_log_dirs
 from include.execution.model import Observation
+from include.execution.out_of_isr import out_of_isr, told
 from include.planning.plan import Move
 
 
@@ -20,6 +21,7 @@ class Fate(enum.Enum):
     DONE = enum.auto()
     UNDONE = enum.auto()  # it was in flight, and the old replicas are back
     SUPERSEDED = enum.auto()  # somebody else reassigned the partition
+    UNREADABLE = enum.auto()  # the controller lists nothing, and the brokers do not tell of it
     GONE = enum.auto()  # topic or partition do not exist any more, whatever bears their name
 
     __hash__ = object.__hash__  # members are singletons; enum's own hash is written in Python
@@ -31,10 +33,13 @@ def fate(
     """What became of a move, and the reason in words.
 
     The controller's list of reassignments is true at once; metadata comes from some broker
-    that may be behind it, so for ``grace_s`` after the start only the list is believed.
+    that may be behind it, so for ``grace_s`` after the start only the list is believed. What is
+    admitted and not listed is looked up at a broker that is known to be up to date (``observe``).
 
     :param sent_at: when the controller accepted the move; None = not known to have.
     """
+    if move.partition in seen.unconfirmed:
+        return Fate.IN_FLIGHT, "the brokers do not agree on its replicas"
     if recreated(move, seen):
         return Fate.GONE, RECREATED
     entry = seen.ongoing.get(move.partition)
@@ -42,6 +47,8 @@ def fate(
         return Fate.IN_FLIGHT, ""
     if entry is not None:
         return Fate.SUPERSEDED, f"somebody else is reassigning it to {list(entry.target)}"
+    if move.partition.topic in seen.unreadable:
+        return Fate.UNREADABLE, unreadable(move, seen)
     state = seen.partitions.get(move.partition)
     if state is None:
         missing = move.partition.topic in seen.topics_missing
@@ -76,8 +83,18 @@ def untouched(move: Move, seen: Observation) -> bool:
 RECREATED = "its topic was deleted, and another one created under its name"
 
 
+def unreadable(move: Move, seen: Observation) -> str:
+    """That the brokers do not tell of a move's topic, and why; "" = they do."""
+    topic = move.partition.topic
+    error = seen.unreadable.get(topic)
+    return "" if error is None else f"topic {topic} cannot be read: {error}"
+
+
 def recreated(move: Move, seen: Observation) -> bool:
-    """Whether the name now belongs to another topic: nothing that is found there is ours."""
+    """Whether the name now belongs to another topic: nothing that is found there is ours.
+
+    Of a topic that cannot be read nobody knows: then it counts as the same.
+    """
     if not move.topic_id:  # asked of every move at every look: spares looking the name up
         return False
     return not move.is_of(seen.topic_ids.get(move.partition.topic, ""))
@@ -86,12 +103,14 @@ def recreated(move: Move, seen: Observation) -> bool:
 def _arrived(
     move: Move, state: PartitionState, seen: Observation, sent_at: datetime | None
 ) -> tuple[Fate, str]:
-    """What the log dirs say of a partition whose replicas are the target."""
-    if not state.isr.issuperset(move.target):
-        outside = sorted(set(move.target) - state.isr)
-        return Fate.IN_FLIGHT, f"replicas on {outside} are not in the ISR"
+    """What the log dirs say of a partition whose replicas are the target.
+
+    The controller has nothing of it in flight, so it is done as the controller sees it, whichever
+    replicas are in the ISR.
+    """
+    done = Fate.DONE, told(out_of_isr(move, state, seen.live_brokers))
     if not move.target_log_dirs:
-        return Fate.DONE, ""
+        return done
     found: dict[Place, ReplicaId] = {}
     for replica, place in places(move, seen).items():
         found.setdefault(place, replica)
@@ -107,7 +126,7 @@ def _arrived(
         return Fate.IN_FLIGHT, "a replica is moving between log dirs"
     if Place.UNKNOWN in found:
         return Fate.IN_FLIGHT, f"log dir on broker {found[Place.UNKNOWN].broker} is not known"
-    return Fate.DONE, ""
+    return done
 
 
 def _stopped(move: Move, replica: ReplicaId) -> str:
@@ -141,8 +160,3 @@ def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> t
 def relocating(move: Move) -> tuple[BrokerId, ...]:
     """Brokers that keep their replica and move it to another log dir of theirs."""
     return move.relocating
-
-
-def bytes_to_copy(move: Move) -> int:
-    """Bytes that are written anew: over the network or between log dirs."""
-    return move.size_bytes * (len(move.adding) + len(relocating(move)))

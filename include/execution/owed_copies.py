@@ -1,64 +1,110 @@
-"""Copies between log dirs that outlived their plan, because a broker was away when it ended."""
+"""Copies that outlived their plan: a broker was away when it ended, or a cancel was refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from include.cluster.model import BrokerError, TopicPartition
-from include.cluster.port import ClusterPort
 from include.execution.log_dir_copies import stop_copies
-from include.execution.model import MoveState, Observation, PlanState
+from include.execution.model import MoveState, Observation, PlanState, Settle
 from include.execution.observe import observe
-from include.execution.outcome import recreated
+from include.execution.outcome import Fate, fate, recreated
+from include.execution.own_cluster import OwnCluster
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
+from include.planning.plan import Move
 
 
 @dataclass(frozen=True)
 class OwedCopies:
-    """Moves whose copies were owed: what was taken back, and what is owed still, and why."""
+    """Moves that were in flight when their plan ended.
+
+    :param taken_back: copies between log dirs that are over by now.
+    :param owed: copies between log dirs that are not, and why.
+    :param ended: reassignments that could not be cancelled, and what they have ended as.
+    :param copying: those that go on, throttled.
+    """
 
     taken_back: tuple[TopicPartition, ...]
     owed: dict[TopicPartition, BrokerError]
+    ended: dict[TopicPartition, MoveState]
+    copying: tuple[TopicPartition, ...]
 
 
-def stop_owed_copies(
-    ledger: Ledger, cluster: ClusterPort, cluster_id: str, load: Callable[[str], Plan]
-) -> OwedCopies:
+def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> OwedCopies:
     """Take back what plans that do not run any more still copy between log dirs.
 
-    To be called under the cluster's lease. Reassignments are left alone: those of such a plan
-    were cancelled when it ended, and whoever makes the same one now is somebody else.
+    To be called under the cluster's lease. A reassignment that the controller refused to cancel
+    is followed to its end, and not cancelled again.
 
-    :param load: reads a plan from its directory's URI.
     :raises ClusterError: the cluster could not be read; ask again.
     """
-    taken_back: list[TopicPartition] = []
-    owed: dict[TopicPartition, BrokerError] = {}
+    found = OwedCopies((), {}, {}, ())
     for plan_id in ledger.stopped_with_admitted(cluster_id):
-        record, states = ledger.plan(plan_id), ledger.view(plan_id).moves
-        moves = [
-            move
-            for move in load(record.plan_dir).moves
-            if move.target_log_dirs and states[move.partition] is MoveState.ADMITTED
-        ]
-        if not moves:
-            continue
-        seen = observe(cluster, moves, utc_now())
-        done = stop_copies(cluster, [m for m in moves if not recreated(m, seen)], seen)
-        open_still = {**done.owed, **done.errors}
+        record, view = ledger.plan(plan_id), ledger.view_of_open(plan_id)
+        moves = ledger.planned_moves(plan_id, MoveState.ADMITTED)
         then = MoveState.PENDING if record.state is PlanState.PAUSED else MoveState.CANCELLED
-        for move in moves:
-            partition = move.partition
-            if partition in open_still:
-                continue
-            state = MoveState.DONE if _arrived(move, seen, partition in done.arrived) else then
-            ledger.settle(plan_id, partition, state, "its broker is back")
-            taken_back.append(partition)
-        owed |= open_still
-    return OwedCopies(tuple(taken_back), owed)
+        seen = observe(cluster, moves, utc_now())
+        within = [move for move in moves if move.target_log_dirs]
+        between = [move for move in moves if not move.target_log_dirs]
+        taken_back, owed = _stop(within, plan_id, then, ledger, cluster, seen)
+        ended, copying = _follow(between, view.sent, then, seen)
+        late = "found when its plan had ended"
+        ledger.settle_all(plan_id, [Settle(p, state, late) for p, state in ended.items()])
+        found = OwedCopies(
+            (*found.taken_back, *taken_back),
+            found.owed | owed,
+            found.ended | ended,
+            (*found.copying, *copying),
+        )
+    return found
+
+
+def _stop(
+    moves: Collection[Move],
+    plan_id: str,
+    then: MoveState,
+    ledger: Ledger,
+    cluster: OwnCluster,
+    seen: Observation,
+) -> tuple[list[TopicPartition], dict[TopicPartition, BrokerError]]:
+    """Take back copies between log dirs: those that are over, and those that are owed still."""
+    done = stop_copies(cluster, [m for m in moves if not recreated(m, seen)], seen)
+    open_still, over = {**done.owed, **done.errors}, []
+    for move in moves:
+        partition = move.partition
+        if partition in open_still:
+            continue
+        state = MoveState.DONE if _arrived(move, seen, partition in done.arrived) else then
+        ledger.settle(plan_id, partition, state, "its broker is back")
+        over.append(partition)
+    return over, open_still
+
+
+def _follow(
+    moves: Collection[Move],
+    sent: Mapping[TopicPartition, datetime],
+    then: MoveState,
+    seen: Observation,
+) -> tuple[dict[TopicPartition, MoveState], list[TopicPartition]]:
+    """What reassignments have ended as by now; and those that have not."""
+    ended, copying = {}, []
+    for move in moves:
+        what, _ = fate(move, seen, seen.taken_at, sent_at=sent.get(move.partition), grace_s=0)
+        if what in (Fate.IN_FLIGHT, Fate.MISPLACED):
+            copying.append(move.partition)
+        else:
+            ended[move.partition] = _ENDS.get(what, then)
+    return ended, copying
+
+
+_ENDS = {
+    Fate.DONE: MoveState.DONE,
+    Fate.SUPERSEDED: MoveState.SUPERSEDED,
+    Fate.GONE: MoveState.FAILED,
+}
 
 
 def _arrived(move: Move, seen: Observation, in_log_dirs: bool) -> bool:

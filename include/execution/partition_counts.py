@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 
 from include.cluster.model import TopicDescription, TopicPartition
@@ -10,6 +9,8 @@ from include.cluster.port import ClusterPort
 from include.cluster.rights import Role, missing_rights
 from include.errors import PlanConflictError, RehomeError
 from include.execution.findings import Finding, Severity
+from include.execution.own_cluster import OwnCluster
+from include.execution.patience import Patience, pause
 from include.execution.throttle_trial import partition_findings
 from include.planning.partition_counts import AddedPartitions
 
@@ -19,7 +20,7 @@ _CHECK = "partitions"
 
 
 def check(
-    plan: AddedPartitions, cluster: ClusterPort, *, active_plan: str | None = None
+    plan: AddedPartitions, cluster: OwnCluster, *, active_plan: str | None = None
 ) -> list[Finding]:
     """What would refuse or spoil the new partitions; changes nothing.
 
@@ -45,7 +46,7 @@ def check(
     return findings
 
 
-def create(plan: AddedPartitions, cluster: ClusterPort) -> tuple[TopicPartition, ...]:
+def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, ...]:
     """Create the partitions, and prove by reading that they are where the plan says.
 
     A retry creates nothing twice: what is there already as planned is left out.
@@ -74,19 +75,21 @@ def create(plan: AddedPartitions, cluster: ClusterPort) -> tuple[TopicPartition,
 
 
 def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
-    deadline = time.monotonic() + SHOWN_TIMEOUT_S
+    missing, patience = list(plan.totals), Patience(SHOWN_TIMEOUT_S)
     while True:
-        topics = cluster.describe_topics(plan.totals)
-        missing = [topic for topic in plan.totals if not _is_there(plan, topic, topics)]
+        topics = cluster.describe_topics(missing)
+        left = [topic for topic in missing if not _is_there(plan, topic, topics)]
+        patience.looked(progress=len(left) < len(missing))
+        missing = left
         if not missing:
             return
-        if time.monotonic() > deadline:
+        if patience.exhausted:
             raise RehomeError(
                 f"The new partitions of {', '.join(missing)} do not read back as created",
                 state_left="The controller had accepted them.",
                 next_step="Look at the topics; trigger again to see what is missing.",
             )
-        time.sleep(SHOWN_POLL_S)
+        pause(SHOWN_POLL_S)
 
 
 def _is_there(plan: AddedPartitions, topic: str, topics: Mapping[str, TopicDescription]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ WORK = 1_000_000
 """So much is played out, in about microseconds of a processor; the rest follows from that."""
 STEP_WORK = 150
 """What settling the shares anew takes, and one more for each copy."""
+START_WORK = 40
+"""What starting a move takes besides; it bounds nothing, and tells how soon to play out anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,12 @@ class Course:
 
     :param seconds: until the last of them is complete.
     :param whole: whether that is all of the plan.
+    :param work: what playing it out has taken, in about microseconds of a processor.
     """
 
     seconds: float
     whole: bool
+    work: int = field(default=0, compare=False)
 
 
 def play_out(
@@ -100,7 +104,7 @@ class _Playout:
         self._flying: dict[CopyId, _Flying] = {}
         self._held: dict[TopicPartition, Admitted] = {}  # who waits for a dead broker or a leader
         self._now_s = 0.0
-        self._work = 0
+        self._work = self._starts = 0
         self._ended: list[tuple[float, int]] = []  # seconds and bytes of each such move
         for found in in_flight:
             self._start(found)
@@ -113,9 +117,13 @@ class _Playout:
         while self._work < WORK:
             started = self._backlog.pending_count and self._look()
             if not started and self._copies.next_end_s() == inf:
-                return Course(self._now_s, self._whole and not self._backlog.pending_count)
+                whole = self._whole and not self._backlog.pending_count
+                return Course(self._now_s, whole, self._taken())
             self._copy_until(self._next_look_s())
-        return Course(self._now_s + self._rest_s(began_with), self._whole)
+        return Course(self._now_s + self._rest_s(began_with), self._whole, self._taken())
+
+    def _taken(self) -> int:
+        return self._work + START_WORK * self._starts
 
     def _rest_s(self, began_with: int) -> float:
         """Of what was not played: the pace of what was, the busiest broker, or places decide."""
@@ -204,6 +212,7 @@ class _Playout:
         return self._future_sizes if across else self._sizes
 
     def _start(self, found: Admitted) -> None:
+        self._starts += 1
         move, slots = found.move, slots_of(found.move, self._seen)
         copies = list(copies_of(move, self._seen))
         if len(copies) < sum(slot.direction is not Direction.OUT for slot in slots):

@@ -2,54 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 
-from include.cluster.model import TopicPartition
-from include.cluster.port import ClusterPort
+from include.cluster.model import BrokerId, TopicPartition
 from include.execution.backlog import Backlog
-from include.execution.model import LedgerView, Observation, PlanState, Policy
-from include.execution.observe import observe
-from include.execution.progress import Progress, admitted, moves_to_watch, record_progress
+from include.execution.decide import decide
+from include.execution.model import (
+    Action,
+    Admit,
+    Cancel,
+    Finish,
+    LedgerView,
+    MoveState,
+    Observation,
+    PlanState,
+    Policy,
+    Settle,
+)
+from include.execution.observe import observe, observe_more
+from include.execution.own_cluster import OwnCluster
+from include.execution.progress import Progress, record_progress
+from include.execution.throttle_coverage import look_at_throttles
 from include.ledger.database import Clock, utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
+from include.planning.plan import Move, Plan
+
+ROUNDS = 5
+"""So often in one poll, at most, what `decide` chooses is read before it is acted upon."""
 
 
 @dataclass(frozen=True)
 class Poll:
-    """What `decide` judges by, and the progress that was written to the ledger."""
+    """What `decide` judges by, what it wants, and the progress that was written to the ledger."""
 
     view: LedgerView
     seen: Observation
+    actions: list[Action]
     progress: Progress
 
 
 def poll(
     plan: Plan,
     ledger: Ledger,
-    cluster: ClusterPort,
+    cluster: OwnCluster,
     policy: Policy,
     backlog: Backlog,
     clock: Clock = utc_now,
     beside: Collection[TopicPartition] = (),
 ) -> Poll | None:
-    """Look once, and record how far the plan is; None where it does not run.
+    """Look once, record how far the plan is, and decide; None where it does not run.
 
-    The trigger and the worker's step look alike. Nothing is changed on the cluster.
+    The trigger and the worker's step look alike. Nothing is changed on the cluster. What is read
+    grows with what is in flight, and with what starts, not with the plan: of moves that wait for
+    their turn, metadata are assumed until they are chosen.
 
     :param backlog: follows the plan from look to look.
-    :param beside: partitions outside the plan to watch, too.
+    :param beside: partitions to watch for strain, too.
     :raises ClusterError: the cluster could not be observed.
     """
-    view = ledger.view(plan.plan_id)
+    view = ledger.view_of_open(plan.plan_id, backlog.view)
     if view.state is not PlanState.RUNNING:
         return None
-    in_flight = {move.partition for move in admitted(plan, view)}
-    watched = moves_to_watch(plan, view)
-    seen = observe(cluster, watched, clock(), in_flight=in_flight, beside=beside)
-    backlog.follow(plan.moves, view, seen)
-    progress = record_progress(plan, view, ledger, seen, policy, backlog)
-    view = ledger.view(plan.plan_id)
-    backlog.follow(plan.moves, view, seen)
-    return Poll(view, seen, progress)
+    known = {} if backlog.view is None else backlog.view.moves
+    changed = dict(view.moves.items() - known.items())
+    plan.prepare(changed)
+    flying = [plan.by_partition[p] for p, s in view.moves.items() if s is MoveState.ADMITTED]
+    filling = {*(+backlog.filling), *_filled(plan, changed)}
+    seen = observe(cluster, flying, clock(), beside=beside, filling=filling)
+    assumed = backlog.assumed.follow(changed, plan.by_partition, seen.live_brokers)
+    seen = backlog.assumed.complete(seen, {move.partition for move in flying})
+    backlog.follow(_moves(plan, {*changed, *assumed}), view, seen)
+    progress, view = record_progress(plan, view, ledger, seen, policy, backlog)
+    backlog.view = view
+    found = look_at_throttles(plan, view, seen, ledger, cluster)
+    seen = replace(seen, unthrottled=found.unthrottled, throttles_unread=found.unread)
+    seen, actions = _decided(plan, view, seen, cluster, policy, backlog)
+    return Poll(view, seen, actions, progress)
+
+
+def _decided(
+    plan: Plan,
+    view: LedgerView,
+    seen: Observation,
+    cluster: OwnCluster,
+    policy: Policy,
+    backlog: Backlog,
+) -> tuple[Observation, list[Action]]:
+    """What `decide` wants, and the look with all that this concerns read in it.
+
+    What it chooses by what is assumed is read, and it decides again.
+    """
+    actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
+    for _ in range(ROUNDS):
+        unread = _concerned(actions, seen, backlog) - seen.read
+        if not unread:
+            return seen, actions
+        chosen = _moves(plan, unread)
+        seen = replace(observe_more(cluster, seen, chosen), read=seen.read | unread)
+        backlog.assumed.remember(seen, unread)
+        backlog.follow(chosen, view, seen)
+        actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
+    return seen, _of_read(actions, seen.read)
+
+
+def _moves(plan: Plan, partitions: Iterable[TopicPartition]) -> list[Move]:
+    return [plan.by_partition[partition] for partition in sorted(partitions)]
+
+
+def _filled(plan: Plan, changed: Iterable[TopicPartition]) -> Iterator[BrokerId]:
+    for partition in changed:
+        move = plan.by_partition[partition]
+        yield from (*move.adding, *move.relocating)
+
+
+def _concerned(
+    actions: Iterable[Action], seen: Observation, backlog: Backlog
+) -> set[TopicPartition]:
+    """Partitions of the plan that something is to be done about, or that are being reassigned."""
+    found = {p for p in seen.ongoing if backlog.pending(p) is not None}
+    for action in actions:
+        if isinstance(action, Admit | Cancel):
+            found.update(action.partitions)
+        elif isinstance(action, Settle):
+            found.add(action.partition)
+    return found
+
+
+def _of_read(actions: Sequence[Action], read: Set[TopicPartition]) -> list[Action]:
+    """Less what was decided of a partition that has not been read: that is for the next look.
+
+    The plan does not end as long as something is.
+    """
+    kept: list[Action] = []
+    for action in actions:
+        if isinstance(action, Admit):
+            starts = tuple(p for p in action.partitions if p in read)
+            kept += [Admit(starts)] if starts else []
+        elif not isinstance(action, Settle) or action.partition in read:
+            kept.append(action)
+    if kept == list(actions):
+        return kept
+    return [action for action in kept if not isinstance(action, Finish)]

@@ -6,6 +6,7 @@ Never from DescribeLogDirs' OffsetLag: for a replica that is being added the bro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -24,7 +25,8 @@ from include.execution.model import (
     ReplicaStatus,
 )
 from include.execution.observe import NOT_HOSTED_CODES, messages_behind
-from include.execution.outcome import bytes_to_copy, relocating
+from include.execution.outcome import relocating
+from include.execution.rates import FLOWS_VIEWED
 from include.execution.stall import held_up
 from include.execution.throughput import Copied, throttle_text
 from include.ledger.store import Ledger
@@ -48,14 +50,10 @@ class Progress:
         return f"{table}\n{self.throttle}" if self.throttle else table
 
 
-def moves_to_watch(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
-    """The moves that an observation must cover: those that have not ended."""
-    return tuple(move for move in plan.moves if not view.moves[move.partition].ended)
-
-
 def admitted(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
-    """The moves that are, or are about to be, at the controller."""
-    return tuple(m for m in plan.moves if view.moves[m.partition] is MoveState.ADMITTED)
+    """The moves that are, or are about to be, at the controller; by partition."""
+    partitions = (p for p, state in view.moves.items() if state is MoveState.ADMITTED)
+    return tuple(plan.by_partition[partition] for partition in sorted(partitions))
 
 
 def record_progress(
@@ -65,7 +63,7 @@ def record_progress(
     seen: Observation,
     policy: Policy,
     backlog: Backlog,
-) -> Progress:
+) -> tuple[Progress, LedgerView]:
     """Work out the plan's progress from an observation and write it to the ledger.
 
     A move that the controller lists, though its answer was lost, was accepted: should somebody
@@ -73,25 +71,33 @@ def record_progress(
     that the brokers show.
 
     :param backlog: the view's open moves.
+    :returns: with the view as the ledger gives it now.
     """
     flying = admitted(plan, view)
     listed = [m.partition for m in flying if _accepted(m, seen) and m.partition not in view.sent]
     if listed:
-        ledger.mark_sent(plan.plan_id, listed)
+        sent_at = ledger.mark_sent(plan.plan_id, listed)
+        view = replace(view, sent={**view.sent, **dict.fromkeys(listed, sent_at)})
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
-    before = ledger.latest(plan.plan_id)
+    before = ledger.latest_in_flight(plan.plan_id)
     statuses = replica_statuses(flying, seen, before)
     sample = measure(plan, view, seen, statuses, history)
     # Somebody else may have looked since the history was read: then that was the look before.
     looks = [*(s.sampled_at for s in history[-1:]), *(s.status_at for s in before.values())]
     since = max(looks, default=None)
     copies = copies_at(since, before.values())
-    foretold = foretell(view, backlog, seen, policy, copies, since, history)
+    foretold = foretell(view, backlog, seen, policy, copies, since, history, backlog.foreseen)
+    backlog.foreseen = foretold.foreseen
     sample = replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
-    ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows)
+    recorded = ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows)
+    if recorded.kept and foretold.flows is not None:
+        view = replace(view, flows=(*view.flows, foretold.flows)[-FLOWS_VIEWED:])
+    if recorded.progressed:
+        view = replace(view, last_progress_at=seen.taken_at)
     if held_up(plan, seen, policy, admitted=bool(flying)):
         ledger.record_hold(plan.plan_id, seen.taken_at)
-    return Progress(tuple(statuses), sample, throttle_text(view, foretold.flows))
+        view = replace(view, held_at=seen.taken_at)
+    return Progress(tuple(statuses), sample, throttle_text(view, foretold.flows)), view
 
 
 def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[ReplicaId, Copied]:
@@ -154,6 +160,8 @@ def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None)
 def _standing(replica: ReplicaId, seen: Observation) -> ReplicaStanding:
     if replica.topic in seen.topics_missing:
         return ReplicaStanding.UNKNOWN_TOPIC
+    if replica.topic in seen.unreadable:
+        return ReplicaStanding.UNREADABLE
     if replica.topic_partition not in seen.partitions:
         return ReplicaStanding.UNKNOWN_PARTITION
     if replica.broker not in seen.live_brokers:
@@ -205,27 +213,27 @@ def measure(
     :param history: earlier samples, oldest first; the rate is measured over the last minute.
     """
     by_replica = {status.replica: status for status in statuses}
-    done = total = moves_done = 0
-    for move in plan.moves:
-        state = view.moves[move.partition]
-        if state is MoveState.DONE:
-            moves_done += 1
-            done += bytes_to_copy(move)
-            total += bytes_to_copy(move)
-        elif state is MoveState.PENDING:
-            total += bytes_to_copy(move)
-        elif state is MoveState.ADMITTED:
-            copied, whole = _in_flight_bytes(move, seen, by_replica)
-            done += copied
-            total += whole
+    listed = {p: state for p, state in view.moves.items() if state is not MoveState.PENDING}
+    sums = Counter({state: found.bytes_to_copy for state, found in view.settled.items()})
+    counts = Counter({state: found.moves for state, found in view.settled.items()})
+    copied = whole = 0
+    for partition, state in listed.items():
+        move = plan.by_partition[partition]
+        sums[state] += move.bytes_to_copy
+        counts[state] += 1
+        if state is MoveState.ADMITTED:
+            move_copied, move_whole = _in_flight_bytes(move, seen, by_replica)
+            copied, whole = copied + move_copied, whole + move_whole
+    done = sums[MoveState.DONE] + copied
+    pending = plan.bytes_to_copy - sums.total()
     rate = _rate(history, seen, done)
     return ProgressSample(
         sampled_at=seen.taken_at,
         bytes_done=done,
-        bytes_total=total,
-        moves_done=moves_done,
+        bytes_total=sums[MoveState.DONE] + pending + whole,
+        moves_done=counts[MoveState.DONE],
         moves_total=len(plan.moves),
-        in_flight=sum(state is MoveState.ADMITTED for state in view.moves.values()),
+        in_flight=counts[MoveState.ADMITTED],
         messages_behind=sum(status.messages_behind or 0 for status in statuses),
         rate_bytes_per_s=rate,
     )
@@ -283,10 +291,19 @@ _TEXTS = {
 }
 
 
+TABLE_LINES = 50
+"""So many the table has at most, its heading among them: the ledger has every replica."""
+
+
 def status_table(statuses: Collection[ReplicaStatus], sample: ProgressSample | None = None) -> str:
-    """KIP-179's table, one line per replica, and the plan's own line below it."""
+    """KIP-179's table, one line per replica, and the plan's own line below it.
+
+    Of more replicas than :data:`TABLE_LINES` leaves room for, those are shown that say most:
+    first where something is wrong, then those that lack most. The last line tells of the others.
+    """
+    shown = _most_telling(statuses)
     rows = [("Topic", "Partition", "Broker", "Status")]
-    for status in statuses:
+    for status in shown:
         topic, partition, broker = status.replica
         rows.append((topic, str(partition), str(broker), status_text(status)))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -294,7 +311,42 @@ def status_table(statuses: Collection[ReplicaStatus], sample: ProgressSample | N
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
         for row in rows
     ]
-    return "\n".join([*lines, *([footer(sample)] if sample else [])])
+    sums = [footer(sample)] if sample else []
+    if len(shown) < len(statuses):
+        sums.append(_others(statuses, len(shown)))
+    return "\n".join([*lines, *([", ".join(sums)] if sums else [])])
+
+
+def _most_telling(statuses: Collection[ReplicaStatus]) -> list[ReplicaStatus]:
+    """In the order in which they came."""
+    room = TABLE_LINES - 1
+    if len(statuses) <= room:
+        return list(statuses)
+    ranked = sorted(enumerate(statuses), key=lambda found: (*_says(found[1]), found[0]))
+    return [status for _, status in sorted(ranked[:room], key=lambda found: found[0])]
+
+
+def _says(status: ReplicaStatus) -> tuple[int, int]:
+    """Least for what says most."""
+    order = {ReplicaStanding.BEHIND: 1, ReplicaStanding.NOT_HOSTED: 2, ReplicaStanding.IN_SYNC: 3}
+    lacks = status.bytes_behind or status.messages_behind or 0
+    return order.get(status.standing, 0), -lacks
+
+
+def _others(statuses: Collection[ReplicaStatus], shown: int) -> str:
+    standings = Counter(status.standing for status in statuses)
+    counted = ", ".join(f"{count} {_COUNTED[name]}" for name, count in sorted(standings.items()))
+    return f"{shown} of {len(statuses)} replicas shown (of all: {counted})"
+
+
+_COUNTED = {
+    ReplicaStanding.IN_SYNC: "in sync",
+    ReplicaStanding.BEHIND: "behind",
+    ReplicaStanding.UNKNOWN_TOPIC: "of unknown topics",
+    ReplicaStanding.UNKNOWN_PARTITION: "of unknown partitions",
+    ReplicaStanding.UNKNOWN_BROKER: "on unknown brokers",
+    ReplicaStanding.NOT_HOSTED: "not hosted yet",
+}
 
 
 def footer(sample: ProgressSample) -> str:

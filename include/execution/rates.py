@@ -43,7 +43,7 @@ class BrokerFlow:
 
 @dataclass(frozen=True, slots=True)
 class Strain:
-    """How well partitions outside the plan are, of those that are watched.
+    """How well the watched partitions are: some of others, and some of the plan's own.
 
     :param outside_isr: replicas on live brokers that are not in the ISR.
     :param messages_behind: what in-sync followers lack of their leaders, together.

@@ -1,4 +1,4 @@
-"""Brokers and replicas of a plan: what the controller does not look at before it starts a copy."""
+"""Brokers of a plan: what the controller does not look at before it starts a copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHECK = "brokers"
 
 
 def broker_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
-    """Destinations that could not take their copies, and brokers that do not answer.
+    """Destinations that could not take their copies, and brokers of the plan that do not answer.
 
     The controller accepts a dead broker that is registered, and one whose log dirs are all
     cordoned: on the one the copy would never end, on the other nobody wants it.
@@ -34,13 +34,16 @@ def broker_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
         named = ", ".join(str(move.partition) for move in moves[:3])
         more = f" and {len(moves) - 3} more" if len(moves) > 3 else ""
         yield _error(f"broker {broker}", f"{what}, and is to hold {named}{more}", remedy)
+    involved = {broker for move in plan.moves for broker in (*move.current, *move.target)}
     for broker, error in now.log_dirs.missing.items():
-        yield _error(
-            f"broker {broker}",
-            f"did not answer: {error.name}: {error.message}",
-            "Find out why, then run again.",
-            error.code,
-        )
+        what = f"did not answer: {error.name}: {error.message}"
+        if broker in involved:
+            remedy = "Find out why, then run again."
+            yield _error(f"broker {broker}", what, remedy, error.code)
+        else:
+            remedy = "Nothing of the plan is on it."
+            subject = f"broker {broker}"
+            yield Finding(Severity.WARNING, _CHECK, subject, what, remedy, error.code)
 
 
 def _error(subject: str, message: str, remedy: str, code: int | None = None) -> Finding:
@@ -61,38 +64,3 @@ def _closed(now: Reading) -> dict[BrokerId, str]:
         for broker, number in open_dirs.items()
         if not number
     }
-
-
-def isr_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
-    """Partitions without a source to copy from, or that acks=all producers would lose."""
-    for move in plan.moves:
-        state = now.state(move.partition)
-        if state is None:
-            continue  # its verdict says so
-        subject = str(move.partition)
-        minimum = now.min_isr.get(move.partition.topic, 1)
-        if state.leader not in now.cluster.brokers and move.adding:
-            yield Finding(
-                Severity.ERROR,
-                "in-sync replicas",
-                subject,
-                f"has no live leader to copy from; its replicas are on {list(state.replicas)}",
-                "Bring one of these brokers back first.",
-            )
-        elif len(move.target) < minimum:
-            yield Finding(
-                Severity.ERROR,
-                "in-sync replicas",
-                subject,
-                f"{len(move.target)} replicas are fewer than min.insync.replicas={minimum}: "
-                "producers with acks=all would be refused",
-                "Lower min.insync.replicas first, or plan more replicas.",
-            )
-        elif len(state.isr) < minimum:
-            yield Finding(
-                Severity.WARNING,
-                "in-sync replicas",
-                subject,
-                f"{len(state.isr)} in sync are fewer than min.insync.replicas={minimum} already",
-                "Producers with acks=all are being refused now; see why before moving it.",
-            )

@@ -5,9 +5,8 @@ Works from the ledger alone, in any process. What cannot be cleared now is owed,
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from include.cluster.errors import ClusterError
 from include.cluster.model import BrokerError, BrokerId, ConfigValue
@@ -19,6 +18,8 @@ from include.cluster.port import (
     ResourceType,
 )
 from include.execution.model import PlanState
+from include.execution.own_cluster import OwnCluster
+from include.execution.patience import Patience, now_s, pause
 from include.execution.throttle_configs import (
     UNKNOWN_TOPIC_OR_PARTITION,
     VERIFY_POLL_S,
@@ -31,7 +32,8 @@ from include.execution.throttle_items import (
     own_value,
     put_back,
 )
-from include.ledger.records import ThrottleEntry, ThrottleState
+from include.execution.throttle_needs import Needs, needs
+from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
 
@@ -43,7 +45,15 @@ class Cleared:
     owed: tuple[ThrottleEntry, ...] = ()
 
 
-def clear_throttle(plan_id: str, ledger: Ledger, cluster: ClusterPort) -> Cleared:
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A change that was made to a key, and when that was answered, on ``now_s``'s clock."""
+
+    operation: ConfigOperation
+    at: float
+
+
+def clear_throttle(plan_id: str, ledger: Ledger, cluster: OwnCluster) -> Cleared:
     """Take down every throttle of a plan, and prove it by reading. Idempotent.
 
     Never raises for what the cluster does or says: what it prevents is owed.
@@ -51,7 +61,7 @@ def clear_throttle(plan_id: str, ledger: Ledger, cluster: ClusterPort) -> Cleare
     return _clear(ledger.throttles(plan_id, open_only=True), ledger, cluster)
 
 
-def sweep(ledger: Ledger, cluster: ClusterPort, cluster_id: str | None = None) -> Cleared:
+def sweep(ledger: Ledger, cluster: OwnCluster, cluster_id: str | None = None) -> Cleared:
     """Pay what plans that do not run any more still owe on this cluster.
 
     To be called under the cluster's lease: a plan that is resumed meanwhile sets up anew what
@@ -86,24 +96,37 @@ class _Clearing:
     def __init__(
         self, entries: Collection[ThrottleEntry], ledger: Ledger, cluster: ClusterPort
     ) -> None:
-        self._left = list(entries)
+        self._left = {_place(entry): entry for entry in entries}
+        self._cluster_id = next(iter(entries)).cluster_id
         self._ledger = ledger
         self._cluster = cluster
-        self._deadline = time.monotonic() + VERIFY_TIMEOUT_S
-        self._made: dict[tuple[ConfigResource, str], ConfigOperation] = {}
+        self._patience = Patience(VERIFY_TIMEOUT_S)
+        self._read_at = 0.0
+        self._made: dict[tuple[ConfigResource, str], _Made] = {}
+        self._marks: list[ThrottleEntry] = []
         self.cleared: list[ThrottleEntry] = []
         self.owed: list[ThrottleEntry] = []
 
     def run(self) -> None:
+        self._keep(needs(self._ledger, self._cluster, self._cluster_id))
         live = set(self._cluster.describe_cluster().brokers)
-        dead = [e for e in self._left if _broker(e.resource) not in (None, *live)]
+        dead = [e for e in self._left.values() if _broker(e.resource) not in (None, *live)]
         if dead:
             self._at_controllers(dead)
+            self._record()
         self._round(first=True)
-        while self._left and time.monotonic() < self._deadline:
-            time.sleep(VERIFY_POLL_S)
+        while self._left and not self._patience.exhausted:
+            pause(VERIFY_POLL_S)
             self._round(first=False)
         self.owe_all("does not read back as restored")
+
+    def _keep(self, relied_on: Needs) -> None:
+        """Nothing in flight may lose its throttle, though its plan has ended, or owes it."""
+        for entry in list(self._left.values()):
+            partition = relied_on.relying_on(entry)
+            if partition is not None:
+                self._owe(entry, f"{partition} is still being copied, and relies on it")
+        self._record()
 
     def _at_controllers(self, entries: Collection[ThrottleEntry]) -> None:
         """Of brokers that are dead: their controllers take the change, where they can be reached.
@@ -111,29 +134,39 @@ class _Clearing:
         What stands there cannot be read. It is ours, by the last reading; where that has shown
         somebody else's change, the entry waits for the broker.
         """
-        ours = [entry for entry in entries if entry.detail != CHANGED_SINCE]
-        verdicts = self._cluster.alter_configs([put_back(entry) for entry in ours])
+        ours = [entry for entry in entries if entry.set_by is SetBy.REHOME]
+        verdicts = self._cluster.alter_configs([put_back(entry) for entry in ours]) if ours else {}
         for entry in entries:
-            if entry in ours and verdicts[entry.resource] is None:
+            if entry.set_by is SetBy.OTHERS:
+                self._owe(entry, f"{CHANGED_SINCE}; {entry.resource} is not alive")
+            elif verdicts[entry.resource] is None:
                 self._done(entry, "taken back at the controllers: its broker is not alive")
             else:
-                what = f"{entry.resource} is not alive"
-                self._owe(entry, CHANGED_SINCE if entry.detail == CHANGED_SINCE else what)
+                self._owe(entry, f"{entry.resource} is not alive")
 
     def _round(self, *, first: bool) -> None:
-        resources = {entry.resource for entry in self._left}
-        keys = {entry.key for entry in self._left}
+        resources = {entry.resource for entry in self._left.values()}
+        keys = {entry.key for entry in self._left.values()}
+        before, self._read_at = len(self._left), now_s()
         found = self._cluster.describe_configs(sorted(resources), keys) if resources else {}
-        changes = []
-        for entry in list(self._left):
+        changes, another = [], False
+        for entry in list(self._left.values()):
             change = self._step(entry, found[entry.resource], first)
             if change is not None:
                 changes.append(change)
+                made = self._made.get((entry.resource, entry.key))
+                another |= made is None or made.operation is not change.operation
+        self._record()
         verdicts = self._cluster.alter_configs(changes) if changes else {}
-        for entry in list(self._left):
+        made_at = now_s()
+        for change in changes:
+            self._made[change.resource, change.key] = _Made(change.operation, made_at)
+        for entry in list(self._left.values()):
             error = verdicts.get(entry.resource)
             if error is not None and error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 self._owe(entry, str(error))
+        self._record()
+        self._patience.looked(progress=another or len(self._left) < before)
 
     def _step(
         self, entry: ThrottleEntry, found: dict[str, ConfigValue] | BrokerError, first: bool
@@ -147,10 +180,9 @@ class _Clearing:
         standing = own_value(entry.resource, found.get(entry.key))
         step = first_step(entry, standing) if first else next_step(entry, standing)
         if isinstance(step, ConfigChange):
-            self._made[entry.resource, entry.key] = step.operation
             return step
         if not self._is_behind(entry, standing):
-            self._done(entry, step.detail)
+            self._done(replace(entry, set_by=step.set_by), step.detail)
         return None
 
     def _is_behind(self, entry: ThrottleEntry, standing: str | None) -> bool:
@@ -158,24 +190,38 @@ class _Clearing:
 
         Or somebody has deleted the key since; after a while that is what is believed.
         """
-        subtracted = self._made.get((entry.resource, entry.key)) is ConfigOperation.SUBTRACT
-        late = time.monotonic() > self._deadline - VERIFY_TIMEOUT_S / 2
-        return subtracted and standing is None and not late
+        made = self._made.get((entry.resource, entry.key))
+        if made is None or made.operation is not ConfigOperation.SUBTRACT or standing is not None:
+            return False
+        return self._read_at - made.at < VERIFY_TIMEOUT_S / 2
 
     def _done(self, entry: ThrottleEntry, detail: str) -> None:
-        self._left.remove(entry)
-        self._ledger.mark_throttle(entry, ThrottleState.CLEARED, detail)
-        self.cleared.append(entry)
+        self.cleared.append(self._ended(entry, ThrottleState.CLEARED, detail))
 
     def _owe(self, entry: ThrottleEntry, detail: str) -> None:
-        self._left.remove(entry)
-        self._ledger.mark_throttle(entry, ThrottleState.OWED, detail)
-        self.owed.append(entry)
+        self.owed.append(self._ended(entry, ThrottleState.OWED, detail))
+
+    def _ended(self, entry: ThrottleEntry, state: ThrottleState, detail: str) -> ThrottleEntry:
+        del self._left[_place(entry)]
+        marked = replace(entry, state=state, detail=detail)
+        self._marks.append(marked)
+        return marked
+
+    def _record(self) -> None:
+        """What has been found out since the last time, in one transaction."""
+        if self._marks:
+            self._ledger.mark_throttles(self._marks)
+            self._marks = []
 
     def owe_all(self, detail: str) -> None:
         """Whatever is left could not be cleared, for this reason."""
-        for entry in list(self._left):
+        for entry in list(self._left.values()):
             self._owe(entry, detail)
+        self._record()
+
+
+def _place(entry: ThrottleEntry) -> tuple[str, ConfigResource, str]:
+    return (entry.plan_id, entry.resource, entry.key)
 
 
 def _broker(resource: ConfigResource) -> BrokerId | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from include.cluster.errors import ClusterError
 from include.cluster.model import BrokerError, ConfigValue
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
 from include.errors import RehomeError
+from include.execution.patience import Patience, pause
 from include.execution.throttle_items import own_value, split
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
 VERIFY_TIMEOUT_S = 10.0
+"""How long readings may show nothing new: see ``Patience``."""
 VERIFY_POLL_S = 0.1
 SETTLE_S = 0.2
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -21,6 +23,10 @@ NO_ANSWER = (7, 8, 13)
 """REQUEST_TIMED_OUT, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION: said on this side of the wire."""
 
 Configs = Mapping[ConfigResource, Mapping[str, ConfigValue]]
+
+
+class ThrottleError(RehomeError):
+    """A throttle was refused, does not read back as set, or does not stay as it is read."""
 
 
 def read(
@@ -46,25 +52,29 @@ def read(
 def read_settled(
     cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
 ) -> dict[ConfigResource, Mapping[str, ConfigValue]]:
-    """As :func:`read`, until two readings agree.
+    """As :func:`read`, until two readings of each resource agree.
 
     Any broker may answer, and one under load can be behind the controller for a moment: what
     stood there before must not be journalled from its memory.
 
-    :raises RehomeError: the configurations keep changing.
+    :raises ThrottleError: the configurations keep changing.
     """
-    deadline = time.monotonic() + VERIFY_TIMEOUT_S
-    found = read(cluster, resources, keys)
-    while time.monotonic() < deadline:
-        time.sleep(SETTLE_S)
-        again = read(cluster, resources, keys)
-        if again == found:
-            return found
-        found = again
-    raise RehomeError(
-        "The throttles that stand on the cluster keep changing",
-        next_step="See who changes them, and trigger again when they have ended.",
-    )
+    settled: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
+    last, patience = read(cluster, resources, keys), Patience(VERIFY_TIMEOUT_S)
+    patience.looked(progress=True)
+    while last:
+        pause(SETTLE_S)
+        again = read(cluster, last.keys(), keys)
+        agreed = {where: found for where, found in again.items() if found == last[where]}
+        settled |= agreed
+        patience.looked(progress=bool(agreed) or len(again) < len(last))
+        last = {where: found for where, found in again.items() if where not in agreed}
+        if last and patience.exhausted:
+            raise ThrottleError(
+                f"The throttles that stand on the cluster keep changing, as on {min(last)}",
+                next_step="See who changes them, and trigger again when they have ended.",
+            )
+    return settled
 
 
 def put(
@@ -72,15 +82,26 @@ def put(
     cluster: ClusterPort,
     entries: Sequence[ThrottleEntry],
     changes: Sequence[ConfigChange],
+    *,
+    inherits: bool = False,
+    gone: bool = False,
 ) -> None:
     """Journal the entries, make the changes, and read them back.
 
+    :param inherits: the entries hold what other plans still owe at their keys, too.
+    :param gone: something in flight relies on them already, and found them gone.
     :raises ClusterError: a broker did not answer.
-    :raises RehomeError: a change was refused, or does not read back as made.
+    :raises ThrottleError: a change was refused, or does not read back as made.
     """
     if not entries:
         return
-    ledger.journal_throttles(entries)
+    ledger.journal_throttles(entries, inherits=inherits, gone=gone)
+    if changes:
+        _change(cluster, changes)
+    ledger.mark_throttles([replace(entry, state=ThrottleState.APPLIED) for entry in entries])
+
+
+def _change(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
     refused = {
         resource: error
         for resource, error in cluster.alter_configs(changes).items()
@@ -95,34 +116,33 @@ def put(
                 state_left=left,
                 next_step="Try again when the broker is back.",
             )
-        raise RehomeError(
+        raise ThrottleError(
             f"The throttle was refused on {told}",
             state_left=left,
             next_step="Correct what the broker names, then trigger again.",
         )
     _wait_until_read_back(cluster, changes)
-    for entry in entries:
-        ledger.mark_throttle(entry, ThrottleState.APPLIED)
 
 
 def _wait_until_read_back(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
     """Brokers follow the controller within milliseconds; the answer may come from any of them."""
-    deadline = time.monotonic() + VERIFY_TIMEOUT_S
-    resources = {change.resource for change in changes}
+    missing, patience = list(changes), Patience(VERIFY_TIMEOUT_S)
     keys = {change.key for change in changes}
     while True:
-        found = read(cluster, resources, keys)
-        missing = [change for change in changes if not _reads_back(change, found)]
+        found = read(cluster, {change.resource for change in missing}, keys)
+        left = [change for change in missing if not _reads_back(change, found)]
+        patience.looked(progress=len(left) < len(missing))
+        missing = left
         if not missing:
             return
-        if time.monotonic() > deadline:
-            raise RehomeError(
+        if patience.exhausted:
+            raise ThrottleError(
                 f"The throttle on {named(missing[0].resource)} does not read back as set: "
                 f"{missing[0].key} should hold {missing[0].value}",
                 state_left="What was set is journalled, and clear_throttle takes it back.",
                 next_step="See who else changes this configuration, then trigger again.",
             )
-        time.sleep(VERIFY_POLL_S)
+        pause(VERIFY_POLL_S)
 
 
 def _reads_back(change: ConfigChange, found: Configs) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from include.cluster.model import ConfigValue
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from include.execution.outcome import relocating
-from include.ledger.records import ThrottleEntry
+from include.ledger.records import SetBy, ThrottleEntry
 from include.planning.plan import Move
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
@@ -16,7 +16,10 @@ FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+CORDONED = "cordoned.log.dirs"
+"""No throttle, but journalled and put back as a rate is (``cordon``)."""
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+RATES = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 _RATE_NAMES = {
     LEADER_RATE: "leader rate",
     FOLLOWER_RATE: "follower rate",
@@ -24,7 +27,7 @@ _RATE_NAMES = {
 }
 EVERY_REPLICA = "*"
 CHANGED_SINCE = "somebody has changed it since"
-"""Detail of an open entry of which a reading has shown that."""
+"""Text for an entry that is ``SetBy.OTHERS``."""
 LIST_LIMIT = 32_767
 """Longest value of a topic config, in characters (Short.MAX_VALUE in the controller)."""
 
@@ -84,10 +87,20 @@ def split(value: str | None) -> list[str]:
     return [item.strip() for item in (value or "").split(",") if item.strip()]
 
 
+def without(value: str | None, items: Collection[str]) -> str | None:
+    """A list config less these items; None where nothing is left of it, or nothing was."""
+    return ",".join(item for item in split(value) if item not in items) or None
+
+
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Nothing of ours is left; ``detail`` says what somebody else has changed since, if so."""
+    """Nothing of ours is left.
 
+    :param set_by: whose value stands there: what stood there before, or what somebody else has
+        changed since; ``detail`` says what that is.
+    """
+
+    set_by: SetBy = SetBy.REHOME
     detail: str = ""
 
 
@@ -119,7 +132,7 @@ def _next_for_list(entry: ThrottleEntry, now: str | None) -> ConfigChange | Rest
         return Restored()
     if items == split(entry.prior_value):
         return put_back(entry)
-    return Restored(f"{CHANGED_SINCE}: {entry.prior_value!r} is now {now!r}")
+    return _changed(entry, now)
 
 
 def _next_for_rate(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
@@ -127,7 +140,11 @@ def _next_for_rate(entry: ThrottleEntry, now: str | None) -> ConfigChange | Rest
         return Restored()
     if now in entry.ours:
         return put_back(entry)
-    return Restored(f"{CHANGED_SINCE}: {entry.prior_value!r} is now {now!r}")
+    return _changed(entry, now)
+
+
+def _changed(entry: ThrottleEntry, now: str | None) -> Restored:
+    return Restored(SetBy.OTHERS, f"{CHANGED_SINCE}: {entry.prior_value!r} is now {now!r}")
 
 
 def _subtract(entry: ThrottleEntry, items: Iterable[str]) -> ConfigChange:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from include.cluster.model import ConfigValue
 from include.cluster.port import ConfigResource
-from include.execution.throttle_items import LISTS, own_value
+from include.execution.throttle_items import CORDONED, LISTS, own_value
 from include.ledger.records import ThrottleEntry, ThrottleState
 
 METADATA_VERSION = "metadata.version"
@@ -37,7 +37,7 @@ def set_up_by_broker(journal: Collection[ThrottleEntry]) -> bool:
 
     A cluster whose upgrade is finalized in mid-run keeps them until the plan ends.
     """
-    rates = {entry.resource for entry in journal if entry.key not in LISTS}
+    rates = {entry.resource for entry in journal if entry.key not in (*LISTS, CORDONED)}
     return bool(rates) and DEFAULT not in rates
 
 
@@ -85,6 +85,16 @@ def choose_rates(
         for resource in found:
             value, entry = found[resource].get(key), known.get((resource, key))
             yield choosing.choose(resource, value, entry, default)
+
+
+def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
+    """Whether what is to stand on a resource does not, nor another rate that the plan has set.
+
+    :param entry: the journal's open entry of it; None = nothing was set there.
+    """
+    if choice.wanted is None or choice.standing == choice.wanted:
+        return False
+    return entry is None or choice.standing not in entry.ours
 
 
 def _theirs(

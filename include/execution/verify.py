@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from include.cluster.model import (
     BrokerError,
     BrokerId,
     OngoingReassignment,
+    PartitionState,
     ReplicaId,
     TopicDescription,
     TopicPartition,
 )
 from include.cluster.port import ClusterPort, ConfigResource
 from include.execution.log_dir_copies import wanted_log_dirs
+from include.execution.out_of_isr import OutOfIsr, out_of_isr, told
+from include.execution.own_cluster import OwnCluster
 from include.execution.throttle_configs import named
 from include.execution.throttle_items import (
     FOLLOWER_RATE,
@@ -27,6 +30,7 @@ from include.execution.throttle_items import (
 from include.planning.plan import Move, Plan
 
 THROTTLE_KEYS = (*LISTS, LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
+DISAGREE = "the brokers do not agree on it"
 _SHOWN = 20
 
 
@@ -35,6 +39,8 @@ class Verification:
     """What a fresh read shows of each partition of a plan.
 
     :param problems: partition → why it is not where the plan says; those not named are.
+    :param findings: partition → replicas that are outside the ISR. The partition is where the plan
+        says all the same: Kafka has nothing of it in flight.
     :param throttles: replication throttles that stand on the plan's topics and brokers, whoever
         set them: "topic orders leader.replication.throttled.replicas=0:1".
     """
@@ -43,6 +49,7 @@ class Verification:
     partitions: int
     problems: Mapping[TopicPartition, str]
     throttles: tuple[str, ...] = ()
+    findings: Mapping[TopicPartition, tuple[OutOfIsr, ...]] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -56,6 +63,9 @@ class Verification:
         lines += [f"  {tp}: {problem}" for tp, problem in sorted(self.problems.items())[:_SHOWN]]
         if len(self.problems) > _SHOWN:
             lines.append(f"  and {len(self.problems) - _SHOWN} more")
+        lines += [f"  {tp}: {told(found)}" for tp, found in sorted(self.findings.items())[:_SHOWN]]
+        if len(self.findings) > _SHOWN:
+            lines.append(f"  and {len(self.findings) - _SHOWN} more with replicas out of the ISR")
         lines += [f"Throttle that stands: {throttle}" for throttle in self.throttles[:_SHOWN]]
         return "\n".join(lines)
 
@@ -66,29 +76,39 @@ class Verification:
             "ok": self.ok,
             "partitions": self.partitions,
             "problems": {str(tp): problem for tp, problem in sorted(self.problems.items())},
+            "findings": {str(tp): told(found) for tp, found in sorted(self.findings.items())},
             "throttles": list(self.throttles),
         }
 
 
-def verify(plan: Plan, cluster: ClusterPort) -> Verification:
+def verify(plan: Plan, cluster: OwnCluster) -> Verification:
     """Compare the plan with what is true now.
 
     A partition is where the plan says when nothing of it is in flight, its replicas are the
-    target in the target's order, the whole target is in the ISR, and replicas with a log dir of
-    their own lie in it.
+    target in the target's order, and replicas with a log dir of their own lie in it. A replica
+    of the target that is outside the ISR is a finding: the controller has completed the move.
+    The topics are asked of a broker that is known to be up to date.
 
     :raises ClusterError: the cluster could not be read.
     """
     ongoing = cluster.list_reassignments()
-    topics = cluster.describe_topics({move.partition.topic for move in plan.moves})
+    topics = cluster.current_topics({move.partition.topic for move in plan.moves})
+    live = cluster.describe_cluster().brokers.keys()
     wanted_dirs = {r: d for move in plan.moves for r, d in wanted_log_dirs(move).items()}
     dirs = _log_dirs(cluster, wanted_dirs)
-    problems = {}
+    problems, findings = {}, {}
     for move in plan.moves:
         problem = _placement_problem(move, topics, ongoing) or _log_dir_problem(move, dirs)
         if problem:
             problems[move.partition] = problem
-    return Verification(plan.plan_id, len(plan.moves), problems, _throttles(plan, cluster))
+        elif found := out_of_isr(move, _state(move, topics), live):
+            findings[move.partition] = found
+    throttles = _throttles(plan, cluster)
+    return Verification(plan.plan_id, len(plan.moves), problems, throttles, findings)
+
+
+def _state(move: Move, topics: Mapping[str, TopicDescription]) -> PartitionState:
+    return topics[move.partition.topic].partitions[move.partition.partition]
 
 
 def _placement_problem(
@@ -98,7 +118,7 @@ def _placement_problem(
 ) -> str:
     topic = topics.get(move.partition.topic)
     if topic is None or topic.error is not None:
-        return f"the topic cannot be read: {topic.error if topic else 'no answer'}"
+        return f"the topic cannot be read: {topic.error if topic else DISAGREE}"
     if not move.is_of(topic.topic_id):
         return "the topic was deleted and created again"
     state = topic.partitions.get(move.partition.partition)
@@ -109,8 +129,7 @@ def _placement_problem(
         return f"still in flight to {list(entry.target)}"
     if state.replicas != move.target:
         return f"replicas are {list(state.replicas)}, not {list(move.target)}"
-    lagging = [broker for broker in move.target if broker not in state.isr]
-    return f"not in the ISR: {lagging}" if lagging else ""
+    return ""
 
 
 def _log_dir_problem(move: Move, dirs: Mapping[ReplicaId, str]) -> str:

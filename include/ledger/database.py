@@ -118,6 +118,7 @@ def open_engine(url: str) -> Engine:
     except (SQLAlchemyError, OSError) as error:
         raise RehomeError(
             f"The ledger cannot be opened: {error}",
+            state_left="What it holds is not known.",
             next_step="Check the connection rehome_ledger, or the setting ledger_url.",
         ) from error
     return engine

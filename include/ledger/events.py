@@ -56,6 +56,14 @@ class EventStore(Database):
                 cluster_id=cluster_id,
             )
 
+    def last_event_at(self, plan_id: str, kind: str) -> datetime | None:
+        """When something of this kind was last written of a plan; None = never."""
+        query = select(EVENTS.c.at).where(EVENTS.c.plan_id == plan_id, EVENTS.c.kind == kind)
+        with self._reading() as connection:
+            return connection.execute(
+                query.order_by(EVENTS.c.event_id.desc()).limit(1)
+            ).scalar_one_or_none()
+
     def events(self, plan_id: str | None = None) -> list[Event]:
         """Oldest first; of one plan, or all."""
         query = select(EVENTS).order_by(EVENTS.c.event_id)

@@ -11,6 +11,7 @@ from include.execution.model import PlanState
 from include.ledger.database import Database
 from include.ledger.fencing import Lease, LeaseHeldError
 from include.ledger.models import LEASES, PLANS
+from include.ledger.records import driver_name
 
 NOBODY = ""
 
@@ -120,14 +121,21 @@ def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now:
     if silence <= timedelta(0):
         return
     plans = connection.execute(
-        select(PLANS.c.plan_id, PLANS.c.last_progress_at, PLANS.c.held_at).where(
+        select(
+            PLANS.c.plan_id,
+            PLANS.c.dag_id,
+            PLANS.c.run_id,
+            PLANS.c.last_progress_at,
+            PLANS.c.held_at,
+        ).where(
             PLANS.c.cluster_id == lease["cluster_id"],
-            PLANS.c.run_id == owner,
             PLANS.c.state == PlanState.RUNNING,
             PLANS.c.last_progress_at.is_not(None),
         )
     )
-    for plan_id, last, held in plans.all():
+    for plan_id, dag_id, run_id, last, held in plans.all():
+        if driver_name(dag_id, run_id) != owner:
+            continue
         connection.execute(
             update(PLANS)
             .where(PLANS.c.plan_id == plan_id)
@@ -139,11 +147,11 @@ def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now:
 
 
 def _require_driver(connection: Connection, plan_id: str, owner: str) -> None:
-    driver = connection.execute(
-        select(PLANS.c.run_id).where(PLANS.c.plan_id == plan_id)
-    ).scalar_one_or_none()
-    if driver is not None and driver != owner:
+    run = connection.execute(
+        select(PLANS.c.dag_id, PLANS.c.run_id).where(PLANS.c.plan_id == plan_id)
+    ).one_or_none()
+    if run is not None and driver_name(*run) != owner:
         raise PlanConflictError(
-            f"Plan {plan_id} is in the hands of run {driver} now",
+            f"Plan {plan_id} is in the hands of run {driver_name(*run)} now",
             next_step="Look at that run.",
         )

@@ -60,9 +60,12 @@ PLANS = Table(
     Column("plan_hash", String(64), nullable=False),
     Column("request", JSON, nullable=False),
     Column("plan_dir", Text, nullable=False),
+    Column("dag_id", String(250)),  # of the run; NULL: not known
     Column("run_id", String(250), nullable=False),
     Column("actor", String(250), nullable=False),
+    Column("planned_through", String(250)),  # a connection; NULL: not known
     Column("approved_by", String(250)),
+    Column("approval", JSON(none_as_null=True)),  # what it is of, and until when it holds
     Column("bytes_total", BigInteger, nullable=False),
     Column("rate_bytes_per_s", BigInteger),
     Column("requested_rate_bytes_per_s", BigInteger),
@@ -72,8 +75,15 @@ PLANS = Table(
     Column("approved_at", UtcDateTime),
     Column("started_at", UtcDateTime),
     Column("last_progress_at", UtcDateTime),
+    Column("moves_version", BigInteger, nullable=False, server_default="0"),
     Column("held_at", UtcDateTime),  # by somebody else's reassignment, at the last such look
     Column("ended_at", UtcDateTime),
+)
+
+IDENTITY = Table(
+    "identity",
+    METADATA,
+    Column("ledger_id", String(32), primary_key=True),  # one row: which ledger this is
 )
 
 LEASES = Table(
@@ -95,6 +105,18 @@ MOVES = Table(
     Column("detail", Text, nullable=False),
     Column("bytes_to_move", BigInteger, nullable=False),
     Column("changed_at", UtcDateTime, nullable=False),
+    # The plan's moves_version after its state last changed: later ones are what is new.
+    Column("version", BigInteger, nullable=False, server_default="0"),
+    # As planned, and never changed; NULL: recorded before the ledger knew.
+    Column("replicas_current", JSON(none_as_null=True)),
+    Column("replicas_target", JSON(none_as_null=True)),
+    Column("log_dirs_current", JSON(none_as_null=True)),
+    Column("log_dirs_target", JSON(none_as_null=True)),
+    Column("size_bytes", BigInteger),
+    Column("reason", String(20)),
+    Column("topic_id", String(40)),
+    Index("ix_moves_state", "plan_id", "state", "bytes_to_move"),
+    Index("ix_moves_version", "plan_id", "version"),
 )
 
 REASSIGNMENTS = Table(
@@ -134,6 +156,9 @@ THROTTLE_ENTRIES = Table(
     Column("prior_source", String(60), nullable=False),
     Column("state", String(20), nullable=False),
     Column("detail", Text, nullable=False),
+    Column("set_by", String(20), nullable=False),  # whose value the last reading showed
+    Column("times_gone", Integer, nullable=False),  # while something in flight relied on it
+    Column("times_alerted", Integer, nullable=False),
     Column("changed_at", UtcDateTime, nullable=False),
     UniqueConstraint("plan_id", "resource_type", "resource_name", "key"),
 )
@@ -200,6 +225,7 @@ REPLICA_STATUSES = Table(
     Column("max_messages_behind", BigInteger),
     Column("bytes_behind", BigInteger),
     Column("size_bytes", BigInteger),
+    Index("ix_replica_statuses_at", "plan_id", "status_at"),
 )
 
 EVENTS = Table(

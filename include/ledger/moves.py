@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
+from functools import partial
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, exists, insert, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    exists,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 
 from include.cluster.model import TopicPartition
-from include.execution.model import LedgerView, MoveState, Observation, PlanState
-from include.execution.rates import CHANGES_VIEWED, FLOWS_VIEWED
+from include.execution.model import LedgerView, MoveState, MoveSums, Observation, PlanState, Settle
+from include.execution.rates import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
 from include.ledger.database import Database
 from include.ledger.events import write_event
 from include.ledger.models import MOVES, PLANS, REASSIGNMENTS
@@ -18,6 +29,7 @@ from include.ledger.rates import select_changes, select_flows
 from include.ledger.records import MoveRecord, Reassignment
 from include.planning.plan import Move
 
+_OPEN = tuple(state for state in MoveState if not state.ended)
 _CHUNK = 200  # partitions per statement: two parameters each, below every database's limit
 
 
@@ -25,15 +37,25 @@ class MoveStore(Database):
     """What was admitted, sent and settled."""
 
     def view(self, plan_id: str) -> LedgerView:
-        """What `decide` needs to know of a plan."""
+        """What `decide` needs to know of a plan, with the state of every move."""
+        return self._view(plan_id, _all_moves)
+
+    def view_of_open(self, plan_id: str, since: LedgerView | None = None) -> LedgerView:
+        """What `decide` needs to know: the open moves, and what has ended since a view before.
+
+        As many rows are read as moves have changed since then, however many the plan has.
+
+        :param since: the last one of these; None = there is none, and all open moves are read.
+        """
+        return self._view(plan_id, partial(_open_moves, since=since), since)
+
+    def _view(
+        self, plan_id: str, select_moves: SelectMoves, since: LedgerView | None = None
+    ) -> LedgerView:
         with self._reading() as connection:
             plan = connection.execute(select(PLANS).where(PLANS.c.plan_id == plan_id))
             row = plan.mappings().one()
-            moves = connection.execute(
-                select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state).where(
-                    MOVES.c.plan_id == plan_id
-                )
-            ).all()
+            moves, settled = select_moves(connection, plan_id, row["moves_version"])
             sent = connection.execute(
                 select(
                     REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition, REASSIGNMENTS.c.sent_at
@@ -44,10 +66,10 @@ class MoveStore(Database):
                 )
             ).all()
             changes = select_changes(connection, plan_id, newest=CHANGES_VIEWED)
-            flows = select_flows(connection, plan_id, newest=FLOWS_VIEWED)
+            flows = _flows(connection, plan_id, since)
         return LedgerView(
             state=PlanState(row["state"]),
-            moves={TopicPartition(t, p): MoveState(state) for t, p, state in moves},
+            moves=moves,
             last_progress_at=row["last_progress_at"],
             held_at=row["held_at"],
             cancel_requested=row["cancel_requested"],
@@ -56,7 +78,9 @@ class MoveStore(Database):
             rate_bytes_per_s=row["rate_bytes_per_s"],
             requested_rate_bytes_per_s=row["requested_rate_bytes_per_s"],
             rates=tuple(changes),
-            flows=tuple(flows),
+            flows=flows,
+            settled=settled,
+            version=row["moves_version"],
         )
 
     def admit(
@@ -79,13 +103,13 @@ class MoveStore(Database):
             ).one()
             if plan.state != PlanState.RUNNING or plan.cancel_requested:
                 return False
-            now = self._clock()
+            now, version = self._clock(), next_version(connection, plan_id)
             starts = []
             for move in moves:
                 changed = connection.execute(
                     update(MOVES)
                     .where(_is(plan_id, move.partition), MOVES.c.state == MoveState.PENDING)
-                    .values(state=MoveState.ADMITTED, detail="", changed_at=now)
+                    .values(state=MoveState.ADMITTED, detail="", changed_at=now, version=version)
                 )
                 if changed.rowcount == 1:
                     starts.append(_start(plan_id, move, observation, rate_bytes_per_s, now))
@@ -94,8 +118,8 @@ class MoveStore(Database):
                 _touch(connection, plan_id, now)
             return True
 
-    def mark_sent(self, plan_id: str, partitions: Collection[TopicPartition]) -> None:
-        """Record that the controller has accepted these."""
+    def mark_sent(self, plan_id: str, partitions: Collection[TopicPartition]) -> datetime:
+        """Record that the controller has accepted these; as of when."""
         with self._writing() as connection:
             now = self._clock()
             ordered = sorted(partitions)
@@ -112,46 +136,30 @@ class MoveStore(Database):
                     )
                     .values(sent_at=now)
                 )
+        return now
 
     def settle(
         self, plan_id: str, partition: TopicPartition, state: MoveState, detail: str = ""
     ) -> bool:
-        """Record what became of a move; False when that had been recorded before.
+        """As :meth:`settle_all` of one move; False when that had been recorded before."""
+        return bool(self.settle_all(plan_id, [Settle(partition, state, detail)]))
+
+    def settle_all(self, plan_id: str, found: Collection[Settle]) -> list[TopicPartition]:
+        """Record what became of moves, all in one transaction.
 
         PENDING takes an admitted move back, to be taken up again later; that is no progress. A
         move that has ended never changes any more.
+
+        :returns: those of which that had not been recorded before.
         """
+        if not found:
+            return []
         with self._writing() as connection:
-            now = self._clock()
-            changed = connection.execute(
-                update(MOVES)
-                .where(
-                    _is(plan_id, partition),
-                    MOVES.c.state.in_([MoveState.PENDING, MoveState.ADMITTED]),
-                    MOVES.c.state != state,
-                )
-                .values(state=state, detail=detail, changed_at=now)
-            )
-            if changed.rowcount != 1:
-                return False
-            outcome = MoveState.CANCELLED if state is MoveState.PENDING else state
-            connection.execute(
-                update(REASSIGNMENTS)
-                .where(
-                    REASSIGNMENTS.c.plan_id == plan_id,
-                    REASSIGNMENTS.c.topic == partition.topic,
-                    REASSIGNMENTS.c.partition == partition.partition,
-                    REASSIGNMENTS.c.ended_at.is_(None),
-                )
-                .values(ended_at=now, outcome=outcome, detail=detail)
-            )
-            if state is not MoveState.PENDING:
+            now, version = self._clock(), next_version(connection, plan_id)
+            settled = [each for each in found if _settle(connection, plan_id, each, now, version)]
+            if any(each.state is not MoveState.PENDING for each in settled):
                 _touch(connection, plan_id, now)
-            if state is not MoveState.DONE:
-                write_event(
-                    connection, now, f"move {state}", f"{partition}: {detail}", plan_id=plan_id
-                )
-            return True
+        return [each.partition for each in settled]
 
     def moves(self, plan_id: str) -> dict[TopicPartition, MoveRecord]:
         """Every move of the plan, by partition."""
@@ -187,6 +195,17 @@ class MoveStore(Database):
         with self._reading() as connection:
             return list(connection.execute(query).scalars())
 
+    def open_starts(self, cluster_id: str) -> list[Reassignment]:
+        """Reassignments of any plan of a cluster that are not known to have ended."""
+        query = (
+            select(REASSIGNMENTS)
+            .join(PLANS, PLANS.c.plan_id == REASSIGNMENTS.c.plan_id)
+            .where(PLANS.c.cluster_id == cluster_id, REASSIGNMENTS.c.ended_at.is_(None))
+            .order_by(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition)
+        )
+        with self._reading() as connection:
+            return [_reassignment(row) for row in connection.execute(query).mappings()]
+
     def reassignments(self, plan_id: str) -> list[Reassignment]:
         """Every reassignment that the plan has started, in the order of their starts."""
         query = select(REASSIGNMENTS).where(REASSIGNMENTS.c.plan_id == plan_id)
@@ -195,6 +214,99 @@ class MoveStore(Database):
         )
         with self._reading() as connection:
             return [_reassignment(row) for row in connection.execute(query).mappings()]
+
+
+def _settle(
+    connection: Connection, plan_id: str, found: Settle, now: datetime, version: int
+) -> bool:
+    """Whether it had not been recorded before."""
+    partition, state, detail = found.partition, found.state, found.detail
+    changed = connection.execute(
+        update(MOVES)
+        .where(
+            _is(plan_id, partition),
+            MOVES.c.state.in_([MoveState.PENDING, MoveState.ADMITTED]),
+            MOVES.c.state != state,
+        )
+        .values(state=state, detail=detail, changed_at=now, version=version)
+    )
+    if changed.rowcount != 1:
+        return False
+    outcome = MoveState.CANCELLED if state is MoveState.PENDING else state
+    connection.execute(
+        update(REASSIGNMENTS)
+        .where(
+            REASSIGNMENTS.c.plan_id == plan_id,
+            REASSIGNMENTS.c.topic == partition.topic,
+            REASSIGNMENTS.c.partition == partition.partition,
+            REASSIGNMENTS.c.ended_at.is_(None),
+        )
+        .values(ended_at=now, outcome=outcome, detail=detail)
+    )
+    if state is not MoveState.DONE:
+        write_event(connection, now, f"move {state}", f"{partition}: {detail}", plan_id=plan_id)
+    return True
+
+
+def next_version(connection: Connection, plan_id: str) -> int:
+    """The number of a change of the plan's moves, for the rows that it changes.
+
+    Writers take turns, so whoever has seen a number has seen all that came before it.
+    """
+    of_plan = PLANS.c.plan_id == plan_id
+    grown = update(PLANS).where(of_plan).values(moves_version=PLANS.c.moves_version + 1)
+    connection.execute(grown)
+    version: int = connection.execute(select(PLANS.c.moves_version).where(of_plan)).scalar_one()
+    return version
+
+
+Settled = Mapping[MoveState, MoveSums]
+SelectMoves = Callable[[Connection, str, int], tuple[dict[TopicPartition, MoveState], Settled]]
+"""States of moves, and the sums of those that are left out, of a plan at a version."""
+
+
+def _all_moves(
+    connection: Connection, plan_id: str, _: int
+) -> tuple[dict[TopicPartition, MoveState], Settled]:
+    columns = MOVES.c.topic, MOVES.c.partition, MOVES.c.state
+    rows = connection.execute(select(*columns).where(MOVES.c.plan_id == plan_id)).all()
+    return {TopicPartition(topic, p): MoveState(state) for topic, p, state in rows}, {}
+
+
+def _open_moves(
+    connection: Connection, plan_id: str, version: int, since: LedgerView | None
+) -> tuple[dict[TopicPartition, MoveState], Settled]:
+    before = {} if since is None else since.moves
+    known = {partition: state for partition, state in before.items() if not state.ended}
+    if since is not None and since.version == version and len(known) == len(before):
+        return known, since.settled
+    new = MOVES.c.version > since.version if since is not None else MOVES.c.state.in_(_OPEN)
+    rows = connection.execute(
+        select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state, MOVES.c.bytes_to_move).where(
+            MOVES.c.plan_id == plan_id, new
+        )
+    ).all()
+    known |= {TopicPartition(topic, number): MoveState(state) for topic, number, state, _ in rows}
+    ended = connection.execute(
+        select(MOVES.c.state, func.count(), func.sum(MOVES.c.bytes_to_move))
+        .where(MOVES.c.plan_id == plan_id, MOVES.c.state.not_in(_OPEN))
+        .group_by(MOVES.c.state)
+    ).all()
+    settled = {}
+    for state, count, size in ended:
+        listed = [row.bytes_to_move for row in rows if row.state == state]
+        settled[MoveState(state)] = MoveSums(count - len(listed), int(size) - sum(listed))
+    return known, settled
+
+
+def _flows(
+    connection: Connection, plan_id: str, since: LedgerView | None
+) -> tuple[FlowSample, ...]:
+    """The newest samples; those that a view has are not read again."""
+    known = () if since is None else since.flows
+    after = known[-1].at if known else None
+    new = select_flows(connection, plan_id, newest=FLOWS_VIEWED, after=after)
+    return (*known, *new)[-FLOWS_VIEWED:]
 
 
 def _is(plan_id: str, partition: TopicPartition) -> ColumnElement[bool]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from include.errors import PlanConflictError
-from include.execution.model import MoveState, PlanState
-from include.execution.outcome import bytes_to_copy
+from include.execution.approval import Approval, Terms
+from include.execution.model import PlanState
 from include.ledger.database import Database
 from include.ledger.events import REHOME, write_event
 from include.ledger.models import MOVES, PLANS
+from include.ledger.planned import move_row
 from include.ledger.records import PlanRecord
 from include.planning.plan import Plan
 
@@ -55,27 +57,29 @@ class PlanStore(Database):
         plan_dir: str,
         run_id: str,
         actor: str,
+        planned_through: str | None = None,
+        dag_id: str | None = None,
     ) -> None:
         """Record a plan and its moves, as planned.
 
-        A retry changes nothing; a plan of the same id that came out differently replaces the
-        one recorded, as long as nobody has approved that.
+        A retry changes nothing. What is recorded is never replaced.
 
-        :raises PlanConflictError: another plan of this id has been approved already.
+        :param planned_through: the connection that the cluster was read through; None = not known.
+        :param dag_id: of the run; None = not known.
+        :raises PlanConflictError: another plan of this id is recorded already.
         """
         with self._writing() as connection:
             known = select_plan(connection, plan.plan_id)
             if known is not None:
                 if known["plan_hash"] == plan.plan_hash:
                     return
-                if known["state"] != PlanState.PLANNED:
-                    raise PlanConflictError(
-                        f"Plan {plan.plan_id} is {known['state']} with other moves than these",
-                        next_step="Trigger a new run: it gets a plan id of its own.",
-                    )
-                connection.execute(delete(MOVES).where(MOVES.c.plan_id == plan.plan_id))
-                connection.execute(delete(PLANS).where(PLANS.c.plan_id == plan.plan_id))
-            self._insert_plan(connection, plan, request_json, plan_dir, run_id, actor)
+                raise PlanConflictError(
+                    f"Plan {plan.plan_id} is {known['state']} with other moves than these",
+                    state_left="What is recorded stays as it is.",
+                    next_step="Trigger a new run: it gets a plan id of its own.",
+                )
+            whence = {"dag_id": dag_id, "run_id": run_id, "planned_through": planned_through}
+            self._insert_plan(connection, plan, request_json, plan_dir, actor, whence)
 
     def _insert_plan(
         self,
@@ -83,8 +87,8 @@ class PlanStore(Database):
         plan: Plan,
         request_json: Mapping[str, Any],
         plan_dir: str,
-        run_id: str,
         actor: str,
+        whence: Mapping[str, str | None],
     ) -> None:
         now = self._clock()
         connection.execute(
@@ -97,26 +101,15 @@ class PlanStore(Database):
                 plan_hash=plan.plan_hash,
                 request=dict(request_json),
                 plan_dir=plan_dir,
-                run_id=run_id,
                 actor=actor,
-                bytes_total=sum(map(bytes_to_copy, plan.moves)),
+                **whence,
+                bytes_total=plan.bytes_to_copy,
                 cancel_requested=False,
                 pause_requested=False,
                 created_at=now,
             )
         )
-        rows = [
-            {
-                "plan_id": plan.plan_id,
-                "topic": move.partition.topic,
-                "partition": move.partition.partition,
-                "state": MoveState.PENDING,
-                "detail": "",
-                "bytes_to_move": bytes_to_copy(move),
-                "changed_at": now,
-            }
-            for move in plan.moves
-        ]
+        rows = [move_row(plan.plan_id, move, now) for move in plan.moves]
         if rows:
             connection.execute(insert(MOVES), rows)
         write_event(
@@ -155,29 +148,71 @@ class PlanStore(Database):
             row = connection.execute(query).mappings().one_or_none()
         return None if row is None else _record(row)
 
-    def approve(self, plan_id: str, plan_hash: str, actor: str) -> None:
+    def approve(
+        self,
+        plan_id: str,
+        plan_hash: str,
+        actor: str,
+        terms: Terms | None = None,
+        *,
+        by_person: bool = False,
+        lasting_s: float = 0.0,
+    ) -> None:
         """Approve exactly this plan: an approval is bound to the hash that the approver saw.
 
+        A later approval replaces the one before; the same one again changes nothing.
+
+        :param terms: what else it is bound to; None = the ledger does not know, and a run that
+            asks (``approval.refuse_lapsed``) is refused.
+        :param by_person: whether the actor was asked.
+        :param lasting_s: how long a run may begin, or go on, with it.
         :raises PlanConflictError: the plan is another one by now, or has ended.
         """
         with self._writing() as connection:
             row = select_plan(connection, plan_id)
             if row is None:
                 raise unknown_plan(plan_id)
-            if row["plan_hash"] != plan_hash:
+            if row["plan_hash"] != plan_hash or (terms and terms.plan_hash != plan_hash):
                 raise PlanConflictError(
                     f"The approval is for plan {plan_id} with the hash {plan_hash}, "
                     f"but its hash is {row['plan_hash']}",
                     next_step="Read the report of the plan as it is now, and approve that.",
                 )
             state = PlanState(row["state"])
-            if state is PlanState.PLANNED:
-                self._set_state(connection, row, PlanState.APPROVED, "approved", actor)
-            elif state is not PlanState.APPROVED and not state.active:
+            if state.ended:
                 raise PlanConflictError(
                     f"Plan {plan_id} cannot be approved: it is {state}",
                     next_step="Trigger a new run.",
                 )
+            if state is PlanState.PLANNED:
+                cause = "approved" if terms is None else "; ".join(terms.lines())
+                self._set_state(connection, row, PlanState.APPROVED, cause, actor)
+            if terms is not None:
+                now = self._clock()
+                expires_at = now + timedelta(seconds=lasting_s)
+                given = Approval(terms, actor, by_person, now, expires_at)
+                self._keep_approval(connection, row, given)
+
+    def _keep_approval(self, connection: Connection, row: RowMapping, given: Approval) -> None:
+        before = row["approval"] and Approval.from_json(row["approval"])
+        again = before and (before.terms, before.by) == (given.terms, given.by)
+        if again and before.expires_at > given.at:
+            return
+        connection.execute(
+            update(PLANS)
+            .where(PLANS.c.plan_id == row["plan_id"])
+            .values(approval=given.to_json(), approved_by=given.by, approved_at=given.at)
+        )
+        if row["state"] != PlanState.PLANNED:
+            write_event(
+                connection,
+                given.at,
+                PlanState.APPROVED,
+                "; ".join(given.terms.lines()),
+                actor=given.by,
+                plan_id=row["plan_id"],
+                cluster_id=row["cluster_id"],
+            )
 
     def claim(self, plan_id: str, actor: str = "rehome") -> None:
         """Take the cluster for this plan: approved or paused → running. A retry changes nothing.
@@ -250,7 +285,7 @@ class PlanStore(Database):
     def _conflict(self, plan_id: str) -> PlanConflictError:
         cluster_id = self.plan(plan_id).cluster_id
         other = self.active_plan(cluster_id)
-        name = f"plan {other.plan_id} ({other.state}, run {other.run_id})" if other else "another"
+        name = f"plan {other.plan_id} ({other.state}, run {other.driver})" if other else "another"
         return PlanConflictError(
             f"Plan {plan_id} cannot start: {name} is active on cluster {cluster_id}",
             next_step="Wait for it, cancel it, or continue it if it is paused.",
@@ -259,11 +294,11 @@ class PlanStore(Database):
     def record_rollback(self, rollback_id: str, left_alone: int) -> None:
         """Record what a rollback, about to be done, means for the plan that it takes back.
 
-        That plan becomes ROLLED_BACK; where partitions had to be left alone, for somebody else
-        has moved or deleted them since, it stays what it is and its diary says so.
+        That plan becomes ROLLED_BACK; where partitions could not go back, for somebody else has
+        moved or deleted them since or brokers are gone, it stays what it is and its diary says so.
 
         :param rollback_id: a plan whose request names the other one.
-        :param left_alone: partitions of the other plan that the rollback does not touch.
+        :param left_alone: partitions of the other plan that do not go back to where they were.
         """
         with self._writing() as connection:
             rollback = select_plan(connection, rollback_id)
@@ -275,7 +310,7 @@ class PlanStore(Database):
             if not left_alone:
                 self._set_state(connection, row, PlanState.ROLLED_BACK, cause, REHOME)
                 return
-            cause += f", less {left_alone} partitions that it had to leave alone"
+            cause += f", less {left_alone} partitions that do not go back to where they were"
             where = {"plan_id": taken_back, "cluster_id": row["cluster_id"]}
             write_event(connection, self._clock(), ROLLED_BACK_IN_PART, cause, **where)
 
@@ -295,7 +330,10 @@ def select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
 
 def _record(row: RowMapping) -> PlanRecord:
     values = {item.name: row[item.name] for item in fields(PlanRecord)}
-    return PlanRecord(**(values | {"state": PlanState(row["state"])}))
+    values["state"] = PlanState(row["state"])
+    if row["approval"] is not None:
+        values["approval"] = Approval.from_json(row["approval"])
+    return PlanRecord(**values)
 
 
 def unknown_plan(plan_id: str) -> PlanConflictError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
@@ -89,14 +89,16 @@ def select_changes(
     return [_change(row) for row in reversed(rows)]
 
 
-def select_flows(connection: Connection, plan_id: str, newest: int) -> list[FlowSample]:
-    """The newest samples that still tell single brokers, oldest first."""
-    query = (
-        select(FLOW_SAMPLES)
-        .where(FLOW_SAMPLES.c.plan_id == plan_id, FLOW_SAMPLES.c.flows.is_not(None))
-        .order_by(FLOW_SAMPLES.c.sample_id.desc())
-        .limit(newest)
+def select_flows(
+    connection: Connection, plan_id: str, newest: int, after: datetime | None = None
+) -> list[FlowSample]:
+    """The newest samples that still tell single brokers, oldest first; of looks ``after`` one."""
+    query = select(FLOW_SAMPLES).where(
+        FLOW_SAMPLES.c.plan_id == plan_id, FLOW_SAMPLES.c.flows.is_not(None)
     )
+    if after is not None:
+        query = query.where(FLOW_SAMPLES.c.at > after)
+    query = query.order_by(FLOW_SAMPLES.c.sample_id.desc()).limit(newest)
     rows = connection.execute(query).mappings().all()
     return [_flow_sample(row) for row in reversed(rows)]
 

@@ -10,7 +10,13 @@ from typing import Any
 
 from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.port import ConfigResource
+from include.execution.approval import Approval
 from include.execution.model import MoveState, PlanState
+
+
+def driver_name(dag_id: str | None, run_id: str) -> str:
+    """A run as the owner of a lease: ids of runs are unique within their DAG only."""
+    return f"{dag_id}/{run_id}" if dag_id else run_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +26,14 @@ class PlanRecord:
     :param cause: why the plan is in its state.
     :param bytes_total: to be copied, between brokers and between log dirs.
     :param plan_dir: URI of the plan's files.
-    :param run_id: the DAG run that made it.
+    :param run_id, dag_id: the DAG run that drives it, or did last; a run's id is its own within
+        its DAG only. None = not known: an earlier Rehome recorded the plan.
+    :param planned_through: the connection that it was made through; None = not known.
     :param last_progress_at: when bytes or messages last moved, or the plan was last started; later
         by as long as its run had no lease.
     :param held_at: when a look last found nothing but somebody else's reassignment to wait for;
         later in the same way.
+    :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.
     """
 
     plan_id: str
@@ -37,6 +46,7 @@ class PlanRecord:
     plan_dir: str
     run_id: str
     actor: str
+    planned_through: str | None
     approved_by: str | None
     bytes_total: int
     rate_bytes_per_s: int | None
@@ -49,6 +59,13 @@ class PlanRecord:
     last_progress_at: datetime | None
     held_at: datetime | None
     ended_at: datetime | None
+    approval: Approval | None = None
+    dag_id: str | None = None
+
+    @property
+    def driver(self) -> str:
+        """Who drives it, as the owner of its cluster's lease."""
+        return driver_name(self.dag_id, self.run_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +106,28 @@ class Reassignment:
 
 
 class ThrottleState(enum.StrEnum):
-    """States of a throttle entry: journalled → applied → cleared, or owed until it is."""
+    """States of a throttle entry: journalled → applied → cleared, or owed until it is.
+
+    A cordon that is to stay is kept instead.
+    """
 
     JOURNALLED = "journalled"  # about to be set: may stand on the cluster or not
     APPLIED = "applied"  # read back from the cluster
     CLEARED = "cleared"  # read back: what stood there before stands there again
     OWED = "owed"  # could not be cleared yet
+    KEPT = "kept"  # stands on the cluster, and is to stay: nothing takes it back
 
     @property
     def open(self) -> bool:
         """Whether something of ours may still stand on the cluster."""
-        return self is not ThrottleState.CLEARED
+        return self not in (ThrottleState.CLEARED, ThrottleState.KEPT)
+
+
+class SetBy(enum.StrEnum):
+    """Whose value stood at a key at the last reading that showed one."""
+
+    REHOME = "rehome"
+    OTHERS = "others"  # somebody has changed what was set here: theirs is left alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +137,11 @@ class ThrottleEntry:
     :param ours: list items added; for a rate, every value that this plan has set.
     :param prior_value: byte for byte; None = the key was not set on this resource.
     :param prior_source: Kafka's ConfigSource of what held before.
-    :param detail: why it is in its state.
+    :param detail: why it is in its state, for people.
+    :param set_by: whose value stands there, by the last reading that showed one. No failure to
+        read or to clear changes that.
+    :param times_gone: how often it was found gone while something in flight relied on it.
+    :param times_alerted: how many of these people were told of.
     """
 
     plan_id: str
@@ -121,6 +153,9 @@ class ThrottleEntry:
     prior_source: str
     state: ThrottleState = ThrottleState.JOURNALLED
     detail: str = ""
+    set_by: SetBy = SetBy.REHOME
+    times_gone: int = 0
+    times_alerted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from include.ledger.events import write_event
 from include.ledger.leases import take
 from include.ledger.models import EVENTS, PLANS
 from include.ledger.plans import select_plan, unknown_plan
+from include.ledger.records import driver_name
 
 CONTINUED = "continued"
 """Kind of the event for a paused plan that a run has taken up; its detail is DAG and run."""
@@ -68,16 +69,18 @@ class RequestStore(Database):
         """
         with self._writing() as connection:
             row = _known(connection, plan_id)
-            if row["run_id"] == run_id and PlanState(row["state"]).active:
+            state = PlanState(row["state"])
+            driver = driver_name(row["dag_id"] and dag_id, run_id)
+            if driver_name(row["dag_id"], row["run_id"]) == driver and state.active:
                 return
-            if not PlanState(row["state"]).active:
+            if not state.active:
                 raise PlanConflictError(
-                    f"Plan {plan_id} cannot be continued: it is {row['state']} ({row['cause']})",
+                    f"Plan {plan_id} cannot be continued: it is {state} ({row['cause']})",
                     next_step="Only a paused plan can be continued. Trigger a new run.",
                 )
-            take(self, connection, row["cluster_id"], run_id, lease_s)
+            take(self, connection, row["cluster_id"], driver_name(dag_id, run_id), lease_s)
             now = self._clock()  # a plan whose run was dead has not stalled for that
-            values: dict[str, Any] = {"run_id": run_id, "last_progress_at": now}
+            values: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "last_progress_at": now}
             values["request"] = {**row["request"], **bounds}
             if rate_bytes_per_s is not None:
                 values["requested_rate_bytes_per_s"] = rate_bytes_per_s

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import asdict, fields
 from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, Executable, RowMapping, insert, select, union, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from include.cluster.model import ReplicaId
-from include.execution.model import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.execution.model import MoveState, ProgressSample, ReplicaStanding, ReplicaStatus
 from include.execution.rates import FlowSample
 from include.ledger.database import Database
-from include.ledger.models import PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
+from include.ledger.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
 from include.ledger.rates import put_flows
 
 _SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))
+
+
+class Recorded(NamedTuple):
+    """What recording a look has changed: whether it was kept, and was progress."""
+
+    kept: bool
+    progressed: bool
 
 
 class SampleStore(Database):
@@ -27,7 +36,7 @@ class SampleStore(Database):
         statuses: Collection[ReplicaStatus],
         sample: ProgressSample,
         flows: FlowSample | None = None,
-    ) -> None:
+    ) -> Recorded:
         """Record one poll. A sample that is not newer than the last one is dropped.
 
         Where bytes or moves differ from the last sample, or fewer messages are missing, the
@@ -38,18 +47,19 @@ class SampleStore(Database):
         with self._writing() as connection:
             last = _last(connection, plan_id)
             if last is not None and sample.sampled_at <= last.sampled_at:
-                return
+                return Recorded(kept=False, progressed=False)
             connection.execute(insert(PROGRESS_SAMPLES).values(plan_id=plan_id, **asdict(sample)))
-            for status in statuses:
-                _put(connection, plan_id, status)
+            _put(connection, plan_id, statuses)
             if flows is not None:
                 put_flows(connection, plan_id, flows)
-            if last is not None and _progressed(last, sample):
+            progressed = last is not None and _progressed(last, sample)
+            if progressed:
                 connection.execute(
                     update(PLANS)
                     .where(PLANS.c.plan_id == plan_id)
                     .values(last_progress_at=sample.sampled_at)
                 )
+            return Recorded(kept=True, progressed=progressed)
 
     def record_hold(self, plan_id: str, at: datetime) -> None:
         """Record that a look found nothing but somebody else's reassignment to wait for.
@@ -79,6 +89,26 @@ class SampleStore(Database):
             statuses = [_status(row) for row in connection.execute(query).mappings()]
         return {status.replica: status for status in statuses}
 
+    def latest_in_flight(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
+        """The newest status of replicas that the newest look saw, or whose move is admitted.
+
+        As many rows are read as moves are in flight, however many the plan has.
+        """
+        replicas = REPLICA_STATUSES.c
+        newest = select(PROGRESS_SAMPLES.c.sampled_at).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
+        newest = newest.order_by(PROGRESS_SAMPLES.c.sample_id.desc()).limit(1)
+        of_plan = select(REPLICA_STATUSES).where(replicas.plan_id == plan_id)
+        seen = of_plan.where(replicas.status_at == newest.scalar_subquery())
+        admitted = of_plan.join(
+            MOVES,
+            (MOVES.c.plan_id == replicas.plan_id)
+            & (MOVES.c.topic == replicas.topic)
+            & (MOVES.c.partition == replicas.partition),
+        ).where(MOVES.c.state == MoveState.ADMITTED)
+        with self._reading() as connection:
+            rows = connection.execute(union(seen, admitted)).mappings().all()
+        return {status.replica: status for status in map(_status, rows)}
+
 
 def _progressed(last: ProgressSample, now: ProgressSample) -> bool:
     moved = (last.bytes_done, last.moves_done) != (now.bytes_done, now.moves_done)
@@ -92,8 +122,32 @@ def _last(connection: Connection, plan_id: str) -> ProgressSample | None:
     return None if row is None else _sample(row)
 
 
-def _put(connection: Connection, plan_id: str, status: ReplicaStatus) -> None:
-    values = {
+def _put(connection: Connection, plan_id: str, statuses: Collection[ReplicaStatus]) -> None:
+    """Write them over the ones before, in one statement."""
+    if not statuses:
+        return
+    rows = [
+        {"plan_id": plan_id, **status.replica._asdict(), **_status_values(status)}
+        for status in statuses
+    ]
+    connection.execute(_upsert(connection.dialect.name), rows)
+
+
+def _upsert(dialect: str) -> Executable:
+    """SQLite and PostgreSQL say it alike, and SQLAlchemy has no common name for it."""
+    insert_or = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    statement = insert_or(REPLICA_STATUSES)
+    keys = [column.name for column in REPLICA_STATUSES.primary_key]
+    written = {
+        column.name: statement.excluded[column.name]
+        for column in REPLICA_STATUSES.columns
+        if column.name not in keys
+    }
+    return statement.on_conflict_do_update(index_elements=keys, set_=written)
+
+
+def _status_values(status: ReplicaStatus) -> dict[str, object]:
+    return {
         "standing": status.standing,
         "status_at": status.status_at,
         "last_in_isr_at": status.last_in_isr_at,
@@ -102,23 +156,6 @@ def _put(connection: Connection, plan_id: str, status: ReplicaStatus) -> None:
         "bytes_behind": status.bytes_behind,
         "size_bytes": status.size_bytes,
     }
-    topic, partition, broker = status.replica
-    changed = connection.execute(
-        update(REPLICA_STATUSES)
-        .where(
-            REPLICA_STATUSES.c.plan_id == plan_id,
-            REPLICA_STATUSES.c.topic == topic,
-            REPLICA_STATUSES.c.partition == partition,
-            REPLICA_STATUSES.c.broker == broker,
-        )
-        .values(values)
-    )
-    if changed.rowcount == 0:
-        connection.execute(
-            insert(REPLICA_STATUSES).values(
-                plan_id=plan_id, topic=topic, partition=partition, broker=broker, **values
-            )
-        )
 
 
 def _sample(row: RowMapping) -> ProgressSample:

@@ -12,8 +12,10 @@ from typing import Self
 from include.ledger.database import Clock, open_engine, utc_now
 from include.ledger.events import EventStore
 from include.ledger.fencing import Lease
+from include.ledger.identity import IdentityStore
 from include.ledger.leases import LeaseStore
 from include.ledger.moves import MoveStore
+from include.ledger.planned import PlannedMoveStore
 from include.ledger.plans import PlanStore
 from include.ledger.rates import RateStore
 from include.ledger.requests import RequestStore
@@ -25,11 +27,13 @@ class Ledger(
     PlanStore,
     RequestStore,
     MoveStore,
+    PlannedMoveStore,
     ThrottleStore,
     RateStore,
     SampleStore,
     EventStore,
     LeaseStore,
+    IdentityStore,
 ):
     """Every read and write of the journal. Processes may share a ledger; threads may too."""
 

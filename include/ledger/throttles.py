@@ -2,61 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, tuple_, update
 
 from include.cluster.port import ConfigResource
 from include.ledger.database import Database
 from include.ledger.events import write_event
 from include.ledger.models import THROTTLE_ENTRIES
-from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
+
+THROTTLE_OWED = "throttle owed"
+"""Kind of the event for an entry that could not be taken back yet."""
+THROTTLE_GONE = "throttle gone"
+"""Kind of the event for one that was gone while something in flight relied on it."""
+THROTTLE_ALERT = "throttle alert"
+"""Kind of the event for telling people that this happens again and again."""
+_CLOSED = [state for state in ThrottleState if not state.open]
+_CHUNK = 100  # entries per statement: four parameters each, below every database's limit
+_MARKS = ("state", "detail", "set_by")
+_COLUMNS = [column.name for column in THROTTLE_ENTRIES.c if column.name != "entry_id"]
+_UPDATE = update(THROTTLE_ENTRIES).where(THROTTLE_ENTRIES.c.entry_id == bindparam("at"))
+_Place = tuple[str, str, str, str]
 
 
 class ThrottleStore(Database):
     """Throttle entries, one per plan, resource and key."""
 
-    def journal_throttles(self, entries: Collection[ThrottleEntry]) -> None:
+    def journal_throttles(
+        self, entries: Collection[ThrottleEntry], *, inherits: bool = False, gone: bool = False
+    ) -> None:
         """Write down, before the cluster is told, what stood there and what will be added.
 
         Where an entry of the same plan, resource and key is still open, its prior value stays
         and what is ours grows: what stands there now may be our own.
+
+        :param inherits: the entries hold what other plans still owe there, and what stood there
+            before those: the others' entries are closed.
+        :param gone: something in flight relies on them, and found them gone: that is counted.
         """
         with self._writing() as connection:
+            now, known = self._clock(), _known(connection, entries)
+            new, changed = [], []
             for entry in entries:
-                known = _select(connection, entry)
-                if known is None:
-                    connection.execute(insert(THROTTLE_ENTRIES).values(**_row(self, entry)))
+                row = known.get(_place(entry))
+                if gone:
+                    entry = replace(entry, times_gone=entry.times_gone + 1)
+                    _tell(connection, now, THROTTLE_GONE, entry)
+                if row is None:
+                    new.append(_row(self, entry))
                 else:
-                    merged = _merged(_entry(known), entry)
-                    connection.execute(
-                        update(THROTTLE_ENTRIES)
-                        .where(THROTTLE_ENTRIES.c.entry_id == known["entry_id"])
-                        .values(**_row(self, merged))
-                    )
+                    merged = _row(self, _merged(_entry(row), entry))
+                    changed.append(merged | {"at": row["entry_id"]})
+            if new:
+                connection.execute(insert(THROTTLE_ENTRIES), new)
+            if changed:
+                connection.execute(_UPDATE.values(dict.fromkeys(_COLUMNS)), changed)
+            if inherits:
+                _take_over(connection, now, entries)
 
-    def mark_throttle(self, entry: ThrottleEntry, state: ThrottleState, detail: str = "") -> None:
-        """Record what a reading of the cluster has shown of an entry."""
+    def mark_throttles(self, entries: Collection[ThrottleEntry]) -> None:
+        """Record what readings of the cluster have shown of entries, all in one transaction.
+
+        :param entries: with the state, detail and ``set_by`` that they have now.
+        """
         with self._writing() as connection:
-            known = _select(connection, entry)
-            if known is None or (known["state"], known["detail"]) == (state, detail):
-                return
-            now = self._clock()
-            connection.execute(
-                update(THROTTLE_ENTRIES)
-                .where(THROTTLE_ENTRIES.c.entry_id == known["entry_id"])
-                .values(state=state, detail=detail, changed_at=now)
-            )
-            if state is ThrottleState.OWED:
-                where = f"{entry.resource.type_value} {entry.resource.name or 'default'}"
-                write_event(
-                    connection,
-                    now,
-                    "throttle owed",
-                    f"{where} {entry.key}: {detail}",
-                    plan_id=entry.plan_id,
-                    cluster_id=entry.cluster_id,
-                )
+            now, known = self._clock(), _known(connection, entries)
+            changed = []
+            for entry in entries:
+                row = known.get(_place(entry))
+                if row is None or all(row[name] == getattr(entry, name) for name in _MARKS):
+                    continue
+                marks = {name: getattr(entry, name) for name in _MARKS}
+                changed.append(marks | {"changed_at": now, "at": row["entry_id"]})
+                if entry.state is ThrottleState.OWED:
+                    _tell(connection, now, THROTTLE_OWED, entry)
+            if changed:
+                connection.execute(_UPDATE.values(dict.fromkeys([*_MARKS, "changed_at"])), changed)
 
     def throttles(
         self,
@@ -64,17 +89,53 @@ class ThrottleStore(Database):
         *,
         cluster_id: str | None = None,
         open_only: bool = False,
+        resources: Collection[ConfigResource] | None = None,
+        keys: Collection[str] | None = None,
     ) -> list[ThrottleEntry]:
-        """Entries in the order they were journalled: of a plan, of a cluster, or all."""
+        """Entries in the order they were journalled: of a plan, of a cluster, or all.
+
+        :param resources: only of these; of others nothing is read.
+        :param keys: likewise.
+        """
         query = select(THROTTLE_ENTRIES).order_by(THROTTLE_ENTRIES.c.entry_id)
         if plan_id is not None:
             query = query.where(THROTTLE_ENTRIES.c.plan_id == plan_id)
         if cluster_id is not None:
             query = query.where(THROTTLE_ENTRIES.c.cluster_id == cluster_id)
         if open_only:
-            query = query.where(THROTTLE_ENTRIES.c.state != ThrottleState.CLEARED)
+            query = query.where(THROTTLE_ENTRIES.c.state.not_in(_CLOSED))
+        if keys is not None:
+            query = query.where(THROTTLE_ENTRIES.c.key.in_(keys))
+        with self._reading() as connection:
+            rows: list[RowMapping] = []
+            for part in _of(query, resources):
+                rows += connection.execute(part).mappings()
+        return [_entry(row) for row in sorted(rows, key=lambda row: row["entry_id"])]
+
+    def throttles_gone_often(self, plan_id: str, times: int) -> list[ThrottleEntry]:
+        """Open entries found gone so many times since people were last told of it."""
+        table = THROTTLE_ENTRIES.c
+        query = select(THROTTLE_ENTRIES).where(
+            table.plan_id == plan_id,
+            table.state.not_in(_CLOSED),
+            table.times_gone - table.times_alerted >= times,
+        )
         with self._reading() as connection:
             return [_entry(row) for row in connection.execute(query).mappings()]
+
+    def record_throttle_alert(self, entries: Sequence[ThrottleEntry], told: str) -> None:
+        """Record an alert about these entries of a plan, and how often each was gone by then."""
+        with self._writing() as connection:
+            known = _known(connection, entries)
+            for entry in entries:
+                connection.execute(
+                    update(THROTTLE_ENTRIES)
+                    .where(THROTTLE_ENTRIES.c.entry_id == known[_place(entry)]["entry_id"])
+                    .values(times_alerted=entry.times_gone)
+                )
+            plan_id, cluster_id = entries[0].plan_id, entries[0].cluster_id
+            whose = {"plan_id": plan_id, "cluster_id": cluster_id}
+            write_event(connection, self._clock(), THROTTLE_ALERT, told, **whose)
 
 
 def _merged(known: ThrottleEntry, new: ThrottleEntry) -> ThrottleEntry:
@@ -88,17 +149,71 @@ def _merged(known: ThrottleEntry, new: ThrottleEntry) -> ThrottleEntry:
         ours=tuple(dict.fromkeys((*known.ours, *new.ours))),
         prior_value=known.prior_value,
         prior_source=known.prior_source,
+        detail=new.detail,
+        times_gone=known.times_gone + new.times_gone,
+        times_alerted=known.times_alerted,
     )
 
 
-def _select(connection: Connection, entry: ThrottleEntry) -> RowMapping | None:
-    query = select(THROTTLE_ENTRIES).where(
-        THROTTLE_ENTRIES.c.plan_id == entry.plan_id,
-        THROTTLE_ENTRIES.c.resource_type == entry.resource.type_value,
-        THROTTLE_ENTRIES.c.resource_name == entry.resource.name,
-        THROTTLE_ENTRIES.c.key == entry.key,
+def _known(connection: Connection, entries: Collection[ThrottleEntry]) -> dict[_Place, RowMapping]:
+    """The rows of these entries that there are, by place."""
+    places = sorted({_place(entry) for entry in entries})
+    table = THROTTLE_ENTRIES.c
+    place = tuple_(table.plan_id, table.resource_type, table.resource_name, table.key)
+    found: dict[_Place, RowMapping] = {}
+    for at in range(0, len(places), _CHUNK):
+        query = select(THROTTLE_ENTRIES).where(place.in_(places[at : at + _CHUNK]))
+        for row in connection.execute(query).mappings():
+            where = (row["plan_id"], row["resource_type"], row["resource_name"], row["key"])
+            found[where] = row
+    return found
+
+
+def _of(query: Select[Any], resources: Collection[ConfigResource] | None) -> Iterator[Select[Any]]:
+    """The query in parts, each of which asks for a bounded number of resources."""
+    if resources is None:
+        yield query
+        return
+    names = sorted((resource.type_value, resource.name) for resource in resources)
+    resource = tuple_(THROTTLE_ENTRIES.c.resource_type, THROTTLE_ENTRIES.c.resource_name)
+    for at in range(0, len(names), _CHUNK):
+        yield query.where(resource.in_(names[at : at + _CHUNK]))
+
+
+def _place(entry: ThrottleEntry) -> _Place:
+    return (entry.plan_id, entry.resource.type_value, entry.resource.name, entry.key)
+
+
+def _take_over(connection: Connection, now: datetime, entries: Collection[ThrottleEntry]) -> None:
+    """Close what other plans still had open at these keys."""
+    table = THROTTLE_ENTRIES.c
+    by_key = {(e.cluster_id, e.resource, e.key): e.plan_id for e in entries}
+    debts = select(THROTTLE_ENTRIES).where(
+        table.cluster_id.in_({entry.cluster_id for entry in entries}),
+        table.plan_id.not_in({entry.plan_id for entry in entries}),
+        table.state.not_in(_CLOSED),
     )
-    return connection.execute(query).mappings().one_or_none()
+    for row in connection.execute(debts).mappings().all():
+        debt = _entry(row)
+        heir = by_key.get((debt.cluster_id, debt.resource, debt.key))
+        if heir is not None:
+            told = f"plan {heir} has taken it over"
+            connection.execute(
+                update(THROTTLE_ENTRIES)
+                .where(table.entry_id == row["entry_id"])
+                .values(state=ThrottleState.CLEARED, detail=told, changed_at=now)
+            )
+
+
+def _tell(connection: Connection, now: datetime, kind: str, entry: ThrottleEntry) -> None:
+    write_event(
+        connection,
+        now,
+        kind,
+        f"{entry.resource} {entry.key}: {entry.detail}",
+        plan_id=entry.plan_id,
+        cluster_id=entry.cluster_id,
+    )
 
 
 def _row(store: Database, entry: ThrottleEntry) -> dict[str, object]:
@@ -113,6 +228,9 @@ def _row(store: Database, entry: ThrottleEntry) -> dict[str, object]:
         "prior_source": entry.prior_source,
         "state": entry.state,
         "detail": entry.detail,
+        "set_by": entry.set_by,
+        "times_gone": entry.times_gone,
+        "times_alerted": entry.times_alerted,
         "changed_at": store._clock(),
     }
 
@@ -128,4 +246,7 @@ def _entry(row: RowMapping) -> ThrottleEntry:
         prior_source=row["prior_source"],
         state=ThrottleState(row["state"]),
         detail=row["detail"],
+        set_by=SetBy(row["set_by"]),
+        times_gone=row["times_gone"],
+        times_alerted=row["times_alerted"],
     )

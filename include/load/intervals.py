@@ -3,7 +3,9 @@
 Bytes in are measured where that is possible: a log from which nothing was removed has grown by
 just what was appended, control records of transactions included. Where something may have been
 removed (retention, the cleaner) or the leader is another one, they are estimated: offsets written
-times the mean size of a record. docs/load.md tells how large the errors are.
+times the size of a record, and what the log has grown by is their lower bound. A broker does not
+tell when its cleaner runs, so that of a compacted log nothing is measured. docs/load.md tells how
+large the errors are.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from include.load.readings import Readings
 
 UNKNOWN = np.nan
 
-CLEANED_BELOW = 0.8
-"""A compacted log that grew by less than this part of its own density per record was cleaned."""
+ENOUGH_RECORDS = 100
+"""Offsets of an interval from which on its growth per offset says something of other intervals."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class Interval:
     :param bytes_out: (P,) sent by its leader, to followers and to consumer groups.
     :param messages: (P,) offsets written, holes that compaction leaves later included.
     :param measured: (P,) whether ``bytes_in`` is what the log has grown by.
+    :param least_bytes: (P,) written at least: what the log has grown by.
+    :param record_bytes: (P,) of compacted logs, what an offset has added; the cleaner can only have
+        made it less than what was written. NaN where the offsets are few, and of other logs.
     :param grown_bytes: (P,) how much larger the leader's replica became; negative = smaller.
     :param leader_changed: (P,) another leader than before.
     :param truncated: (P,) the log ends earlier than before: what was written since is not known.
@@ -41,6 +46,8 @@ class Interval:
     bytes_out: Floats
     messages: Floats
     measured: Mask
+    least_bytes: Floats
+    record_bytes: Floats
     grown_bytes: Floats
     leader_changed: Mask
     truncated: Mask
@@ -53,8 +60,8 @@ def between(before: Readings, now: Readings, record_bytes: Floats) -> Interval:
     A partition that was not there before, or belonged to a topic of the same name with another
     id, has no interval: all of it is unknown.
 
-    :param record_bytes: (P,) mean size of a record as measured so far, NaN where it is not; the
-        log's own mean is taken there.
+    :param record_bytes: (P,) mean size of a record as measured so far, NaN where it is not: then
+        the log's own mean is taken. Of compacted logs the most that an offset has added so far.
     """
     at = found_at(now.keys, recoded(before.keys, before.topics, now.topics))
     at = np.where(_same_topic(before, now)[topic_codes(now.keys)], at, -1)
@@ -68,13 +75,18 @@ def between(before: Readings, now: Readings, record_bytes: Floats) -> Interval:
     sized = usable & ~changed & (size >= 0) & (now.size_bytes >= 0)
     grown = now.size_bytes - size
     kept = sized & (start >= 0) & (start == now.log_start) & (grown >= 0)
-    uncleaned = grown >= CLEANED_BELOW * messages * _density(size, start, end)
-    measured = kept & (~now.compacted[topic_codes(now.keys)] | uncleaned)
+    compacted = now.compacted[topic_codes(now.keys)] | _was_compacted(before, at)
+    measured = kept & ~compacted
 
-    mean = np.where(
-        np.isnan(record_bytes), _density(now.size_bytes, now.log_start, now.log_end), record_bytes
+    added = np.where(
+        kept & compacted & (messages >= ENOUGH_RECORDS), grown / np.maximum(messages, 1), UNKNOWN
     )
-    estimated = np.where(messages > 0, messages * mean, 0.0)
+    density = _density(now.size_bytes, now.log_start, now.log_end)
+    mean = np.where(np.isnan(record_bytes), density, record_bytes)
+    # All of these are too low where the cleaner was at work: the largest is the closest.
+    mean = np.where(compacted, np.fmax(np.fmax(mean, density), added), mean)
+    least = np.where(sized & (messages > 0), np.maximum(grown, 0), 0)
+    estimated = np.where(messages > 0, np.fmax(messages * mean, least), 0.0)
     bytes_in = np.where(usable, np.where(measured, grown, estimated), UNKNOWN)
     fresh = measured & (messages > 0)
     record = np.where(fresh, grown / np.maximum(messages, 1), mean)
@@ -84,11 +96,20 @@ def between(before: Readings, now: Readings, record_bytes: Floats) -> Interval:
         bytes_out=bytes_in * now.followers + _consumed(before, now, record),
         messages=np.where(usable, messages, UNKNOWN),
         measured=measured,
+        least_bytes=np.where(usable, np.where(measured, grown, least), UNKNOWN),
+        record_bytes=added,
         grown_bytes=np.where(sized, grown, UNKNOWN),
         leader_changed=changed,
         truncated=read & (messages < 0),
         unread=(at >= 0) & ~read,
     )
+
+
+def _was_compacted(before: Readings, at: Ints) -> Mask:
+    """(P,) whether the cleaner was allowed to work at the beginning of the interval."""
+    compacted = before.compacted[topic_codes(before.keys)].astype(np.int64)
+    was: Mask = picked(compacted, at) > 0
+    return was
 
 
 def _same_topic(before: Readings, now: Readings) -> Mask:

@@ -16,7 +16,11 @@ from include.load.alignment import Floats, Ints, codes_of, distinct, found_at, i
 from include.load.history import window
 from include.load.model import loads_of
 from include.load.rollup import Span
+from include.planning.explanation import bytes_text
 from include.warehouse import Warehouse
+
+CERTAIN_PART = 0.9
+"""A rate of which less than this part is what a log was seen to grow by is told as estimated."""
 
 KNOWN_PART = 0.95
 """Part of a cluster's partitions whose load must be known."""
@@ -51,6 +55,9 @@ class ResourceHistory:
     :param needed_hours: how long it takes for a partition to be known.
     :param age_hours: since the last interval; ``allowed_age_hours`` are allowed.
     :param unread: why consumer groups' offsets are not known, where that is what is missing.
+    :param estimated_partitions: of ``known_partitions``, those whose bytes in are not all what
+        their logs were seen to grow by; ``estimated_bytes_per_s``: the mean that is told of them
+        together, and ``least_bytes_per_s`` what is certain of that. Of bytes in only.
     """
 
     resource: str
@@ -61,6 +68,9 @@ class ResourceHistory:
     age_hours: float
     allowed_age_hours: float
     unread: tuple[str, ...] = ()
+    estimated_partitions: int = 0
+    estimated_bytes_per_s: float = 0.0
+    least_bytes_per_s: float = 0.0
 
     @property
     def known(self) -> bool:
@@ -138,11 +148,14 @@ class LoadHistory:
             name: _beside(loads, f"{name}_s", at) / 3600 for name in (*RATES.values(), GROWTH)
         }
         age = _age_hours(span, snapshot.taken_at)
+        mean, least = (_beside(loads, f"bytes_in_{name}", at) for name in ("mean", "least"))
 
         def history(resource: str, name: str) -> ResourceHistory:
             hours = np.nan_to_num(watched[name])
             known = int((hours >= demands.min_hours).sum())
             short = known < KNOWN_PART * len(keys)
+            guessed = (hours >= demands.min_hours) & (least < CERTAIN_PART * mean)
+            guessed &= resource == "bytes_in"
             return ResourceHistory(
                 resource=resource,
                 partitions=len(keys),
@@ -152,6 +165,9 @@ class LoadHistory:
                 age_hours=round(age, 3),
                 allowed_age_hours=demands.max_age_hours,
                 unread=span.unread if resource == "bytes_out" and short else (),
+                estimated_partitions=int(guessed.sum()),
+                estimated_bytes_per_s=round(float(mean[guessed].sum()), 3),
+                least_bytes_per_s=round(float(least[guessed].sum()), 3),
             )
 
         return cls(
@@ -178,6 +194,19 @@ class LoadHistory:
         """Why some rates are not known; empty when all are."""
         found = (item.problems() for item in self.resources if item.resource in RATES)
         return "; ".join(dict.fromkeys(problem for problems in found for problem in problems))
+
+    def estimates(self) -> str:
+        """Which of the rates that are planned by are estimated, and what is certain of them; empty
+        where none is.
+        """
+        return " ".join(
+            f"{item.resource} of {item.estimated_partitions:,} of {item.partitions:,} partitions "
+            "is estimated, for their logs are compacted, or lost records or a leader meanwhile: "
+            f"{bytes_text(item.estimated_bytes_per_s)}/s together, of which "
+            f"{bytes_text(item.least_bytes_per_s)}/s is certain."
+            for item in self.resources
+            if item.known and item.estimated_partitions
+        )
 
     def rated(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the rates that are known well enough to plan by.

@@ -21,6 +21,7 @@ LOADS = pa.schema(
         pa.field("bytes_in_mean", pa.float64()),
         pa.field("bytes_in_p95", pa.float64()),
         pa.field("bytes_in_max", pa.float64()),
+        pa.field("bytes_in_least", pa.float64()),
         pa.field("out_s", pa.float64(), nullable=False),
         pa.field("bytes_out_mean", pa.float64()),
         pa.field("bytes_out_p95", pa.float64()),
@@ -36,7 +37,9 @@ def loads_of(rollup: Rollup) -> pa.Table:
     """Per partition its rates in bytes per second and its growth, as :data:`LOADS`.
 
     Null = nothing is known of it. A rate's p95 is what the partition kept below for 95 % of the
-    time that is known.
+    time that is known. ``bytes_in_least`` is the mean rate that is certain: where it is below
+    ``bytes_in_mean``, that is estimated. ``record_bytes`` of a compacted log is the most that an
+    offset has added.
     """
     columns: dict[str, Any] = {
         "topic": _named(rollup.topics, rollup),
@@ -52,7 +55,10 @@ def loads_of(rollup: Rollup) -> pa.Table:
         columns[f"bytes_{name}_max"] = np.where(
             seconds > 0, numbers[f"max_bytes_{name}_per_s"], np.nan
         )
-    columns["record_bytes"] = _per(numbers["measured_bytes"], numbers["measured_messages"])
+    columns["bytes_in_least"] = _per(numbers["least_bytes"], numbers["in_s"])
+    measured = _per(numbers["measured_bytes"], numbers["measured_messages"])
+    added = numbers["added_per_record"]
+    columns["record_bytes"] = np.where(np.isnan(measured) & (added > 0), added, measured)
     columns["growth_s"] = numbers["growth_s"]
     columns["growth_bytes_per_s"] = _per(numbers["grown_bytes"], numbers["growth_s"])
     arrays = [pa.array(columns[f.name], from_pandas=True).cast(f.type) for f in LOADS]

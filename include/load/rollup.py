@@ -37,7 +37,7 @@ ROLLUP = pa.schema(
             pa.field(name, pa.float64(), nullable=False)
             for name in (
                 *("in_s", "bytes_in", "max_bytes_in_per_s", "messages"),
-                *("measured_bytes", "measured_messages"),
+                *("measured_bytes", "measured_messages", "least_bytes", "added_per_record"),
                 *("out_s", "bytes_out", "max_bytes_out_per_s"),
                 *("growth_s", "grown_bytes"),
             )
@@ -59,7 +59,9 @@ ROLLUP = pa.schema(
 _KEYS = {"topic", "partition", "topic_id"}
 _NUMBERS = [f.name for f in ROLLUP if f.name not in _KEYS and not pa.types.is_list(f.type)]
 _LATEST = {"size_bytes"}
-_GREATEST = {"max_bytes_in_per_s", "max_bytes_out_per_s"}
+_GREATEST = {"max_bytes_in_per_s", "max_bytes_out_per_s", "added_per_record"}
+_INSTEAD = {"least_bytes": "measured_bytes"}
+"""What rollups say that were written before there was such a column; else it is zero there."""
 _DIRECTIONS = ("in", "out")
 _METADATA = b"rehome"
 
@@ -113,10 +115,14 @@ class Rollup:
     span: Span = field(default_factory=Span)
 
     def record_bytes(self, now: Readings) -> Floats:
-        """(P of ``now``,) mean size of a record where it was measured, else NaN."""
+        """(P of ``now``,) mean size of a record where it was measured, or the most that one has
+        added to a compacted log; else NaN.
+        """
         at = found_at(recoded(now.keys, now.topics, self.topics), self.keys)
         written, messages = self.numbers["measured_bytes"], self.numbers["measured_messages"]
-        mean = np.divide(written, messages, out=np.full(len(messages), np.nan), where=messages > 0)
+        added = self.numbers["added_per_record"]
+        mean = np.where(added > 0, added, np.nan)
+        np.divide(written, messages, out=mean, where=messages > 0)
         ids = _ids(self)
         known = np.array([ids.get(t) == i for t, i in zip(now.topics, now.topic_ids, strict=True)])
         if not len(mean) or not len(now.keys):
@@ -194,7 +200,7 @@ class Rollup:
             topics=topics,
             topic_ids=tuple(ids[topic] for topic in topics),
             keys=keys,
-            numbers={name: table.column(name).to_numpy().astype(float) for name in _NUMBERS},
+            numbers={name: _number(table, name) for name in _NUMBERS},
             rates={name: _histogram(table, name) for name in _DIRECTIONS},
             span=span_in(table.schema.metadata or {}),
         )
@@ -231,6 +237,8 @@ def rollup_of(interval: Interval, now: Readings, first: str) -> Rollup:
             "messages": messages,
             "measured_bytes": np.where(interval.measured, np.nan_to_num(interval.bytes_in), 0.0),
             "measured_messages": np.where(interval.measured, messages, 0.0),
+            "least_bytes": np.nan_to_num(interval.least_bytes),
+            "added_per_record": np.nan_to_num(interval.record_bytes),
             "out_s": known_out * seconds,
             "bytes_out": np.nan_to_num(interval.bytes_out),
             "max_bytes_out_per_s": np.nan_to_num(rate_out),
@@ -262,6 +270,15 @@ def _joined(name: str, rows: int, old: Floats, at_old: Ints, new: Floats, at_new
     else:
         joined[at_new] += new
     return joined
+
+
+def _number(table: pa.Table, name: str) -> Floats:
+    if name not in table.column_names:
+        if name not in _INSTEAD:
+            return np.zeros(len(table))
+        name = _INSTEAD[name]
+    numbers: Floats = table.column(name).to_numpy().astype(float)
+    return numbers
 
 
 def _histogram(table: pa.Table, name: str) -> Histogram:

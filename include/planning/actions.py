@@ -12,14 +12,15 @@ from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask, bro
 from include.planning.bounds import least_copies, placement_bound
 from include.planning.budget import UNPAID_PARTITIONS, UNPAID_REPLICAS, budget_of
 from include.planning.explanation import brokers_text
+from include.planning.figures import TargetPrice
 from include.planning.growth import RingPlacer
 from include.planning.kafka_json import parse_reassignment
 from include.planning.layout import Layout
 from include.planning.leaders import balance_leaders, settle_leaders
+from include.planning.left_alone import free_to_move, named, with_source
 from include.planning.outcome import (
     Outcome,
     complete,
-    free_to_move,
     largest_first,
     left_brokers,
     new_brokers,
@@ -28,18 +29,29 @@ from include.planning.outcome import (
 )
 from include.planning.plan import Infeasible, MoveReason
 from include.planning.racks import RackTree
-from include.planning.request import ReassignmentRequest
+from include.planning.request import ReassignmentRequest, spread_tolerance
 from include.planning.requested import lay_out
 from include.planning.resources import capacities
 from include.planning.scope import (
     brokers_named,
-    check_movable,
+    check_idle,
     check_replication_factor,
     partitions_in_scope,
     rack_paths,
     raise_if,
 )
 from include.planning.shrink import shrink
+from include.planning.topic_bands import topic_bands
+from include.planning.topic_leaders import even_leaders
+from include.planning.topic_notes import missed_topics, topic_balance
+from include.planning.values import TOPIC_SPREAD
+
+IN_SYNC_FIRST = (
+    "replicas in sync are kept, though others would spread it more evenly over the racks"
+)
+
+
+TOO_FEW_ONLINE = "not enough of its replicas are online: left alone; see fix_offline_replicas"
 
 
 def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -52,10 +64,11 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     replicas = arrays.replication_factor
     if not hosts.any():
         raise_if(["No live broker is left to take the replicas of the drained ones."])
+    check_idle(arrays, partitions)
+    partitions, lost = with_source(arrays, partitions)
     check_replication_factor(arrays, partitions, replicas, int(hosts.sum()), "live brokers left")
-    check_movable(arrays, partitions, leaving=drained)
     tree = tree_of(arrays, hosts, request)
-    leaving = leaving & scope[:, None]
+    leaving &= np.isin(np.arange(len(scope)), partitions)[:, None]
     paid = affordable(
         budget_of(request),
         partitions,
@@ -63,24 +76,43 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         partial(_broker_by_broker, arrays, leaving, partitions),
     )
     layout = Layout(arrays)
-    complete(layout, tree, paid, replicas, request.weights)
+    bands = topic_bands(
+        layout,
+        tree,
+        partitions=scope & ~arrays.in_flight,
+        brokers=arrays.brokers.live | drained,
+        capacity=capacities(arrays, hosts, request.weights) * hosts,
+        tolerance=spread_tolerance(request),
+    )
+    complete(layout, tree, paid, replicas, request.weights, bands)
     settle_leaders(layout)
+    if bands is not None:
+        even_leaders(layout, bands, layout.rows[:, 0] != layout.home[:, 0], hosts, None)
 
     def why(p: int) -> str:
-        gone = arrays.brokers.ids[[b for b in left_brokers(layout, p) if drained[b]]].tolist()
-        return (
-            f"{brokers_text(gone).capitalize()} {'is' if len(gone) == 1 else 'are'} drained; "
-            f"{new_places(layout, p)}."
+        gone, dead = (
+            arrays.brokers.ids[[b for b in left_brokers(layout, p) if side[b]]].tolist()
+            for side in (drained, ~drained)
         )
+        are = "is" if len(gone) == 1 else "are"
+        besides = f", and {brokers_text(dead)} not live" if dead else ""
+        return f"{brokers_text(gone).capitalize()} {are} drained{besides}; {new_places(layout, p)}."
 
     return Outcome(
         layout=layout,
         tree_before=tree_of(arrays, arrays.brokers.live, request),
         tree_after=tree,
         lower_bound_bytes=placement_bound(layout, tree, paid),
+        asked_bound_bytes=_asked_bound(arrays, tree, partitions, replicas, paid),
         reason=MoveReason.DRAIN,
         why=why,
-        infeasible=_undrained(arrays, leaving, paid),
+        infeasible=(
+            *lost,
+            *_undrained(arrays, leaving, paid),
+            *(missed_topics(layout, bands, hosts, np.zeros_like(hosts)) if bands else ()),
+        ),
+        topics=topic_balance(layout, bands) if bands else None,
+        prices=lambda: (TargetPrice(TOPIC_SPREAD, 0, 0, "free"),) if bands else (),
     )
 
 
@@ -127,8 +159,10 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     has = arrays.replication_factor
     partitions = np.flatnonzero(scope & (has != replicas))
     wanted = np.full(len(scope), replicas)
+    check_idle(arrays, partitions)
+    partitions, lost = with_source(arrays, partitions)
+    partitions, thin = _with_enough_online(arrays, partitions, replicas)
     check_replication_factor(arrays, partitions, wanted, int(hosts.sum()), "live brokers")
-    check_movable(arrays, partitions, leaving=np.zeros(len(hosts), bool))
     tree = RackTree(
         rack_paths(arrays.brokers, ignore_racks=request.ignore_racks),
         hosts,
@@ -143,7 +177,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         lambda parts: np.lexsort((arrays.size_bytes[grown], parts)),
     )
     layout = Layout(arrays, width=replicas)
-    shrink(layout, tree, capacity, shrunk, replicas)
+    uneven = shrink(layout, tree, capacity, shrunk, replicas)
     placer = RingPlacer(layout, tree, capacity, request.tolerance, request.seed)
     for p in largest_first(layout, paid):
         placer.complete(p, replicas)
@@ -160,10 +194,29 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         tree_before=tree,
         tree_after=tree,
         lower_bound_bytes=placement_bound(layout, tree, paid),
+        asked_bound_bytes=_asked_bound(arrays, tree, grown, wanted, paid),
         reason=MoveReason.REPLICATION_FACTOR,
         why=why,
-        infeasible=_left_out(f"replication factor {replicas}", len(grown) - len(paid)),
+        infeasible=(
+            *lost,
+            *thin,
+            *named(arrays, uneven, IN_SYNC_FIRST),
+            *_left_out(f"replication factor {replicas}", len(grown) - len(paid)),
+        ),
     )
+
+
+def _with_enough_online(
+    arrays: ClusterArrays, partitions: Ints, replicas: int
+) -> tuple[Ints, tuple[Infeasible, ...]]:
+    """Those that can be lowered to a number of replicas, or raised; notes on those that would be
+    left with an offline one, for no fewer than that are online.
+    """
+    if arrays.offline is None:
+        return partitions, ()
+    online = ((arrays.rows != NONE) & ~arrays.offline)[partitions].sum(axis=1)
+    enough = (online >= replicas) | (arrays.replication_factor[partitions] < replicas)
+    return partitions[enough], named(arrays, partitions[~enough], TOO_FEW_ONLINE)
 
 
 def _next_in_turn(layout: Layout, p: int) -> str:
@@ -182,7 +235,6 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     violations = tree.violations(arrays.rows)
     partitions = np.flatnonzero(movable & (violations > 0))
     replicas = arrays.replication_factor
-    check_movable(arrays, partitions, leaving=np.zeros(len(hosts), bool))
     paid = affordable(
         budget_of(request),
         partitions,
@@ -198,10 +250,20 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         tree_before=tree,
         tree_after=tree,
         lower_bound_bytes=placement_bound(layout, tree, paid),
+        asked_bound_bytes=_asked_bound(arrays, tree, partitions, replicas, paid),
         reason=MoveReason.RACK,
         why=lambda p: f"Its replicas were not spread evenly over racks; {new_places(layout, p)}.",
         infeasible=(*infeasible, *unpaid),
     )
+
+
+def _asked_bound(
+    arrays: ClusterArrays, tree: RackTree, partitions: Ints, replicas: Ints, paid: Ints
+) -> int | None:
+    """What all of the partitions cost at least, where the budget pays for some only."""
+    if len(paid) == len(partitions):
+        return None
+    return int(_least_costs(arrays, tree, partitions, replicas)[0].sum())
 
 
 def _left_out(target: str, unpaid: int) -> tuple[Infeasible, ...]:

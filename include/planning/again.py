@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from include.planning.arrays import UNLIMITED, ClusterArrays, fresh
+from include.planning.in_sync import with_rows
 from include.planning.layout import Layout
 
 UP_TO = 10_000
@@ -42,7 +43,7 @@ def plan_on(
             return
         before = layout.rows.copy()
         layout.lay_out(then.rows)
-        if (layout.incoming > layout.room).any():
+        if len(layout.overfull()):
             layout.lay_out(before)
             return
         if fresh(then.rows, then.home).any() and finish():
@@ -56,8 +57,11 @@ def carried_out(layout: Layout) -> ClusterArrays:
     changed = layout.changed()
     leader[changed] = rows[changed, 0]
     brokers, held = arrays.brokers, arrays.load(layout.home, layout.size)
-    room = np.maximum(brokers.room_bytes + held - layout.load, 0)
-    room = np.where(brokers.room_bytes < UNLIMITED, room, brokers.room_bytes)
-    return replace(
-        arrays, brokers=replace(brokers, room_bytes=room), rows=rows.copy(), leader=leader
-    )
+    before, after = brokers.room_bytes, np.maximum(brokers.room_bytes + held - layout.load, 0)
+    # What comes and goes is taken to do so on a broker's emptiest volume.
+    rooms, every = brokers.rooms.copy(), np.arange(len(before))
+    emptiest = rooms.argmax(axis=1)
+    change = np.where(before < UNLIMITED, after - before, 0)
+    rooms[every, emptiest] = np.maximum(rooms[every, emptiest] + change, 0)
+    healed = with_rows(arrays, rows.copy())
+    return replace(healed, brokers=brokers.with_rooms(rooms), leader=leader)

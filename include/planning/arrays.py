@@ -6,7 +6,8 @@ the order of rows in a snapshot's tables never shows in a plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ import pyarrow as pa
 
 from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.planning.health import min_isr, offline_replicas
+from include.planning.volumes import disks_of
+
+_COLUMNS = ("partition", "broker", "position", "is_leader", "in_isr", "adding", "removing")
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
@@ -36,9 +41,11 @@ class BrokerArrays:
     :param live: (B,) in a fresh metadata answer.
     :param takes: (B,) live, with a log dir that is neither offline nor cordoned.
     :param rack_paths: rack path per broker, from the root down; empty = no rack.
-    :param capacity_bytes: (B,) total of the log dirs; 0 = unknown.
-    :param room_bytes: (B,) what may still be written before the disk is fuller than allowed;
-        :data:`UNLIMITED` = unknown. Log dirs on one volume each report the whole of it.
+    :param capacity_bytes: (B,) total of the volumes of its log dirs; 0 = unknown.
+    :param room_bytes: (B,) what may still be written before the disks are fuller than allowed;
+        :data:`UNLIMITED` = unknown.
+    :param volume_room: (B, V) the same of each volume, padded with -1; None = one each.
+    :param volume_paths: log dirs that take replicas, per broker and volume; empty = not known.
     """
 
     ids: Ints
@@ -47,6 +54,17 @@ class BrokerArrays:
     rack_paths: tuple[tuple[str, ...], ...]
     capacity_bytes: Ints
     room_bytes: Ints
+    volume_room: Ints | None = None
+    volume_paths: tuple[tuple[tuple[str, ...], ...], ...] = ()
+
+    @property
+    def rooms(self) -> Ints:
+        """(B, V) what may still be written to each volume, padded with -1."""
+        return self.room_bytes[:, None] if self.volume_room is None else self.volume_room
+
+    def with_rooms(self, rooms: Ints) -> BrokerArrays:
+        """The same brokers with other room on their volumes."""
+        return replace(self, volume_room=rooms, room_bytes=np.maximum(rooms, 0).sum(axis=1))
 
     def index(self) -> dict[BrokerId, int]:
         """Broker id → dense index."""
@@ -68,6 +86,9 @@ class ClusterArrays:
     :param topic_ids: Kafka's id of each of ``topics``, "" = not known; empty = none is known.
     :param bytes_in: (P,) bytes per second written to the partition; None = not known.
     :param bytes_out: (P,) bytes per second its leader sends, to followers too; None = not known.
+    :param in_sync: (P, R) replicas in the ISR and online, aligned with ``rows``; None = all are.
+    :param offline: (P, R) replicas on a dead broker or in a failed log dir; None = none is.
+    :param min_isr: (P,) ``min.insync.replicas``, 1 where it is not known; None = 1.
     """
 
     brokers: BrokerArrays
@@ -84,6 +105,9 @@ class ClusterArrays:
     topic_ids: tuple[str, ...] = ()
     bytes_in: Floats | None = None
     bytes_out: Floats | None = None
+    in_sync: Mask | None = None
+    offline: Mask | None = None
+    min_isr: Ints | None = None
 
     @classmethod
     def from_snapshot(
@@ -94,10 +118,7 @@ class ClusterArrays:
         seen = set(replicas.column("broker").unique().to_pylist())
         brokers = _brokers(snapshot, seen, min_free_disk_fraction)
         topics, codes = _sorted_codes(replicas.column("topic"))
-        table = {
-            name: replicas.column(name).to_numpy()
-            for name in ("partition", "broker", "position", "is_leader", "adding", "removing")
-        }
+        table = {name: replicas.column(name).to_numpy() for name in _COLUMNS}
         order = np.lexsort((table["position"], table["partition"], codes))
         table = {name: values[order] for name, values in table.items()}
         codes = codes[order]
@@ -117,6 +138,10 @@ class ClusterArrays:
         rows[owner[stays], slot] = index[stays]
         log_dirs = np.full((partitions, width), -1, np.int32)
         log_dirs[owner[stays], slot] = dir_codes[order][stays]
+        away = offline_replicas(snapshot, brokers.ids, brokers.live)[order]
+        offline, in_sync = (np.zeros((partitions, width), bool) for _ in range(2))
+        offline[owner[stays], slot] = away[stays]
+        in_sync[owner[stays], slot] = (table["in_isr"].astype(bool) & ~away)[stays]
         leads = table["is_leader"].astype(bool)
         leader = np.full(partitions, NONE, np.int32)
         leader[owner[leads]] = index[leads]
@@ -136,12 +161,20 @@ class ClusterArrays:
             topic_ids=topic_ids(snapshot, topics),
             bytes_in=_rates(replicas, "bytes_in_per_s", order, starts),
             bytes_out=_rates(replicas, "bytes_out_per_s", order, starts),
+            in_sync=in_sync,
+            offline=offline,
+            min_isr=min_isr(snapshot, topics)[codes[starts]],
         )
 
     @property
     def replication_factor(self) -> Ints:
         """(P,) replicas per partition."""
         return replica_counts(self.rows)
+
+    @cached_property
+    def all_in_sync(self) -> bool:
+        """Whether every replica is in the ISR."""
+        return self.in_sync is None or bool((self.in_sync | (self.rows == NONE)).all())
 
     def partition(self, index: int) -> TopicPartition:
         """The partition's name."""
@@ -197,42 +230,26 @@ def broker_sums(rows: Rows, weight: Ints | Floats | None, brokers: int) -> Float
 def _brokers(snapshot: Snapshot, seen: set[int], min_free: float) -> BrokerArrays:
     known = {row["broker"]: row for row in snapshot.brokers.to_pylist()}
     ids = sorted(known.keys() | seen)
-    capacity, room, takes = _disks(snapshot, min_free)
+    takes, volumes = disks_of(snapshot)
     live = [bool(known[b]["live"]) if b in known else False for b in ids]
+    open_volumes = [[volume for volume in volumes.get(b, ()) if volume.paths] for b in ids]
+    width = max((len(found) for found in open_volumes), default=1) or 1
+    rooms = np.full((len(ids), width), -1, np.int64)
+    rooms[:, 0] = UNLIMITED
+    for index, found in enumerate(open_volumes):
+        if found:
+            rooms[index, : len(found)] = [volume.room_bytes(min_free) for volume in found]
+    capacity = [sum(volume.total_bytes for volume in volumes.get(b, ())) for b in ids]
     return BrokerArrays(
         ids=np.array(ids, np.int64),
         live=np.array(live, bool),
         takes=np.array([takes.get(b, True) and up for b, up in zip(ids, live, strict=True)], bool),
         rack_paths=tuple(tuple(known[b]["rack_path"]) if b in known else () for b in ids),
-        capacity_bytes=np.array([capacity.get(b, 0) for b in ids], np.int64),
-        room_bytes=np.array([room.get(b, UNLIMITED) for b in ids], np.int64),
+        capacity_bytes=np.array(capacity, np.int64),
+        room_bytes=np.maximum(rooms, 0).sum(axis=1),
+        volume_room=rooms,
+        volume_paths=tuple(tuple(volume.paths for volume in found) for found in open_volumes),
     )
-
-
-def _disks(
-    snapshot: Snapshot, min_free: float
-) -> tuple[dict[BrokerId, int], dict[BrokerId, int], dict[BrokerId, bool]]:
-    """Per broker: total bytes, bytes that may be added, and whether it takes new replicas."""
-    usable = [row for row in snapshot.log_dirs.to_pylist() if not row["offline"]]
-    capacity: dict[BrokerId, int] = {}
-    room: dict[BrokerId, int] = {}
-    takes = dict.fromkeys(snapshot.log_dirs.column("broker").to_pylist(), False)
-    unknown = set()
-    for row in usable:
-        broker, total, free = row["broker"], row["total_bytes"], row["usable_bytes"]
-        if total is None or total < 0 or free is None or free < 0:
-            unknown.add(broker)
-        else:
-            capacity[broker] = capacity.get(broker, 0) + total
-        if row["cordoned"]:
-            continue
-        takes[broker] = True
-        if broker not in unknown:
-            room[broker] = room.get(broker, 0) + max(0, free - int(total * min_free))
-    for broker in unknown:
-        capacity.pop(broker, None)
-        room.pop(broker, None)
-    return capacity, room, takes
 
 
 def _internal(snapshot: Snapshot, topics: tuple[str, ...]) -> Mask:

@@ -31,6 +31,7 @@ from include.planning.search import Problem, Search
 from include.planning.seats import Seats
 from include.planning.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.shedder import BYTES, RATE
+from include.planning.topic_repair import even_topics
 from include.planning.trios import rearrange
 
 SMALL = 2_000
@@ -83,6 +84,12 @@ a part of a cluster."""
 PRICED_UP_TO = 5_000_000
 """Slots up to which that is done: it takes tens of times as long as the search."""
 
+ROOMY: Inner = (0.5, 0.5, 0.5)
+RELIEVED = 2
+"""See shed.INNER: where loads are to lie of brokers at whose edges replicas that even topics out do
+not fit; how often that is made so.
+"""
+
 ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
 
@@ -105,7 +112,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     before = search.outside()
     if before <= 0:
         return
-    after = _search(search, capacity, INNER)
+    after, copied = _search(search, capacity, INNER)
     if after > before - TINY:
         layout.lay_out(layout.home)
     if layout.rows.size <= SMALL:
@@ -118,7 +125,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
             layout.refresh()
     elif layout.rows.size <= PRICED_UP_TO:
         dear = DEARER if part_of_a_cluster else DEAR
-        if _priced(problem) and _copied_over_bound(problem) > dear and unhindered(Search(problem)):
+        if _priced(problem) and _over_bound(problem, copied) > dear and unhindered(Search(problem)):
             _by_prices(problem, after)
 
 
@@ -136,7 +143,7 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
     for inner in OTHER_INNER[:FEW] if few else OTHER_INNER:
         layout.lay_out(layout.home)
         search = Search(problem)
-        after = _search(search, capacity, inner)
+        after, _ = _search(search, capacity, inner)
         if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
             ways.append((search.worth(), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
@@ -149,11 +156,14 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
     layout.lay_out(min(found, key=itemgetter(0))[1])
 
 
-def _search(search: Search, capacity: Floats, inner: Inner) -> float:
-    """Move replicas towards the boxes; the excess that is left."""
+def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, float]:
+    """Move replicas towards the boxes; the excess that is left, and bytes copied for the boxes
+    alone: before topics were evened out.
+    """
     problem = search.problem
-    layout = problem.layout
+    layout, copied = problem.layout, 0.0
     for _ in range(ROUNDS):
+        search.strict = layout.rows.size <= SMALL
         wanted = wanted_loads(search, inner)
         short = narrow(search, wanted)
         fill(search, wanted, shed(search, wanted, short), short)
@@ -163,18 +173,45 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> float:
         if layout.rows.size <= EXCHANGED_UP_TO:
             exchange(search, EXCHANGED)
             undo(search)
+        copied = search.copied()
+        _even_topics(search)
         layout.refresh()
         if search.seats.even() or not _repair(problem, capacity):
             break
         search = Search(problem)
-    return search.outside()
+    return search.outside(), copied
+
+
+def _even_topics(search: Search) -> None:
+    """Even topics out, and have brokers at the edges of their boxes make room where that is in the
+    way.
+    """
+    search.strict = True
+    moved = even_topics(search)
+    for _ in range(RELIEVED if search.flat.size > SMALL else 0):
+        unmet = search.unmet_topics()
+        if not unmet.any():
+            break
+        wanted = np.where(unmet, wanted_loads(search, ROOMY), search.load)
+        search.strict = False
+        fill(search, wanted, shed(search, wanted, np.zeros_like(unmet)), np.zeros_like(unmet))
+        search.strict = True
+        moved |= even_topics(search)
+    if moved:
+        Polisher(search).run()
+        undo(search)
+        Polisher(search).run()
 
 
 def _poor(problem: Problem) -> bool:
     """Whether a finished plan of a small cluster leaves boxes unmet, or copies so much more than
-    the bound of bytes that a far cheaper one is not ruled out.
+    the bound of bytes that a far cheaper one is not ruled out: where topics are to be spread, the
+    bound does not say.
     """
-    return Search(problem).outside() > 0 or _copied_over_bound(problem) > POOR
+    search = Search(problem)
+    if search.outside() > 0:
+        return True
+    return search.books is None and _over_bound(problem, search.copied()) > POOR
 
 
 def _priced(problem: Problem) -> bool:
@@ -185,12 +222,12 @@ def _priced(problem: Problem) -> bool:
     return Seats(problem.tree, problem.layout.rows).even()
 
 
-def _copied_over_bound(problem: Problem) -> float:
+def _over_bound(problem: Problem, copied: float) -> float:
     """Bytes copied over the bound of bytes alone."""
     layout = problem.layout
     before = layout.arrays.load(layout.home, layout.size)
     bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
-    return float(layout.incoming.sum() / max(bound, 1))
+    return float(copied / max(bound, 1))
 
 
 def _by_prices(problem: Problem, excess: float) -> None:
@@ -201,6 +238,7 @@ def _by_prices(problem: Problem, excess: float) -> None:
     search = guided(problem)
     undo(search)
     Polisher(search).run()
+    even_topics(search)
     undo(search)
     if layout.rows.size <= EXCHANGED_UP_TO:
         exchange(search, EXCHANGED)
@@ -253,6 +291,7 @@ def undo(search: Search) -> None:
         some = away[start : start + TOGETHER]
         while len(some):
             some = some[_harm(search, some) <= TINY]
+            some = some[search.spreads(some, home[some].astype(np.int64))]
             for _ in range(HOMECOMINGS):
                 if len(some):
                     some = _send_home(search, some)
@@ -270,6 +309,7 @@ def _send_home(search: Search, away: Ints) -> Ints:
     slots, homes = away[first], target[first]
     back = (_harm(search, slots) <= TINY) & search.valid(slots, homes)
     back &= ~(search.rows[partition[first]] == homes[:, None]).any(axis=1)
+    back &= search.spreads(slots, homes)
     search.lift(slots[back])
     search.put(slots[back], homes[back])
     return away[~first]

@@ -63,7 +63,18 @@ def rebalance_bound(
     return boxes_bound(before, layout.load, targets.low[0], targets.high[0], domain)
 
 
-def boxes_bound(before: Ints, after: Ints, low: Floats, high: Floats, domain: Ints) -> int:
+def asked_bound(
+    layout: Layout, tree: RackTree, targets: Targets, partitions: Mask, before: Ints
+) -> int:
+    """The same for plans that meet all boxes, whatever this one reached."""
+    domain = targets.domain
+    if not Seats(tree, layout.home[partitions]).even():
+        domain = np.zeros_like(domain)
+    inside = targets.share[0]
+    return boxes_bound(before, inside, targets.low[0], targets.high[0], domain)
+
+
+def boxes_bound(before: Ints, after: Ints | Floats, low: Floats, high: Floats, domain: Ints) -> int:
     """The bound of :func:`rebalance_bound` from (B,) loads and boxes of bytes alone."""
     over = np.maximum(before - np.maximum(high, after), 0)
     under = np.maximum(np.minimum(low, after) - before, 0)

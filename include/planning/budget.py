@@ -109,6 +109,8 @@ def _gain(search: Search, wanted: Rows, partitions: Ints) -> Floats:
         + search.excess(targets, enters)
         - search.excess(targets, enters + weight)
     )
+    if search.books:
+        gain -= search.unit * search.books.moving(slots // search.width, source, targets)
     place = np.searchsorted(partitions, slots // search.width)
     return np.bincount(place, gain, len(partitions)).astype(float)
 

@@ -24,6 +24,7 @@ PLANNED_BY = {
     Action.DRAIN: "bytes on disk and number of replicas",
     Action.SET_REPLICATION_FACTOR: "bytes on disk and number of replicas",
     Action.REPAIR_RACKS: "bytes on disk and number of replicas",
+    Action.FIX_OFFLINE_REPLICAS: "bytes on disk and number of replicas",
     Action.BALANCE_LEADERS: "number of leaders",
     Action.MOVE_LOG_DIRS: "bytes in each log dir",
 }

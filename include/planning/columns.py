@@ -55,7 +55,7 @@ def entries(table: pa.Table, shape: Sequence[str]) -> Iterator[str]:
 def _text(batch: pa.RecordBatch, name: str) -> pa.Array:
     """(n,) a column's values as JSON, without the brackets of lists."""
     column = batch.column(name)
-    if name == "topic":
+    if name in ("topic", "topic_id"):
         return _mapped(column, json.dumps)
     if name == "partition":
         return pc.cast(column, pa.string())

@@ -45,11 +45,21 @@ def _replace(search: Search, slot: int, home: int) -> bool:
     for other in candidates[cheapest].tolist():
         if other // search.width == slot // search.width:
             continue
-        if search.valid_one(slot, home) and search.valid_one(other, there):
+        if search.valid_one(slot, home) and _may_trade(search, slot, other, there):
             search.move(slot, home)
             search.move(other, there)
             return True
     return False
+
+
+def _may_trade(search: Search, back: int, out: int, there: int) -> bool:
+    """Whether another replica may go where one comes home from."""
+    if not search.valid_one(out, there):
+        return False
+    if search.books is None:
+        return True
+    give, take = np.array([back]), np.array([out])
+    return bool(search.trade_spreads(give, take, there, search.holders(take))[0])
 
 
 def _harmless(search: Search, home: int, there: int, gained: Floats) -> Mask:

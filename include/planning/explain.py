@@ -17,12 +17,20 @@ from include.cluster.snapshot import Snapshot
 from include.errors import InvalidRequestError
 from include.planning.arrays import NONE, ClusterArrays, Floats, Mask, Rows
 from include.planning.budget import UNPAID
+from include.planning.layout import Layout
 from include.planning.outcome import tree_of
 from include.planning.plan import Infeasible, Move, Plan
 from include.planning.racks import RackTree
-from include.planning.request import USED_BY, Action, ReassignmentRequest
-from include.planning.resources import LED, RATES, Resource, partition_weight
-from include.planning.scope import partitions_in_scope, without_excluded
+from include.planning.request import (
+    SPREADS_TOPICS,
+    USED_BY,
+    Action,
+    ReassignmentRequest,
+    spread_tolerance,
+)
+from include.planning.resources import LED, RATES, Resource, capacities, partition_weight
+from include.planning.scope import has_source, partitions_in_scope, without_excluded
+from include.planning.topic_bands import TopicBands, topic_bands
 
 
 class Verdict(enum.StrEnum):
@@ -35,6 +43,7 @@ class Verdict(enum.StrEnum):
     RACKS = "would spread the partition less evenly over the racks"
     DISK = "has no room on its disks"
     OUTSIDE = "would end further outside its box"
+    TOPIC = "would hold more replicas of the topic than its share and the tolerance allow"
     POSSIBLE = "would have done as well"
 
 
@@ -236,13 +245,19 @@ class Explainer:
         return np.array([load.bytes_in for load in self._plan.summary.brokers], float)
 
     def _barred(self, p: int) -> str:
-        arrays, row = self._arrays, self._arrays.rows[p]
+        arrays = self._arrays
         if arrays.in_flight[p]:
             return "it was being reassigned already"
         if self._unpaid(p):
             return UNPAID
-        if not arrays.brokers.live[row[row != NONE]].all():
-            return "one of its replicas is on a broker that was not live"
+        if not has_source(arrays, np.array([p]))[0]:
+            return "it had no live leader to copy from"
+        harmed = arrays.offline is not None and bool(arrays.offline[p].any())
+        if self._request.action is Action.FIX_OFFLINE_REPLICAS:
+            if not harmed:
+                return "none of its replicas was offline"
+        elif harmed:
+            return "one of its replicas was on a broker that was not live, or in a failed log dir"
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:
             return "its topic is not in the scope of the request, or is excluded"
@@ -258,6 +273,8 @@ class Explainer:
             return bool(np.isin(self._arrays.brokers.ids[held], request.brokers).any())
         if request.action is Action.SET_REPLICATION_FACTOR:
             return len(held) != request.replication_factor
+        if request.action is Action.FIX_OFFLINE_REPLICAS:
+            return self._arrays.offline is not None and bool(self._arrays.offline[p].any())
         if request.action is Action.REPAIR_RACKS:
             return bool(self._tree.violations(row[None, :]).any())
         return False
@@ -289,7 +306,9 @@ class Explainer:
             (Verdict.UNWILLING, ~brokers.takes),
             (Verdict.RACKS, uneven > uneven[self._index[target]]),
             (Verdict.DISK, self._incoming + size > brokers.room_bytes),
+            (Verdict.DISK, size > brokers.rooms.max(axis=1)),
             (Verdict.OUTSIDE, excess > excess[self._index[target]] + 1e-12),
+            (Verdict.TOPIC, self._crowded(p, self._index[target])),
         )
         choices = []
         for b, broker in enumerate(brokers.ids.tolist()):
@@ -301,6 +320,50 @@ class Explainer:
         best_first = (order[0], *order[:0:-1])
         choices.sort(key=lambda c: (best_first.index(c.verdict), c.excess, c.broker))
         return tuple(choices)
+
+    @cached_property
+    def _bands(self) -> TopicBands | None:
+        arrays, request, live = self._arrays, self._request, self._arrays.brokers.live
+        if request.action not in SPREADS_TOPICS:
+            return None
+        limited = request.action is Action.REBALANCE and bool(request.brokers)
+        named = np.isin(arrays.brokers.ids, request.brokers)
+        part = live & named if limited else live
+        if request.action is Action.DRAIN:
+            part = live | named
+        return topic_bands(
+            Layout(arrays),
+            self._tree,
+            partitions=partitions_in_scope(arrays, request) & ~arrays.in_flight,
+            brokers=part,
+            capacity=capacities(arrays, self._hosts, request.weights) * self._hosts,
+            tolerance=spread_tolerance(request),
+        )
+
+    @cached_property
+    def _rows_after(self) -> Rows:
+        """(P, R) the rows that the plan leads to."""
+        layout = Layout(self._arrays, max((len(m.target) for m in self._moves.values()), default=0))
+        index = self._arrays.partition_index()
+        for name, move in self._moves.items():
+            row = [self._index[broker] for broker in move.target]
+            layout.rows[index[name]] = row + [NONE] * (layout.rows.shape[1] - len(row))
+        return layout.rows
+
+    def _crowded(self, p: int, target: int) -> Mask:
+        """(B,) brokers that would be above the band of the partition's topic with the replica that
+        goes to the target.
+        """
+        bands = self._bands
+        if bands is None:
+            return np.zeros(len(self._index), bool)
+        row = int(bands.row[p])
+        held = np.bincount(
+            self._rows_after[(bands.row == row)].ravel() + 1, minlength=len(self._index) + 1
+        )[1:]
+        held[target] -= 1
+        crowded: Mask = held + 1 > bands.high[row]
+        return crowded
 
     def _excess(self, p: int, target: int) -> tuple[Floats, list[Resource]]:
         """(B,) excess that the replica on each broker means beyond the plan without it; and in

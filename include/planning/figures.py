@@ -29,7 +29,8 @@ class ResourceBalance:
 
 @dataclass(frozen=True, slots=True)
 class TargetPrice:
-    """What keeping one resource within its tolerance costs: what a plan without it saves.
+    """What keeping one resource within its tolerance costs: what a plan without it saves; that of
+    keeping topics spread is named topic_spread.
 
     :param method: ``solved``: the same request was planned without the target (below 0 where
         the search happened on something cheaper with it); ``at_least``: taking back what it
@@ -40,6 +41,25 @@ class TargetPrice:
     bytes_to_move: int
     replica_moves: int
     method: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBalance:
+    """How evenly topics are spread over brokers, of those with at least as many replicas as there
+    are brokers.
+
+    :param tolerance: allowed deviation from a broker's share of a topic, at least one replica.
+    :param topics: how many there are.
+    :param outside_before, outside_after: topics on brokers, replicas and leaders each, that are
+        further off; ``worst_before``, ``worst_after``: by how many replicas at most.
+    """
+
+    tolerance: float
+    topics: int
+    outside_before: int
+    outside_after: int
+    worst_before: int
+    worst_after: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ class _Filler:
         reach = np.where(boxed, self._high, 0) - np.where(boxed, self._wanted, 0)
         tight = self._wanted + np.array(TIGHT)[:, None] * reach
         self._tight = np.where(boxed, tight, np.inf)
+        self._everyone = np.ones(len(brokers), bool)
         self._picky = picky
         self._favour = np.ones(len(brokers)) if favour is None else favour
         self._value = np.array(IMPORTANCE)[:, None]
@@ -150,7 +151,8 @@ class _Filler:
         """Place of the valid broker for one lifted replica; NONE when it should stay."""
         gain = books.gain(weight)
         best = int(gain.argmax())
-        if books.fits_one(best, weight) and self._search.valid_one(slot, int(self._brokers[best])):
+        broker = int(self._brokers[best])
+        if books.fits_one(best, weight) and self._takes_one(slot, broker):
             return best
         for room in (books.tight, books.high):
             place = self._most_valuable(slot, books.fits(room, weight), gain)
@@ -159,6 +161,7 @@ class _Filler:
         return self._least_harm(slot)
 
     def _most_valuable(self, slot: int, fits: Mask, gain: Floats) -> int:
+        fits = fits & self._spreading(slot)
         best = int(np.where(fits, gain, -np.inf).argmax())
         if not fits[best]:
             return NONE
@@ -180,7 +183,25 @@ class _Filler:
                 here, search.load[:, here]
             )
             order = order[harm[order] < stays[0] - 1e-12]
-        return self._first_valid(slot, order)
+        spreading = self._spreading(slot)[order]
+        place = self._first_valid(slot, order[spreading])
+        if place == NONE and (search.problem.leaving[owner] or not search.strict):
+            place = self._first_valid(slot, order[~spreading])
+        return place
+
+    def _takes_one(self, slot: int, broker: int) -> bool:
+        """Whether racks, disks and the bands of topics let a lifted replica go to a broker."""
+        search = self._search
+        if search.books and not search.books.takes_one(slot // search.width, broker):
+            return False
+        return search.valid_one(slot, broker)
+
+    def _spreading(self, slot: int) -> Mask:
+        """(n,) brokers that the replica's topic may have one more on."""
+        search = self._search
+        if search.books is None:
+            return self._everyone
+        return search.books.takes(search.books.cells(slot // search.width, self._brokers))
 
     def _first_valid(self, slot: int, order: Ints) -> int:
         """The first of these places whose broker may take the replica."""
@@ -253,5 +274,21 @@ class _Filler:
             first = np.zeros(len(slots), bool)
             first[np.unique(partitions, return_index=True)[1]] = True
             placed &= first
+        if search.books:
+            placed &= _one_of_each(search, partitions, brokers, placed)
+        placed = search.fit_together(slots, brokers, placed)
         search.put(slots[placed], brokers[placed])
         return placed
+
+
+def _one_of_each(search: Search, partitions: Ints, brokers: Ints, placed: Mask) -> Mask:
+    """(n,) of those to be placed, the ones that bands of topics allow: one per topic and broker."""
+    books, allowed = search.books, np.ones(len(placed), bool)
+    if books is None:
+        return allowed
+    cells = books.cells(partitions, brokers)
+    some = np.flatnonzero(placed & books.banded(partitions))
+    allowed[some] = False
+    first = some[np.unique(cells[some], return_index=True)[1]]
+    allowed[first] = books.takes(cells[first])
+    return allowed

@@ -5,6 +5,8 @@ docs/decisions/003-rings-and-load.md says why the rings pass over branches that 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
@@ -12,14 +14,13 @@ from include.planning.layout import Layout
 from include.planning.placement import Fullness, Placer
 from include.planning.racks import RackTree
 from include.planning.ring import Ring
-from include.planning.spread import choose
+from include.planning.spread import NoPlaceError, choose
 
 
 class RingPlacer(Placer):
-    """Completes replica sets by a ring per topic.
-
-    A partition's own replicas set the pointers above them; where it has none, the pointers
-    stand where the topic's last partition left them.
+    """Completes replica sets by a ring per topic, which stands where the topic's last partition
+    left it and goes on from partition to partition. A partition that is not evenly spread, or finds
+    no room where its turn is, is made even, with its turn among what is equal by that.
 
     :param tree: with brokers in the order of their ids.
     :param tolerance: how much fuller than its siblings a branch may be and still have its turn.
@@ -32,22 +33,19 @@ class RingPlacer(Placer):
         super().__init__(layout, tree, capacity)
         self._tolerance, self._seed = tolerance, seed
         self._rings: dict[int, Ring] = {}
+        self._even: Mask = tree.violations(layout.home) == 0
 
     def _choose(
         self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
     ) -> list[int]:
         ring = self._ring(int(self._layout.arrays.topic_of[partition]))
         home = _brokers(self._layout.home[partition])
-        own = ring.after(home)
-        chosen = choose(
-            tree,
-            keep,
-            replicas,
-            free,
-            _InTurn(own, self.fullness, self._tolerance, self.weight(partition)),
-        )
-        fresh = own.visit(set(chosen) - set(home))
-        ring.pass_by(fresh, but=home)
+        turn = _InTurn(ring, self.fullness, self._tolerance, self.weight(partition))
+        if self._even[partition] and set(keep) == set(home):
+            with suppress(NoPlaceError):
+                return home + ring.hand_out(tree, home, replicas - len(home), free, turn.fuller)
+        chosen = choose(tree, keep, replicas, free, turn)
+        fresh = ring.visit(set(chosen) - set(home))
         return [broker for broker in chosen if broker not in fresh] + fresh
 
     def _ring(self, topic: int) -> Ring:
@@ -70,11 +68,19 @@ class _InTurn:
         self._ring, self._fullness = ring, fullness
         self._tolerance, self._weight = tolerance, weight
 
+    def fuller(self, level: int, node: int, child: int) -> bool:
+        """Whether a child of the node is."""
+        return bool(self._fuller(level, node, child))
+
+    def _fuller(self, level: int, node: int, children: Ints | int) -> Mask:
+        limit = self._fullness.of(level, node) * (1 + self._tolerance)
+        fuller: Mask = self._fullness.of(level + 1, children, without=self._weight) > limit
+        return fuller
+
     def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
         steps = self._ring.rank(level, node, children, short)
-        limit = self._fullness.of(level, node) * (1 + self._tolerance)
-        full = self._fullness.of(level + 1, children, without=self._weight) > limit
-        return np.where(full, steps + len(steps) + steps.max(initial=0), steps)
+        late = self._fuller(level, node, children)
+        return np.where(late, steps + len(steps) + steps.max(initial=0), steps)
 
 
 def _brokers(row: Rows) -> list[int]:

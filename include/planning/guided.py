@@ -97,7 +97,7 @@ def guided(problem: Problem) -> PricedSearch:
         moves = np.flatnonzero(block.target != NONE)
         targets = brokers[block.target[moves]]
         for slot, broker in zip(slots[moves].tolist(), targets.tolist(), strict=True):
-            if search.valid_one(slot, broker):
+            if search.valid_one(slot, broker) and search.spreads_one(slot, broker):
                 search.move(slot, broker)
     return search
 

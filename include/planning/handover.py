@@ -12,10 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.planning.in_sync import may_lead
 from include.planning.layout import Layout
 from include.planning.leaders import promote
 from include.planning.plan import Infeasible
 from include.planning.resources import LED, LOOSE, Resource, of_resource, partition_weight
+from include.planning.topic_bands import TopicBands
+from include.planning.topic_leaders import spreading
 
 AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)
 """Part of the tolerance inside of which a broker's deviation counts for nothing: one after the
@@ -72,6 +75,13 @@ class LedShares:
         off = self._off(leaders) - self.tolerance[:, None] * self.share - 1
         return float((np.maximum(off, 0) / np.maximum(self.share, 1)).sum())
 
+    def boxes(self) -> tuple[Floats, Floats, Floats]:
+        """(2, P) weights, and (2, B) least and most that each broker is to lead."""
+        slack = self.tolerance[:, None] * self.share + 1
+        loose = ~self.weights.any(axis=1, keepdims=True)
+        low = np.where(loose | self.one_sided, -np.inf, self.share - slack)
+        return self.weights, low, np.where(loose, np.inf, self.share + slack)
+
     def outside(self, leaders: Rows) -> Mask:
         """(2, B) which brokers are off their share by more than the tolerance."""
         outside: Mask = self._off(leaders) > self.tolerance[:, None] * self.share + 1
@@ -82,11 +92,18 @@ class LedShares:
         return off if self.one_sided else np.abs(off)
 
 
-def hand_over(layout: Layout, shares: LedShares, movable: Mask, hosts: Mask) -> None:
+def hand_over(
+    layout: Layout,
+    shares: LedShares,
+    movable: Mask,
+    hosts: Mask,
+    bands: TopicBands | None = None,
+) -> None:
     """Bring leadership within tolerance, in place, by the order of replicas alone.
 
     :param movable: (P,) partitions whose order may change.
-    :param hosts: (B,) brokers that may lead.
+    :param hosts: (B,) brokers that may lead; of replicas that exist, only those in sync.
+    :param bands: of topics, whose leaders are to be spread no worse; None = any.
     """
     rows = layout.rows
     some = np.flatnonzero(movable & (rows[:, 0] != NONE))
@@ -94,15 +111,23 @@ def hand_over(layout: Layout, shares: LedShares, movable: Mask, hosts: Mask) -> 
     for aim in AIMS:
         if least <= 0:
             break
-        _descend(rows, some, shares, hosts, aim)
+        _descend(layout, some, shares, hosts, aim, bands)
         beyond = shares.beyond(rows[:, 0])
         if beyond < least:
             best, least = rows.copy(), beyond
     rows[:] = best
 
 
-def _descend(rows: Rows, some: Ints, shares: LedShares, hosts: Mask, aim: float) -> None:
+def _descend(
+    layout: Layout,
+    some: Ints,
+    shares: LedShares,
+    hosts: Mask,
+    aim: float,
+    bands: TopicBands | None,
+) -> None:
     """Hand over until no broker is off its share, or no hand-over lowers the penalty."""
+    rows = layout.rows
     aims = (aim * shares.tolerance)[:, None]
     for _ in range(ROUNDS):
         leaders = rows[:, 0]
@@ -110,10 +135,13 @@ def _descend(rows: Rows, some: Ints, shares: LedShares, hosts: Mask, aim: float)
             return
         load = shares.load(leaders)
         near = _worth_a_look(rows, some, shares, load, aims)
-        gain, place = _best_place(rows[near], shares, near, load, hosts, aims)
+        able = hosts[rows[near]] & may_lead(layout.arrays, near, rows[near])
+        gain, place = _best_place(rows[near], shares, near, load, able, aims)
         useful = np.flatnonzero(gain > LEAST_GAIN)
         heavy = shares.weights[:, near[useful]] / np.maximum(shares.share.max(1), 1e-300)[:, None]
         useful = useful[np.argsort(-heavy.max(axis=0), kind="stable")]
+        if bands is not None:
+            useful = useful[spreading(bands, rows, near[useful], place[useful])]
         if not _hand_over_in_order(rows, near[useful], place[useful], shares, aims):
             return
 
@@ -136,9 +164,12 @@ def _beyond(deviation: Floats, aim: Floats) -> Floats:
 
 
 def _best_place(
-    rows: Rows, shares: LedShares, partitions: Ints, load: Floats, hosts: Mask, aim: Floats
+    rows: Rows, shares: LedShares, partitions: Ints, load: Floats, able: Mask, aim: Floats
 ) -> tuple[Floats, Ints]:
-    """(n,) the gain of the best hand-over of each partition, and the place it goes to."""
+    """(n,) the gain of the best hand-over of each partition, and the place it goes to.
+
+    :param able: (n, R) slots that may lead.
+    """
     scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
     off = (load - shares.share) * scale
     weight, best = shares.weights.take(partitions, axis=1), np.zeros(len(rows))
@@ -147,7 +178,7 @@ def _best_place(
     for number in range(1, rows.shape[1]):
         new = rows[:, number]
         gain = leaves + _gained(new, weight, off, scale, aim)
-        better = (gain > best) & (new != NONE) & hosts[new]
+        better = (gain > best) & able[:, number]
         best, place = np.where(better, gain, best), np.where(better, number, place)
     return best, place
 

@@ -7,17 +7,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from include.cluster.model import BrokerId, TopicPartition
 from include.errors import InvalidRequestError
 from include.planning.columns import entries
-from include.planning.plan import ANY_LOG_DIR, Move, moves_table
+from include.planning.plan import ANY_LOG_DIR, Move, MoveTable, Plan, moves_table
+from include.planning.plan_hash import PlanChangedError
 
 VERSION = 1
+REASSIGNMENT_FILE, ROLLBACK_FILE = "reassignment.json", "rollback.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,52 @@ def reassignment_text(moves: Iterable[Move]) -> Iterator[str]:
 def rollback_text(moves: Iterable[Move]) -> Iterator[str]:
     """The text of :func:`rollback_json`, a line for each partition, piece by piece."""
     return _text(moves, "current")
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaFiles:
+    """Kafka's files of a plan, as text. Made once: this very text is hashed, checked, written."""
+
+    reassignment: str
+    rollback: str
+
+    @classmethod
+    def of(cls, moves: Iterable[Move]) -> KafkaFiles:
+        """The files that start these moves, and take them back."""
+        table = MoveTable(moves_table(moves))
+        return cls("".join(reassignment_text(table)), "".join(rollback_text(table)))
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Name of the file → its text."""
+        return {REASSIGNMENT_FILE: self.reassignment, ROLLBACK_FILE: self.rollback}
+
+    def digests(self) -> dict[str, str]:
+        """Name of the file → SHA-256 (hex) of its bytes."""
+        return {
+            name: hashlib.sha256(text.encode()).hexdigest() for name, text in self.texts.items()
+        }
+
+    def told_by(self, plan: Plan) -> Plan:
+        """The plan with a summary that tells these files' digests."""
+        return replace(plan, summary=replace(plan.summary, files=self.digests()))
+
+
+def refuse_other_files(plan_id: str, found: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    """Let only the files of a plan pass that were checked.
+
+    :param found: digests of the bytes that are there; ``expected``: of those that were checked.
+    :raises PlanChangedError: they are others.
+    """
+    names = {*found, *expected}
+    others = sorted(name for name in names if found.get(name) != expected.get(name))
+    if others:
+        raise PlanChangedError(
+            f"{' and '.join(others)} of plan {plan_id} are not the bytes that the gate checked",
+            state_left="This step has changed nothing on the cluster.",
+            next_step="The files were changed or damaged since they were written. Trigger a new "
+            "run.",
+        )
 
 
 def _text(moves: Iterable[Move], replicas: str) -> Iterator[str]:

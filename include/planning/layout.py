@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows, fresh
+from include.planning.packing import Shelves, pack
 
 
 class Layout:
@@ -30,12 +31,52 @@ class Layout:
         self._held = arrays.load(self.rows, self.size), arrays.load(self.rows, None)
         self.load, self.count = (held.copy() for held in self._held)
         self.incoming = np.zeros(len(arrays.brokers.ids), np.int64)
-        self.room: Ints = arrays.brokers.room_bytes
+        self.rooms: Ints = arrays.brokers.rooms
+        self._shelves = Shelves(self.rooms)
+
+    @property
+    def room(self) -> Ints:
+        """(B,) what may be written to each broker."""
+        total: Ints = np.maximum(self.rooms, 0).sum(axis=1)
+        return total
+
+    def give_room(self, rooms: Ints) -> None:
+        """Have so much room on the volumes (B, V) from here on."""
+        self.rooms, self._shelves = rooms, Shelves(rooms)
 
     def fits(self, size_bytes: int) -> Mask:
-        """(B,) brokers that take new replicas and have room for one of this size."""
-        fits: Mask = self.arrays.brokers.takes & (self.incoming + size_bytes <= self.room)
+        """(B,) brokers that take new replicas and have a log dir with room for one of this size."""
+        every, takes = slice(None), self.arrays.brokers.takes
+        fit = self._shelves.fit(every, size_bytes, self.incoming)
+        if self._shelves.may_fit_better(every, fit | ~takes):
+            self._shelves.begin(self.rows, self.home, self.size)
+            fit = self._shelves.fit(every, size_bytes, self.incoming)
+        fits: Mask = takes & fit
         return fits
+
+    def packed(self) -> Ints:
+        """(B, V) bytes of copies on each volume, as they are packed; what fits nowhere is on the
+        first one.
+        """
+        total = np.zeros_like(self.rooms)
+        if self.rooms.shape[1] == 1:
+            total[:, 0] = self.incoming
+            return total
+        new = fresh(self.rows, self.home)
+        broker, size = self.rows[new].astype(np.int64), self.size[np.nonzero(new)[0]]
+        np.add.at(total, (broker, np.maximum(pack(self.rooms, broker, size), 0)), size)
+        return total
+
+    def overfull(self) -> Ints:
+        """Brokers whose log dirs do not hold what is copied to them, as it is packed."""
+        tight = np.append(self.incoming > self._shelves.least, False)  # the last one is NONE's
+        if not tight.any():
+            return np.zeros(0, np.int64)
+        new = fresh(self.rows, self.home) & tight[self.rows]
+        broker = self.rows[new].astype(np.int64)
+        volume = pack(self.rooms, broker, self.size[np.nonzero(new)[0]])
+        over: Ints = np.unique(broker[volume == NONE])
+        return over
 
     def move(self, partition: int, slot: int, broker: int) -> None:
         """Put the replica in this slot on another broker; ``NONE`` as either side is allowed."""
@@ -51,6 +92,9 @@ class Layout:
         self.count[broker] += count
         if not (self.home[partition] == broker).any():
             self.incoming[broker] += size
+            if self._shelves.on:
+                change = self._shelves.put if count > 0 else self._shelves.take
+                change(partition, broker, abs(size))
 
     def lay_out(self, rows: Rows) -> None:
         """Put every replica where ``rows`` has it."""
@@ -59,6 +103,7 @@ class Layout:
 
     def refresh(self) -> None:
         """Count anew what brokers hold and receive, after rows were changed directly."""
+        self._shelves.end()
         changed = self.changed()
         rows, home, size = self.rows[changed], self.home[changed], self.size[changed]
         self.load, self.count = (

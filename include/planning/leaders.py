@@ -15,6 +15,7 @@ from include.planning.arrays import (
     fresh,
     replica_counts,
 )
+from include.planning.in_sync import may_lead
 from include.planning.layout import Layout
 
 LAST = 2**50
@@ -25,8 +26,9 @@ def settle_leaders(layout: Layout) -> None:
     """Put a preferred leader first in every changed row; the other replicas keep their places.
 
     The old one stays where it keeps its replica. Where it does not, leadership goes to the
-    replica whose broker leads the fewest partitions, rather to one that has its data already;
-    partitions with the fewest replicas choose first.
+    replica whose broker leads the fewest partitions, rather to one that has its data already,
+    and to one that is out of sync only where there is no other; partitions with the fewest
+    replicas choose first.
     """
     rows, home = layout.rows, layout.home
     changed = layout.changed()
@@ -38,16 +40,19 @@ def settle_leaders(layout: Layout) -> None:
     leads[lost] = NONE
     count = _leaders(layout.arrays, leads)
     lost = lost[np.argsort(replica_counts(rows[lost]), kind="stable")]
-    promote(rows, lost, _with_fewest_leaders(rows[lost], home[lost], count))
+    able = may_lead(layout.arrays, lost, rows[lost])
+    promote(rows, lost, _with_fewest_leaders(rows[lost], home[lost], count, able))
 
 
-def _with_fewest_leaders(rows: Rows, home: Rows, count: Ints) -> Ints:
+def _with_fewest_leaders(rows: Rows, home: Rows, count: Ints, able: Mask) -> Ints:
     """(n,) the place of each row that leads: of the broker that leads the fewest by then.
 
     :param count: (B,) partitions that each broker leads before; equals: who has the data already.
+    :param able: (n, R) slots that may lead, before any other does.
     """
     width = rows.shape[1]
     rank = np.where(rows == NONE, LAST * 2 * width, 0) + np.arange(width)
+    rank += np.where(able, 0, LAST * width)
     rank += width * fresh(rows, home)
     places = []
     worth = (2 * width * count).tolist()
@@ -69,21 +74,21 @@ def _place_of(brokers: Rows, rows: Rows) -> Ints:
 def balance_leaders(layout: Layout, movable: Mask) -> None:
     """Even out how many partitions each broker leads by preference, among existing replicas.
 
-    Leadership passes along from a broker to a replica whose broker leads at least two fewer,
-    until no such hand-over is left.
+    Leadership passes along from a broker to a replica in sync whose broker leads at least two
+    fewer, until no such hand-over is left.
     """
     rows = layout.rows
     count = _leaders(layout.arrays, rows[:, 0])
     candidates = np.flatnonzero(movable & (rows[:, 0] != NONE))
-    takes = layout.arrays.brokers.live
     while True:
-        fewest = _fewest_leaders(rows[candidates], count, takes)
+        fewest = _fewest_leaders(layout.arrays, candidates, rows, count)
         ahead = count[rows[candidates, 0]] - count[fewest] >= 2
         if not ahead.any():
             return
         for partition in candidates[ahead]:
-            row = rows[partition : partition + 1]
-            leader, old = int(_fewest_leaders(row, count, takes)[0]), int(row[0, 0])
+            alone = np.array([partition])
+            leader = int(_fewest_leaders(layout.arrays, alone, rows, count)[0])
+            old = int(rows[partition, 0])
             if count[old] - count[leader] >= 2:
                 count[old] -= 1
                 count[leader] += 1
@@ -125,10 +130,14 @@ def _leaders(arrays: ClusterArrays, leads: Rows) -> Ints:
     return counted
 
 
-def _fewest_leaders(rows: Rows, count: Ints, takes: Mask) -> Rows:
-    """(n,) of each row, the broker that leads the fewest partitions; ties go to the first."""
-    led = np.where((rows != NONE) & takes[rows], count[rows], np.iinfo(np.int64).max)
-    picked: Rows = rows[np.arange(len(rows)), led.argmin(axis=1)]
+def _fewest_leaders(arrays: ClusterArrays, partitions: Ints, rows: Rows, count: Ints) -> Rows:
+    """(n,) of each partition, the broker that leads the fewest, of those that may lead; ties go to
+    the first, and so does a partition that none may lead.
+    """
+    mine = rows[partitions]
+    able = may_lead(arrays, partitions, mine) & arrays.brokers.live[mine]
+    led = np.where(able, count[mine], np.iinfo(np.int64).max)
+    picked: Rows = mine[np.arange(len(mine)), led.argmin(axis=1)]
     return picked
 
 

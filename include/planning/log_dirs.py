@@ -21,7 +21,8 @@ from include.planning.budget import UNPAID, budget_of, keep_within_budget
 from include.planning.exhaustive import is_small, settle
 from include.planning.explanation import bytes_text
 from include.planning.layout import Layout
-from include.planning.outcome import Outcome, WithinBrokers, free_to_move, tree_of
+from include.planning.left_alone import free_to_move
+from include.planning.outcome import Outcome, WithinBrokers, tree_of
 from include.planning.plan import ANY_LOG_DIR, Infeasible, MoveReason
 from include.planning.racks import RackTree
 from include.planning.rebalance import problem_of
@@ -241,6 +242,7 @@ def _solved(arrays: ClusterArrays, movable: Mask, request: ReassignmentRequest) 
         partitions=movable,
         brokers=everyone,
         capacity=capacity,
+        whole=False,
     )
     if is_small(problem):
         settle(problem)

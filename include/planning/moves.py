@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from include.planning.arrays import NONE, ClusterArrays, Ints, Rows, fresh
+from include.planning.arrays import NONE, ClusterArrays, Ints, Rows, fresh, replica_counts
 from include.planning.columns import ANY_LOG_DIR, lists
 from include.planning.outcome import Outcome
 from include.planning.plan import MOVES, MoveReason, MoveTable
@@ -30,8 +30,16 @@ def planned_moves(outcome: Outcome) -> MoveTable:
         "current_log_dirs": _current_log_dirs(arrays, changed),
         "target_log_dirs": _target_log_dirs(outcome, changed),
         "topic_id": _topic_ids(arrays, changed),
+        "in_sync": _in_sync(arrays, changed),
     }
     return MoveTable(pa.table([columns[name] for name in MOVES.names], schema=MOVES))
+
+
+def _in_sync(arrays: ClusterArrays, changed: Ints) -> Ints:
+    """(n,) replicas in the ISR."""
+    if arrays.in_sync is None:
+        return np.full(len(changed), -1, np.int32)
+    return replica_counts(np.where(arrays.in_sync[changed], arrays.rows[changed], NONE))
 
 
 def _topic_ids(arrays: ClusterArrays, changed: Ints) -> pa.Array:

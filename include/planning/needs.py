@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, broker_sums, fresh
+from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums, fresh
 from include.planning.explanation import amount_text
 from include.planning.resources import PLACED, Resource
 from include.planning.search import Problem
+from include.planning.topic_books import TopicBooks
 
 LEAST = 1e-12
 """Shares by which a broker must be further out of its box for it to count."""
@@ -24,6 +25,8 @@ class Needs:
     :param gives, takes: (n,) row of PLACED in which the source, or the target, would be furthest
         further out of its box if the replica went home; NONE where it would not.
     :param before, share: (K, B) what brokers held, and were to hold.
+    :param spread: (n,) whether the topic would be spread worse if the replica went home.
+    :param topics: what brokers held of each topic before; None where that does not matter.
     """
 
     partition: Ints
@@ -33,6 +36,8 @@ class Needs:
     takes: Ints
     before: Floats
     share: Floats
+    spread: Mask
+    topics: TopicBooks | None
 
     @classmethod
     def of(cls, problem: Problem) -> Needs:
@@ -51,6 +56,7 @@ class Needs:
             _most_harmed(problem, target, after[:, target], -weight),
             before,
             problem.targets.share,
+            *_spread(problem, partition, source, target),
         )
 
     def sentence(self, problem: Problem, partition: int) -> str:
@@ -70,6 +76,11 @@ class Needs:
             return f"{told} held {self._held(gives, source)}; {taker} takes its place"
         if takes != NONE:
             return f"{taker} takes the place of {told}, which can spare it"
+        if self.spread[i] and self.topics is not None:
+            p = int(self.partition[i])
+            held, has = (self.topics.held[self.topics.cell(p, b)] for b in (source, target))
+            topic = problem.layout.arrays.partition(p).topic
+            return f"{told} held {held} replicas of {topic} and {taker} {has}: it takes one over"
         return f"{taker} takes the place of {told} for the racks of this partition"
 
     def _held(self, k: int, broker: int) -> str:
@@ -78,6 +89,16 @@ class Needs:
         )
         inwards = " taken in" if PLACED[k] is Resource.BYTES_IN else ""
         return f"{held}{inwards} of a share of {share}"
+
+
+def _spread(
+    problem: Problem, partition: Ints, source: Ints, target: Ints
+) -> tuple[Mask, TopicBooks | None]:
+    if problem.spread is None:
+        return np.zeros(len(partition), bool), None
+    after = TopicBooks.of_replicas(problem.spread, problem.layout.rows)
+    worse: Mask = after.moving(partition, target, source) > 0
+    return worse, TopicBooks.of_replicas(problem.spread, problem.layout.home)
 
 
 def _loads(problem: Problem, rows: np.ndarray) -> Floats:

@@ -11,7 +11,7 @@ from include.cluster.model import BrokerId
 from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
 from include.planning.boxes import Boxes
 from include.planning.explanation import brokers_text
-from include.planning.figures import TargetPrice
+from include.planning.figures import TargetPrice, TopicBalance
 from include.planning.layout import Layout
 from include.planning.placement import Placer
 from include.planning.plan import Infeasible, MoveReason
@@ -19,6 +19,7 @@ from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import capacities
 from include.planning.scope import rack_paths
+from include.planning.topic_bands import TopicBands
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,13 @@ class WithinBrokers:
 class Outcome:
     """A finished layout and what is to be said about it.
 
+    :param asked_bound_bytes: bytes that any plan copies that does all that was asked; None where no
+        budget kept this one from it.
     :param why: dense partition index → the sentence of its move.
     :param log_dirs: dense partition index → log dirs asked for, aligned with its target.
     :param boxes: what brokers were to end in; None where the action has no tolerances.
     :param prices: works out what each of the targets costs.
+    :param topics: how evenly topics are spread, where it goes by that.
     :param within: what that copies inside brokers, where it is known replica by replica.
     """
 
@@ -62,6 +66,8 @@ class Outcome:
     boxes: Boxes | None = None
     prices: Callable[[], tuple[TargetPrice, ...]] = tuple
     within: WithinBrokers | None = None
+    topics: TopicBalance | None = None
+    asked_bound_bytes: int | None = None
 
 
 def tree_of(
@@ -81,12 +87,14 @@ def complete(
     partitions: Ints,
     replicas: Ints,
     weights: Mapping[BrokerId, float],
+    bands: TopicBands | None = None,
 ) -> None:
     """Give each partition its number of replicas (P,), largest partition first.
 
     :param weights: of brokers, see ReassignmentRequest.
+    :param bands: of topics; None = they may be spread in any way.
     """
-    placer = Placer(layout, tree, capacities(layout.arrays, tree.hosts, weights))
+    placer = Placer(layout, tree, capacities(layout.arrays, tree.hosts, weights), bands)
     for partition in largest_first(layout, partitions):
         placer.complete(partition, int(replicas[partition]))
 
@@ -95,15 +103,6 @@ def largest_first(layout: Layout, partitions: Ints) -> list[int]:
     """The partitions by size, largest first; equals in partition order."""
     order: list[int] = partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist()
     return order
-
-
-def free_to_move(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, tuple[Infeasible, ...]]:
-    """The partitions in scope less those in flight, and a note for each of the latter."""
-    notes = tuple(
-        Infeasible(str(arrays.partition(p)), "it is being reassigned already: left alone", 1, 0)
-        for p in np.flatnonzero(scope & arrays.in_flight).tolist()
-    )
-    return scope & ~arrays.in_flight, notes
 
 
 def left_brokers(layout: Layout, partition: int) -> list[int]:

@@ -29,14 +29,19 @@ from include.planning.boxes import Boxes
 from include.planning.budget import for_each_of, less
 from include.planning.certificate import planned_by
 from include.planning.figures import Link, ResourceBalance
+from include.planning.log_dir_choice import choose_log_dirs, tightened
 from include.planning.plan import BrokerLoad, Infeasible, MoveCounts, MoveTable, Plan
-from include.planning.planner import assemble, check_hidden, pace_of
-from include.planning.request import ReassignmentRequest
+from include.planning.planner import TRIES, assemble, check_hidden, pace_of
+from include.planning.request import ReassignmentRequest, spread_tolerance
 from include.planning.resources import Resource
 from include.planning.rounds import Balance
 from include.planning.scope import raise_if, shortened
 from include.planning.slice_steps import Look, Part, Survey, Tell
 from include.planning.slices import BALANCING, PLACING, Context, Place, Report, Slices
+from include.planning.values import NOT_SPREAD, TOPIC_SPREAD
+
+IN_SLICES = f"{TOPIC_SPREAD}: a cluster of this size is planned in parts, which see no whole topic"
+"""Why topics are not kept spread."""
 
 OVERLAID = (*PLACING, *BALANCING)
 """Actions that can be planned in slices; the others only look at what they name, or at order."""
@@ -67,26 +72,29 @@ def plan_in_slices(
         request.max_moves_per_broker,
         max_partitions_in_flight,
     )
+    unspread = not np.isinf(spread_tolerance(request))
+    if unspread:
+        tolerances = {**request.tolerances, TOPIC_SPREAD: None}
+        request = replace(request, tolerances=tolerances)
     context = Context(snapshot, slices.topics, request, min_free_disk_fraction, pace)
-    placing = request.action in PLACING
     # What has nothing to do with replicas is refused before anything is spread out.
-    if placing:
+    if request.action in PLACING:
         PLACING[request.action](context.empty(), request)
     else:
         Part(context, snapshot.replicas.slice(0, 0))
-    reports, found = (_placed if placing else _balanced)(context, slices)
-    table = pa.concat_tables([report.moves for report in reports])
+    reports, found, moves = _that_fit(context, slices)
+    if unspread:
+        found["infeasible"] += (Infeasible(NOT_SPREAD, IN_SLICES, wanted=0, nearest=0),)
     copying = [r.copying_s for r in reports if r.copying_s is not None]
     busiest_s = float(np.sum(copying, axis=0).max()) if copying else 0.0
-    order = [("topic", "ascending"), ("partition", "ascending")]
     return assemble(
         snapshot,
-        MoveTable(table.sort_by(order)),
+        moves,
         _added_up(reports),
         plan_id=plan_id,
         action=request.action,
         rate_bytes_per_s=rate_bytes_per_s,
-        predicted_s=None if pace is None else pace.plan_s(busiest_s, len(table)),
+        predicted_s=None if pace is None else pace.plan_s(busiest_s, len(moves)),
         rack_violations_before=sum(report.violations_before for report in reports),
         rack_violations_after=sum(report.violations_after for report in reports),
         bytes_across_racks=sum(report.bytes_across_racks for report in reports),
@@ -94,6 +102,26 @@ def plan_in_slices(
         min_free_disk_fraction=min_free_disk_fraction,
         **found,
     )
+
+
+def _that_fit(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any], MoveTable]:
+    """The slices as planned, and the moves of all, whose copies the log dirs of each broker hold.
+
+    :raises InvalidRequestError: some fit into no log dir.
+    """
+    plan = _placed if context.request.action in PLACING else _balanced
+    brokers = context.brokers()
+    order = [("topic", "ascending"), ("partition", "ascending")]
+    planned_on = brokers
+    for _ in range(TRIES):
+        reports, found = plan(replace(context, rooms=planned_on.rooms), slices)
+        table = pa.concat_tables([report.moves for report in reports]).sort_by(order)
+        moves, misfits = choose_log_dirs(MoveTable(table), brokers, name=True)
+        if not misfits:
+            break
+        planned_on = tightened(planned_on, misfits)
+    raise_if(shortened([misfit.problem for misfit in misfits]))
+    return reports, found, moves
 
 
 def _added_up(reports: Sequence[Report]) -> tuple[BrokerLoad, ...]:
@@ -163,10 +191,10 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
     """Each partition gets its places; slices whose part of the disks, or of the budget, is too
     small go again, with all that the others leave.
     """
-    room, request = context.brokers().room_bytes, context.request
-    limited = room < UNLIMITED
+    rooms, request = context.brokers().rooms, context.request
+    limited = (rooms >= 0) & (rooms < UNLIMITED)
     numbers = range(slices.count)
-    part = np.where(limited, room // slices.count, room)
+    part = np.where(limited, rooms // slices.count, rooms)
     each = replace(context, request=for_each_of(slices.count, request))
     reports: list[Report] = slices.each(Place(each, part), numbers)
     for number in numbers:
@@ -175,8 +203,8 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
         if not crowded and not report.unpaid:
             continue
         others = [r for n, r in enumerate(reports) if n != number and not r.problems]
-        taken = sum(np.array([b.bytes_in for b in r.brokers]) for r in others)
-        left = np.where(limited, np.maximum(room - taken, 0), room)
+        taken = sum(r.packed for r in others if r.packed is not None)
+        left = np.where(limited, np.maximum(rooms - taken, 0), rooms)
         rest = less(request, [MoveCounts.of(MoveTable(r.moves)) for r in others])
         place = Place(replace(context, request=rest), left)
         reports[number] = slices.each(place, [number])[0]

@@ -6,7 +6,7 @@ to the least loaded broker, so that partitions taken largest first also fill the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from include.planning.arrays import NONE, Floats, Ints, Mask
 from include.planning.layout import Layout
 from include.planning.racks import RackTree
 from include.planning.spread import NoPlaceError, choose
+from include.planning.topic_bands import TopicBands
+from include.planning.topic_books import TopicBooks
 
 REPLICA_OVERHEAD = 0.1
 """What a replica weighs beside its bytes, in mean replicas: spreads small and empty ones too."""
@@ -60,18 +62,63 @@ class Fullness:
                 held[node[broker]] += weight
 
 
+class SpreadFirst:
+    """Prefers brokers that lack replicas of a topic, then those that may hold more of it; among
+    equals the emptiest.
+    """
+
+    def __init__(self, tree: RackTree, fullness: Fullness, books: TopicBooks) -> None:
+        self._tree, self._fullness, self._books = tree, fullness, books
+        self._tiers: list[Ints] = []
+
+    def look_at(self, partition: int, free: Mask) -> None:
+        """What follows is about this partition, and these brokers (B,)."""
+        books, tree = self._books, self._tree
+        cells = books.cells(np.array([partition]), np.arange(books.brokers))
+        held = books.held[cells]
+        tier = 2 - (held < books.high[cells]).astype(np.int64) - (held < books.low[cells])
+        tier = np.where(free, tier, 3)
+        self._tiers = [np.full(len(room), 3) for room in tree.capacity]
+        for of_nodes, node in zip(self._tiers, tree.node, strict=True):
+            np.minimum.at(of_nodes, node, tier)
+
+    def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
+        """(n,) places in the order of preference."""
+        full = self._fullness.rank(level, node, children, short)
+        ranks = np.empty(len(children))
+        ranks[np.lexsort((full, self._tiers[level + 1][children]))] = np.arange(len(children))
+        return ranks
+
+    def add(self, partition: int, broker: int, replicas: int) -> None:
+        """The broker holds so many more of the partition's topic."""
+        self._books.held[self._books.cell(partition, broker)] += replicas
+
+
 class Placer:
     """Completes replica sets of a layout under one rack tree.
 
     :param capacity: (B,) relative size of the brokers; loads are compared per unit of it.
+    :param bands: of topics: brokers that lack a topic come first, those that have enough of it
+        last; None = the emptiest come first.
     """
 
-    def __init__(self, layout: Layout, tree: RackTree, capacity: Floats) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        tree: RackTree,
+        capacity: Floats,
+        bands: TopicBands | None = None,
+    ) -> None:
         self._layout = layout
         self._tree = tree
         self._overhead = replica_overhead(layout)
         weight = (layout.load + layout.count * self._overhead).astype(float)
         self.fullness = Fullness(tree, weight, capacity)
+        self._topics = None
+        if bands is not None:
+            self._topics = SpreadFirst(
+                tree, self.fullness, TopicBooks.of_replicas(bands, layout.rows)
+            )
 
     def complete(self, partition: int, replicas: int) -> None:
         """Give the partition that many replicas, spread evenly, with the fewest new copies.
@@ -92,6 +139,39 @@ class Placer:
             chosen = self._choose_where_it_fits(partition, keep, replicas, free)
         self._write(partition, row, chosen)
 
+    def replace(self, partition: int, gone: Collection[int]) -> bool:
+        """Give replicas new homes, spread as evenly as can be; the others stay where they are.
+
+        :param gone: brokers of the partition that are to give it up.
+        :returns: whether there are brokers for all of them; nothing is changed where not.
+        """
+        row = [int(b) for b in self._layout.rows[partition] if b != NONE]
+        keep = [broker for broker in row if broker not in gone]
+        free = self._layout.fits(int(self._layout.size[partition])) & self._tree.hosts
+        free[row] = False
+        if int(free.sum()) < len(row) - len(keep):
+            return False
+        try:
+            chosen = self._choose(partition, self._tree, keep, len(row), free)
+        except NoPlaceError:
+            chosen = []
+        if not set(keep) <= set(chosen):
+            chosen = self._one_by_one(keep, len(row), free)
+        self._write(partition, row, chosen)
+        return True
+
+    def _one_by_one(self, keep: list[int], replicas: int, free: Mask) -> list[int]:
+        """Brokers beside those that stay, each where it spreads them most evenly by then."""
+        chosen = list(keep)
+        while len(chosen) < replicas:
+            brokers = np.flatnonzero(free & ~np.isin(np.arange(len(free)), chosen))
+            rows = np.tile(np.array([*chosen, NONE], np.int32), (len(brokers), 1))
+            rows[:, -1] = brokers
+            full = self.fullness.of(self._tree.height, brokers)
+            best = np.lexsort((full, self._tree.violations(rows)))[0]
+            chosen.append(int(brokers[best]))
+        return chosen
+
     def weight(self, partition: int) -> int:
         """What one replica of the partition weighs: its bytes, and something for being one."""
         return int(self._layout.size[partition]) + self._overhead
@@ -108,8 +188,8 @@ class Placer:
         name: TopicPartition = self._layout.arrays.partition(partition)
         problem = (
             f"{name} ({int(self._layout.size[partition])} bytes) needs {replicas} brokers, but "
-            f"only {int(hosts.sum())} of the allowed ones have the disk space and take "
-            "new replicas."
+            f"only {int(hosts.sum())} of the allowed ones take new replicas and have the disk "
+            "space for it in one log dir."
         )
         raise InvalidRequestError([problem])
 
@@ -120,7 +200,10 @@ class Placer:
 
         :raises NoPlaceError: a branch that must hold a replica has no free broker.
         """
-        return choose(tree, keep, replicas, free, self.fullness)
+        if self._topics is None:
+            return choose(tree, keep, replicas, free, self.fullness)
+        self._topics.look_at(partition, free)
+        return choose(tree, keep, replicas, free, self._topics)
 
     def _write(self, partition: int, row: Sequence[int], chosen: Sequence[int]) -> None:
         kept = set(chosen)
@@ -140,3 +223,5 @@ class Placer:
         weight = self.weight(partition)
         for broker in set(row) ^ set(target):
             self.fullness.add(broker, weight if broker in target else -weight)
+            if self._topics is not None:
+                self._topics.add(partition, broker, 1 if broker in target else -1)

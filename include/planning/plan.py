@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import enum
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, overload
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from include.cluster.model import BrokerId, TopicPartition
 from include.planning.columns import ANY_LOG_DIR as ANY_LOG_DIR
-from include.planning.columns import AT_ONCE, entries, padded
-from include.planning.figures import Link, ResourceBalance, TargetPrice, balance_from_json
+from include.planning.columns import AT_ONCE, padded
+from include.planning.figures import (
+    Link,
+    ResourceBalance,
+    TargetPrice,
+    TopicBalance,
+    balance_from_json,
+)
+from include.planning.moves_by_partition import MovesByPartition
 
 MOVES = pa.schema(
     [
@@ -29,6 +36,7 @@ MOVES = pa.schema(
         pa.field("current_log_dirs", pa.list_(pa.string()), nullable=False),  # as `current`, or []
         pa.field("target_log_dirs", pa.list_(pa.string()), nullable=False),  # as `target`, or []
         pa.field("topic_id", pa.string(), nullable=False),  # "" = not known
+        pa.field("in_sync", pa.int32(), nullable=False),  # replicas when planned; -1 = not known
     ]
 )
 """``moves.parquet``: one row per move, sorted by topic and partition."""
@@ -38,6 +46,7 @@ class MoveReason(enum.StrEnum):
     """Why a partition's replica set changes."""
 
     DRAIN = "drain"  # a replica sat on a broker to be emptied
+    OFFLINE = "offline"  # a replica sat on a dead broker, or in a failed log dir
     BALANCE = "balance"  # an overloaded broker sheds, an underloaded one receives
     RACK = "rack"  # replicas were not spread over the rack tree as evenly as it allows
     REPLICATION_FACTOR = "replication_factor"
@@ -59,6 +68,7 @@ class Move:
         ``any`` lets the broker choose. Empty means ``any`` for all.
     :param why: one sentence for a person.
     :param topic_id: Kafka's id of the topic that was planned on (KIP-516); "" = not known.
+    :param in_sync: replicas that were in the ISR when it was planned; -1 = not known.
     """
 
     partition: TopicPartition
@@ -70,6 +80,14 @@ class Move:
     current_log_dirs: tuple[str, ...] = ()
     target_log_dirs: tuple[str, ...] = ()
     topic_id: str = ""
+    in_sync: int = -1
+
+    @property
+    def danger(self) -> int | None:
+        """What the order of its start goes by where replicas are offline: replicas in sync, the
+        fewest first; None = it has no such order.
+        """
+        return self.in_sync if self.reason is MoveReason.OFFLINE else None
 
     def is_of(self, topic_id: str) -> bool:
         """Whether a topic of this name and id is the one that was planned on.
@@ -104,6 +122,11 @@ class Move:
     def bytes_to_move(self) -> int:
         """Bytes that cross the network: one replica's size per added broker."""
         return self.size_bytes * len(self.adding)
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """Bytes that are written anew: over the network or between log dirs."""
+        return self.size_bytes * (len(self.adding) + len(self.relocating))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +166,10 @@ class PlanSummary:
     :param lower_bound_bytes: no plan that reaches the same state moves fewer bytes than this.
     :param predicted_s: time the move takes at ``rate_bytes_per_s`` (measured throttle
         efficiency included); None where the rate is not known yet.
-    :param ratio_to_bound: bytes copied over the lower bound, within brokers, too; None where the
+    :param asked_bound_bytes: no plan that does all that was asked moves fewer bytes; None where no
+        budget cut this one off.
+    :param ratio_to_bound: bytes copied over the lower bound, within brokers, too; of a plan that a
+        budget cut off, over the bound of what was asked, which may be below 1; None where the
         bound is 0 and something moves.
     :param makespan_bound_s: no execution at that rate is faster: some broker has to receive, or
         as a leader send, that much.
@@ -155,6 +181,9 @@ class PlanSummary:
     :param log_dir_moves: replicas that stay on their broker and move between its log dirs;
         ``log_dir_bytes`` copies them, and no way to balance the log dirs as well copies less than
         ``log_dir_bound_bytes``. None of this crosses the network, or counts in ``bytes_to_move``.
+    :param ledger_id: of the ledger that it is made to be recorded in; "" = it is planned by hand.
+    :param files: name of each of Kafka's files → SHA-256 of the bytes that the gate checks.
+    :param topics: how evenly topics are spread; None where the plan does not go by that.
     """
 
     plan_id: str
@@ -184,6 +213,10 @@ class PlanSummary:
     log_dir_moves: int = 0
     log_dir_bytes: int = 0
     log_dir_bound_bytes: int = 0
+    ledger_id: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    topics: TopicBalance | None = None
+    asked_bound_bytes: int | None = None
 
     @property
     def bytes_to_copy(self) -> int:
@@ -207,27 +240,34 @@ class Plan:
 
     @cached_property
     def by_partition(self) -> Mapping[TopicPartition, Move]:
-        """Partition → its move."""
+        """Partition → its move; of moves in columns, made when it is looked at."""
+        if isinstance(self.moves, MoveTable):
+            return self.moves.by_partition
         return {move.partition: move for move in self.moves}
+
+    def prepare(self, partitions: Iterable[TopicPartition]) -> None:
+        """Have the moves of these partitions made at once, where they are in columns."""
+        if isinstance(self.by_partition, MovesByPartition):
+            self.by_partition.prepare(partitions)
+
+    @cached_property
+    def brokers(self) -> frozenset[BrokerId]:
+        """Every broker that a replica is moved from or to, or stays on."""
+        if isinstance(self.moves, MoveTable):
+            return self.moves.brokers
+        return frozenset(b for move in self.moves for b in (*move.current, *move.target))
+
+    @cached_property
+    def bytes_to_copy(self) -> int:
+        """Bytes that all of its moves write anew, between brokers and between log dirs."""
+        if isinstance(self.moves, MoveTable):
+            return self.moves.bytes_to_copy
+        return sum(move.bytes_to_copy for move in self.moves)
 
     @property
     def plan_hash(self) -> str:
-        """SHA-256 over cluster, moves and their targets; what an approval is bound to."""
+        """The hash that its summary tells; :mod:`include.planning.plan_hash` computes it."""
         return self.summary.plan_hash
-
-
-def plan_hash(cluster_id: str, moves: Iterable[Move]) -> str:
-    """SHA-256 (hex) over the cluster and, in partition order, what becomes of each partition.
-
-    Covers what will happen (current and target replicas in their order, log dirs wanted), not
-    how it is explained or how large it is: same hash, same effect.
-    """
-    shape = ("[", "topic", ",", "partition", ",[", "current", "],[", "target", "],[")
-    digest = hashlib.sha256(f'{{"cluster_id":{json.dumps(cluster_id)},"moves":['.encode())
-    for number, text in enumerate(entries(moves_table(moves), (*shape, "target_log_dirs", "]]"))):
-        digest.update(f"{',' if number else ''}{text}".encode())
-    digest.update(b"]}")
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +314,8 @@ def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
     for name, kind in kinds.items():
         values[name] = tuple(kind(**item) for item in values.get(name, ()))
     values["resources"] = tuple(map(balance_from_json, values.get("resources", ())))
+    topics = values.get("topics")
+    values["topics"] = None if topics is None else TopicBalance(**topics)
     return PlanSummary(**values)
 
 
@@ -289,6 +331,29 @@ class MoveTable(Sequence[Move]):
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
+    @cached_property
+    def by_partition(self) -> MovesByPartition:
+        """Partition → its move."""
+        topics, numbers = (self.table.column(name).to_pylist() for name in ("topic", "partition"))
+        return MovesByPartition(map(TopicPartition, topics, numbers), self._at)
+
+    def _at(self, places: Sequence[int]) -> Sequence[Move]:
+        return moves_from_table(self.table.take(pa.array(places, pa.int64())))
+
+    @property
+    def brokers(self) -> frozenset[BrokerId]:
+        """Every broker that a replica is moved from or to, or stays on."""
+        flat = (pc.list_flatten(self.table.column(name)) for name in ("current", "target"))
+        return frozenset(broker for found in flat for broker in pc.unique(found).to_pylist())
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """Bytes that all of them write anew, between brokers and between log dirs."""
+        named = pc.list_value_length(self.table.column("target_log_dirs"))
+        within = moves_from_table(self.table.filter(pc.greater(named, 0)))
+        relocated = sum(move.size_bytes * len(move.relocating) for move in within)
+        return MoveCounts.of(self).bytes_to_move + relocated
+
     @overload
     def __getitem__(self, index: int) -> Move: ...
     @overload
@@ -297,7 +362,7 @@ class MoveTable(Sequence[Move]):
         wanted = range(len(self))[index]
         if isinstance(wanted, int):
             return moves_from_table(self.table.slice(wanted, 1))[0]
-        return moves_from_table(self.table.take(pa.array(wanted, pa.int64())))
+        return self._at(wanted)
 
     def __iter__(self) -> Iterator[Move]:
         for batch in self.table.to_batches(max_chunksize=AT_ONCE):
@@ -343,6 +408,7 @@ def moves_from_table(table: pa.Table | pa.RecordBatch) -> tuple[Move, ...]:
             current_log_dirs=tuple(row["current_log_dirs"]),
             target_log_dirs=tuple(row["target_log_dirs"]),
             topic_id=row.get("topic_id", ""),
+            in_sync=row.get("in_sync", -1),
         )
         for row in table.to_pylist()
     )

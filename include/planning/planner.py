@@ -27,15 +27,18 @@ from include.planning.certificate import (
     ratio_to_bound,
     resource_balances,
 )
+from include.planning.log_dir_choice import choose_log_dirs, tightened
 from include.planning.log_dirs import plan_log_dirs, within_brokers
 from include.planning.moves import planned_moves
+from include.planning.offline import plan_offline_replicas
 from include.planning.outcome import Outcome
 from include.planning.pace import Pace
-from include.planning.plan import BrokerLoad, MoveCounts, MoveTable, Plan, PlanSummary, plan_hash
+from include.planning.plan import BrokerLoad, MoveCounts, MoveTable, Plan, PlanSummary
+from include.planning.plan_hash import sealed
 from include.planning.rebalance import plan_expansion, plan_rebalance
 from include.planning.request import Action, ReassignmentRequest
 from include.planning.resources import known_resources
-from include.planning.scope import without_excluded
+from include.planning.scope import raise_if, shortened, without_excluded
 
 PLANNERS = {
     Action.REBALANCE: plan_rebalance,
@@ -43,8 +46,13 @@ PLANNERS = {
     Action.DRAIN: plan_drain,
     Action.SET_REPLICATION_FACTOR: plan_replication_factor,
     Action.REPAIR_RACKS: plan_racks,
+    Action.FIX_OFFLINE_REPLICAS: plan_offline_replicas,
     Action.BALANCE_LEADERS: plan_leaders,
 }
+
+TRIES = 4
+"""Plans that are made until what each broker receives can be packed into its log dirs. A search
+keeps to a packing of its own, so that the first one nearly always does."""
 
 
 def make_plan(
@@ -67,9 +75,11 @@ def make_plan(
     :raises InvalidRequestError: when the cluster contradicts the request; lists the problems.
     """
     arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=min_free_disk_fraction)
+    outcome, moves = _that_fits(snapshot, arrays, request, min_free_disk_fraction)
     return plan_of(
         snapshot,
-        _plan(snapshot, arrays, request, min_free_disk_fraction),
+        outcome,
+        moves,
         plan_id=plan_id,
         action=request.action,
         rate_bytes_per_s=rate_bytes_per_s,
@@ -101,6 +111,7 @@ def pace_of(
 def plan_of(
     snapshot: Snapshot,
     outcome: Outcome,
+    moves: MoveTable,
     *,
     plan_id: str,
     action: Action,
@@ -117,7 +128,6 @@ def plan_of(
             (outcome.tree_after, outcome.layout.rows),
         )
     )
-    moves = planned_moves(outcome)
     between = max(within.size_bytes.values(), default=0)
     return assemble(
         snapshot,
@@ -143,6 +153,8 @@ def plan_of(
         log_dir_moves=within.replicas,
         log_dir_bytes=within.total_bytes,
         log_dir_bound_bytes=within.bound_bytes,
+        topics=outcome.topics,
+        asked_bound_bytes=outcome.asked_bound_bytes,
     )
 
 
@@ -157,6 +169,7 @@ def assemble(
     lower_bound_bytes: int,
     log_dir_bytes: int = 0,
     log_dir_bound_bytes: int = 0,
+    asked_bound_bytes: int | None = None,
     **found: Any,
 ) -> Plan:
     """A plan of moves that are made already.
@@ -167,7 +180,7 @@ def assemble(
     counts = MoveCounts.of(moves)
     summary = PlanSummary(
         plan_id=plan_id,
-        plan_hash=plan_hash(snapshot.cluster_id, moves),
+        plan_hash="",
         cluster_id=snapshot.cluster_id,
         action=action.value,
         snapshot=snapshot.name,
@@ -179,21 +192,51 @@ def assemble(
         rate_bytes_per_s=rate_bytes_per_s,
         brokers=brokers,
         ratio_to_bound=ratio_to_bound(
-            counts.bytes_to_move + log_dir_bytes, lower_bound_bytes + log_dir_bound_bytes
+            counts.bytes_to_move + log_dir_bytes,
+            (lower_bound_bytes if asked_bound_bytes is None else asked_bound_bytes)
+            + log_dir_bound_bytes,
         ),
         makespan_bound_s=makespan_bound_s(brokers, rate_bytes_per_s),
         log_dir_bytes=log_dir_bytes,
         log_dir_bound_bytes=log_dir_bound_bytes,
+        asked_bound_bytes=asked_bound_bytes,
         **found,
     )
-    return Plan(
-        plan_id=plan_id,
-        cluster_id=snapshot.cluster_id,
-        action=action.value,
-        moves=moves,
-        summary=summary,
-        allow_replication_factor_change=counts.resized > 0,
+    return sealed(
+        Plan(
+            plan_id=plan_id,
+            cluster_id=snapshot.cluster_id,
+            action=action.value,
+            moves=moves,
+            summary=summary,
+            allow_replication_factor_change=counts.resized > 0,
+        )
     )
+
+
+def _that_fits(
+    snapshot: Snapshot,
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+    min_free_disk_fraction: float,
+) -> tuple[Outcome, MoveTable]:
+    """The outcome and its moves, whose copies the log dirs of each broker hold.
+
+    :raises InvalidRequestError: also when some fit into no log dir.
+    """
+    if request.action is Action.MOVE_LOG_DIRS:
+        outcome = _plan(snapshot, arrays, request, min_free_disk_fraction)
+        return outcome, planned_moves(outcome)
+    asked_for, planned_on = request.action is Action.REASSIGN, arrays
+    for _ in range(TRIES):
+        outcome = _plan(snapshot, planned_on, request, min_free_disk_fraction)
+        planned = planned_moves(outcome)
+        moves, misfits = choose_log_dirs(planned, arrays.brokers, name=not asked_for)
+        if not misfits or asked_for:
+            break
+        planned_on = replace(planned_on, brokers=tightened(planned_on.brokers, misfits))
+    raise_if(shortened([misfit.problem for misfit in misfits]))
+    return outcome, moves
 
 
 def _plan(

@@ -193,6 +193,7 @@ class Polisher:
             for slots, target in ((give, other), (take, np.full(len(take), broker))):
                 real = np.flatnonzero((slots != NONE) & valid)
                 valid[real] = search.valid(slots[real], target[real])
+            valid &= search.trade_spreads(give, take, broker, other)
             kept.append(start + np.flatnonzero(valid))
             found += int(valid.sum())
             if found >= ENOUGH:
@@ -204,6 +205,9 @@ class Polisher:
         if give != NONE and take != NONE and give // search.width == take // search.width:
             return False
         if give != NONE and not search.valid_one(give, other):
+            return False
+        gives, takes, others = (np.array([value]) for value in (give, take, other))
+        if search.books and not search.trade_spreads(gives, takes, broker, others)[0]:
             return False
         return take == NONE or search.valid_one(take, broker)
 

@@ -21,6 +21,7 @@ from include.planning.layout import Layout
 from include.planning.resources import LED, PLACED, Resource
 from include.planning.search import Problem, Search
 from include.planning.sources import prefer_sources
+from include.planning.values import TOPIC_SPREAD
 
 SOLVED_ANEW = 200_000
 """Slots up to which a request is planned again without each target."""
@@ -36,22 +37,35 @@ def target_prices(
         the least that targets cost.
     """
     anew = problem.layout.rows.size <= SOLVED_ANEW and not cut_by_budget
-    bytes_to_move, moves = _cost(problem.layout)
     prices = []
     for resource in PLACED:
         if resource in boxes.tolerance:
             free = _without(problem, resource)
-            if anew:
-                rebalance(free, capacity)
-                prefer_sources(free)
-            else:
-                _take_back(free, problem.layout)
-            bytes_without, moves_without = _cost(free.layout)
-            method = "solved" if anew else "at_least"
-            saved = bytes_to_move - bytes_without, moves - moves_without
-            prices.append(TargetPrice(resource.value, *saved, method))
+            saved = _saved(problem, free, capacity, anew=anew)
+            prices.append(TargetPrice(resource.value, *saved, "solved" if anew else "at_least"))
+    if problem.spread is not None:
+        prices.append(_price_of_spread(problem, capacity, anew=anew))
     free_ones = (TargetPrice(r.value, 0, 0, "free") for r in LED if r in boxes.tolerance)
     return (*prices, *free_ones)
+
+
+def _price_of_spread(problem: Problem, capacity: Floats, *, anew: bool) -> TargetPrice:
+    """What is saved where topics may be spread in any way."""
+    layout = Layout(problem.layout.arrays, problem.layout.rows.shape[1])
+    free = replace(problem, layout=layout, spread=None)
+    saved = _saved(problem, free, capacity, anew=anew)
+    return TargetPrice(TOPIC_SPREAD, *saved, "solved" if anew else "at_least")
+
+
+def _saved(problem: Problem, free: Problem, capacity: Floats, *, anew: bool) -> tuple[int, int]:
+    """Bytes and replicas that are not copied without a target."""
+    if anew:
+        rebalance(free, capacity)
+        prefer_sources(free)
+    else:
+        _take_back(free, problem.layout)
+    with_it, without = _cost(problem.layout), _cost(free.layout)
+    return with_it[0] - without[0], with_it[1] - without[1]
 
 
 def _without(problem: Problem, resource: Resource) -> Problem:

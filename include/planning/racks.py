@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from include.planning.arrays import NONE, Ints, Mask, Rows
 
+Shares = dict[int, tuple[int, int]]
+
 
 class RackTree:
     """The tree of one set of brokers.
@@ -29,6 +31,7 @@ class RackTree:
     :ivar node: per level, (B,) the node each broker lies in.
     :ivar capacity: per level, per node: brokers below it that may host.
     :ivar children: per level, per node: its children on the next level, in ``order``.
+    :ivar open_children: per level, per node: children with a capacity.
     :ivar least, most: per level, (max_replicas + 1, nodes): replicas that a node holds at least
         and at most, of a partition with that many.
     """
@@ -55,7 +58,14 @@ class RackTree:
             self._link(level)
             self._fill(level)
         self.least, self.most = self._ranges()
+        self.open_children = [
+            np.bincount(parent[capacity > 0], minlength=len(self.capacity[level]))
+            for level, (parent, capacity) in enumerate(
+                zip(self.parent[1:], self.capacity[1:], strict=True)
+            )
+        ]
         self._quotas: dict[tuple[int, int, int], tuple[Ints, Ints, Ints, int]] = {}
+        self._shares: dict[tuple[int, int, int], tuple[Shares, int]] = {}
 
     def _nodes(self) -> list[Ints]:
         depth = max((len(path) for path in self.paths), default=0)
@@ -147,6 +157,16 @@ class RackTree:
         quota = children, fewest, most, replicas - int(fewest.sum())
         self._quotas[level, node, replicas] = quota
         return quota
+
+    def shares(self, level: int, node: int, replicas: int) -> tuple[Shares, int]:
+        """The same child by child: the fewest and the most of each; and all fewest together."""
+        known = self._shares.get((level, node, replicas))
+        if known is None:
+            children, fewest, most, _ = self.quota(level, node, replicas)
+            each = zip(fewest.tolist(), most.tolist(), strict=True)
+            known = dict(zip(children.tolist(), each, strict=True)), int(fewest.sum())
+            self._shares[level, node, replicas] = known
+        return known
 
 
 def _same(values: Ints, held: Mask) -> tuple[Mask, Mask]:

@@ -10,19 +10,20 @@ import numpy as np
 from include.planning.again import plan_on
 from include.planning.arrays import ClusterArrays, Floats, Mask, broker_sums
 from include.planning.balance import rebalance
-from include.planning.bounds import rebalance_bound
+from include.planning.bounds import asked_bound, rebalance_bound
 from include.planning.boxes import Boxes
 from include.planning.budget import UNPAID, budget_of, keep_within_budget
 from include.planning.explanation import amount_text
 from include.planning.handover import LedShares, hand_over, unmet
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
+from include.planning.left_alone import free_to_move
 from include.planning.needs import Needs
-from include.planning.outcome import Outcome, free_to_move, left_brokers, tree_of
+from include.planning.outcome import Outcome, left_brokers, tree_of
 from include.planning.plan import Infeasible, MoveReason
 from include.planning.prices import target_prices
 from include.planning.racks import RackTree
-from include.planning.request import ReassignmentRequest
+from include.planning.request import ReassignmentRequest, spread_tolerance
 from include.planning.resources import (
     DEFAULT_TOLERANCES,
     LOOSE,
@@ -34,10 +35,15 @@ from include.planning.resources import (
     placed_weights,
     resource_of,
 )
-from include.planning.scope import brokers_named, check_movable, partitions_in_scope, raise_if
+from include.planning.scope import brokers_named, partitions_in_scope, raise_if
 from include.planning.search import Problem
+from include.planning.shedder import REPLICAS
 from include.planning.sources import prefer_sources
 from include.planning.targets import Targets, placed_targets
+from include.planning.topic_bands import topic_bands
+from include.planning.topic_leaders import even_leaders
+from include.planning.topic_notes import missed_topics, topic_balance
+from include.planning.values import TOPIC_SPREAD
 
 SHIFTED = (
     "racks, disks, replicas that may not move or a partition larger than a share shift what it "
@@ -62,7 +68,6 @@ def _planned(
     hosts = arrays.brokers.live
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
-    check_movable(arrays, np.flatnonzero(movable), leaving=np.zeros(len(hosts), bool))
 
     def solved(arrays: ClusterArrays) -> _Solution:
         return _Solution(arrays, request, named, movable, fill_only=fill_only)
@@ -84,6 +89,9 @@ def _planned(
         tree_before=problem.tree,
         tree_after=problem.tree,
         lower_bound_bytes=rebalance_bound(layout, problem.tree, targets, movable, before),
+        asked_bound_bytes=(
+            asked_bound(layout, problem.tree, targets, movable, before) if cut else None
+        ),
         reason=MoveReason.BALANCE,
         why=balance_reasons(problem, needs),
         infeasible=(
@@ -92,9 +100,26 @@ def _planned(
             *result.missed(),
             *(() if fill_only else result.shifted(tolerances)),
             *(unmet(layout, lead) if lead is not None else ()),
+            *_missed_topics(problem, named, request, cut_by_budget=cut),
         ),
+        topics=topic_balance(layout, problem.spread) if problem.spread is not None else None,
         boxes=boxes,
         prices=lambda: target_prices(problem, capacity, boxes, cut_by_budget=cut),
+    )
+
+
+def _missed_topics(
+    problem: Problem, named: Mask, request: ReassignmentRequest, *, cut_by_budget: bool
+) -> tuple[Infeasible, ...]:
+    if problem.spread is None:
+        return ()
+    return missed_topics(
+        problem.layout,
+        problem.spread,
+        problem.gives & problem.tree.hosts,
+        named,
+        cut_by_budget=cut_by_budget,
+        one_sided=request.one_sided,
     )
 
 
@@ -142,8 +167,7 @@ class _Solution:
         self.cut = keep_within_budget(problem, budget_of(self._request))
         self.needs = Needs.of(problem)
         settle_leaders(problem.layout)
-        if self.lead is not None:
-            hand_over(problem.layout, self.lead, problem.partitions, problem.tree.hosts)
+        lead_evenly(problem, self.lead)
         return self.cut
 
     def _choose_sources(self) -> None:
@@ -163,6 +187,20 @@ class _Solution:
         if lead.beyond(layout.rows[:, 0]) >= beyond:
             layout.lay_out(preferred)
             self.cut, self.needs = cut, needs
+
+
+def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
+    """Hand leadership over, in place, until brokers lead their shares, and of each topic too."""
+    layout, movable, hosts, bands = (
+        problem.layout,
+        problem.partitions,
+        problem.tree.hosts,
+        problem.spread,
+    )
+    if lead is not None:
+        hand_over(layout, lead, movable, hosts, bands)
+    if bands is not None:
+        even_leaders(layout, bands, movable, hosts, lead.boxes() if lead is not None else None)
 
 
 def balance_reasons(problem: Problem, needs: Needs) -> Callable[[int], str]:
@@ -188,7 +226,10 @@ def _only_into(problem: Problem, named: Mask) -> Problem:
     low = np.where(named, targets.low, 0.0)
     high = np.where(named, targets.high, np.maximum(targets.high, load))
     targets = replace(targets, low=low, high=high)
-    return replace(problem, targets=targets, takes=problem.takes & named)
+    spread = problem.spread
+    if spread is not None:
+        spread = spread.only_into(named, problem.layout.rows)
+    return replace(problem, targets=targets, takes=problem.takes & named, spread=spread)
 
 
 def _handed_over(layout: Layout, p: int) -> str:
@@ -200,7 +241,8 @@ def asked_tolerances(request: ReassignmentRequest) -> dict[Resource, float]:
     """The tolerance of each resource; infinite where it is free."""
     tolerances = {**DEFAULT_TOLERANCES, Resource.BYTES: request.tolerance}
     for name, value in request.tolerances.items():
-        tolerances[Resource(name)] = LOOSE if value is None else value
+        if name != TOPIC_SPREAD:
+            tolerances[Resource(name)] = LOOSE if value is None else value
     return tolerances
 
 
@@ -220,12 +262,14 @@ def problem_of(
     partitions: Mask,
     brokers: Mask,
     capacity: Floats,
+    whole: bool = True,
 ) -> Problem:
     """The problem a rebalance solves.
 
     :param partitions: (P,) that may move.
     :param brokers: (B,) that give and take replicas; those the tree does not let host end empty.
     :param capacity: (B,) relative size of the brokers, or (K, B) per resource.
+    :param whole: whether these are all of the cluster's partitions, so that topics can be spread.
     """
     arrays = layout.arrays
     weights = placed_weights(arrays)
@@ -252,6 +296,15 @@ def problem_of(
         takes=brokers & tree.hosts & arrays.brokers.takes,
         leaving=brokers & ~tree.hosts,
         overhead_bytes=float(request.move_overhead_bytes),
+        spread=topic_bands(
+            layout,
+            tree,
+            partitions=partitions,
+            brokers=brokers,
+            capacity=(capacity[REPLICAS] if capacity.ndim > 1 else capacity) * tree.hosts,
+            tolerance=spread_tolerance(request) if whole else LOOSE,
+            one_sided=request.one_sided,
+        ),
     )
 
 
@@ -288,17 +341,17 @@ class _Result:
     def shifted(self, tolerances: dict[Resource, float]) -> tuple[Infeasible, ...]:
         """Brokers inside their boxes and yet off their fair share by more than the tolerance.
 
-        Clips of shares that are each within the tolerance, and so not named, can add up to this.
+        A rack's share that is clipped shifts that of each broker in it, and of the others; clips
+        that are each within the tolerance, and so not named, can add up to as much.
         """
-        clipped = {resource_of(item.constraint) for item in self.targets.infeasible}
-        whole = np.array([resource not in clipped for resource in PLACED])[:, None]
+        clipped = {(item.subject, resource_of(item.constraint)) for item in self.targets.infeasible}
         load, fair = self._loads(), self.targets.fair
         allowed = np.array([tolerances[resource] for resource in PLACED])[:, None]
         slack = np.where(np.isinf(allowed), np.inf, 0.0)
         slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1
         inside = (load <= self.targets.high) & (load >= self.targets.low)
         off = load - fair if self.one_sided else np.abs(load - fair)
-        off = inside & self.brokers & (off > slack) & whole
+        off = inside & self.brokers & (off > slack)
         return tuple(
             Infeasible(
                 subject=f"broker {self.layout.arrays.brokers.ids[b]}",
@@ -307,6 +360,7 @@ class _Result:
                 nearest=float(load[k, b]),
             )
             for k, b in np.argwhere(off).tolist()
+            if (f"broker {self.layout.arrays.brokers.ids[b]}", PLACED[k]) not in clipped
         )
 
     def _obstacle(self, resource: int, broker: int, load: float) -> str:

@@ -22,6 +22,7 @@ class Action(enum.StrEnum):
     EXPAND = "expand"
     SET_REPLICATION_FACTOR = "set_replication_factor"
     REPAIR_RACKS = "repair_racks"
+    FIX_OFFLINE_REPLICAS = "fix_offline_replicas"
     BALANCE_LEADERS = "balance_leaders"
     REASSIGN = "reassign"
     MOVE_LOG_DIRS = "move_log_dirs"
@@ -35,27 +36,38 @@ class OnWindowEnd(enum.StrEnum):
     CANCEL = "cancel"
 
 
+class Cordon(enum.StrEnum):
+    """Whether the log dirs of drained brokers are cordoned (KIP-1066), and for how long."""
+
+    NO = "no"
+    KEEP = "keep"  # from the start of the plan on, for good
+    UNDO = "undo"  # until the plan ends
+
+
 @dataclass(frozen=True, slots=True)
 class ReassignmentRequest:
     """A validated request. See design: "Params of `reassign_partitions`".
 
     :param brokers: ids the action is about (drain: to empty; expand: to fill;
-        rebalance, move_log_dirs: empty = all).
+        fix_offline_replicas: whose replicas are offline; rebalance, move_log_dirs and this one:
+        empty = all).
     :param topics: names or glob patterns; empty = all, internal topics only for a drain, which
-        must leave its brokers empty. An internal topic takes part elsewhere when its full name
-        is given: a pattern does not reach it.
+        must leave its brokers empty, and for fix_offline_replicas. Elsewhere an internal topic
+        takes part when its full name is given: a pattern does not reach it.
     :param reassignment: Kafka's reassignment JSON, parsed, for ``reassign``.
     :param throttle_bytes_per_s: per broker; None = "auto".
     :param throttle_min, throttle_max: bounds of what "auto" chooses; others' strain does not bring
         any throttle below the first. None = none.
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param max_moves_per_broker: slots per broker and direction.
+    :param cordon: drain: whether Kafka is kept from placing new replicas on the brokers meanwhile.
     :param tolerance: allowed deviation from a broker's share of bytes (0.02 = 2 %); for
         move_log_dirs, from a log dir's share of its broker's; for set_replication_factor, how
         much fuller than its siblings a branch of the rack tree may be and still have its turn.
     :param tolerances: the same for other resources (replicas, leaders, bytes_in, bytes_out);
         None = spread in any way. Of those not named, traffic is balanced to 5 % where it is
-        known, and numbers of replicas and leaders are free.
+        known, and numbers of replicas and leaders are free. ``topic_spread`` is that of each
+        topic's replicas and leaders per broker, at least one of them: see topic_bands.
     :param one_sided: rebalance: brokers may hold as little as they like; only too much counts.
     :param move_overhead_bytes: what a move costs beside its bytes, for being a move.
     :param exclude_topics: names or patterns that stay where they are.
@@ -83,6 +95,7 @@ class ReassignmentRequest:
     dry_run: bool = False
     approval: bool = False
     additional: bool = False
+    cordon: Cordon = Cordon.NO
     tolerance: float = 0.02
     tolerances: Mapping[str, float | None] = field(default_factory=dict)
     one_sided: bool = False
@@ -96,6 +109,21 @@ class ReassignmentRequest:
     seed: int = 0
 
 
+SPREADS_TOPICS = (Action.REBALANCE, Action.EXPAND, Action.DRAIN)
+"""Actions that keep topics spread over brokers unless the request says otherwise."""
+
+SPREAD_TOLERANCE = 0.1
+"""Part of a broker's share of a topic that it may be off, without a word; at least one replica."""
+
+
+def spread_tolerance(request: ReassignmentRequest) -> float:
+    """The tolerance of topic_spread; infinite where topics may be spread in any way."""
+    if request.action not in SPREADS_TOPICS:
+        return inf
+    asked = request.tolerances.get(values.TOPIC_SPREAD, SPREAD_TOLERANCE)
+    return inf if asked is None else asked
+
+
 NEEDED = {
     Action.EXPAND: "brokers",
     Action.DRAIN: "brokers",
@@ -105,29 +133,40 @@ NEEDED = {
 }
 """The parameter an action cannot do without."""
 
+TAKES_INTERNAL = (Action.DRAIN, Action.FIX_OFFLINE_REPLICAS)
+"""Actions that are about internal topics, too, where no topics are named."""
+
 PLACES_REPLICAS = (
     Action.REBALANCE,
     Action.EXPAND,
     Action.DRAIN,
     Action.SET_REPLICATION_FACTOR,
     Action.REPAIR_RACKS,
+    Action.FIX_OFFLINE_REPLICAS,
     Action.MOVE_LOG_DIRS,
 )
 """Actions that choose where replicas go: a budget may limit them, and brokers be left out."""
 
 USED_BY = {
-    "brokers": (Action.REBALANCE, Action.EXPAND, Action.DRAIN, Action.MOVE_LOG_DIRS),
+    "brokers": (
+        Action.REBALANCE,
+        Action.EXPAND,
+        Action.DRAIN,
+        Action.FIX_OFFLINE_REPLICAS,
+        Action.MOVE_LOG_DIRS,
+    ),
     "topics": (
         Action.REBALANCE,
         Action.EXPAND,
         Action.DRAIN,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
+        Action.FIX_OFFLINE_REPLICAS,
         Action.BALANCE_LEADERS,
         Action.MOVE_LOG_DIRS,
     ),
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
-    "tolerances": (Action.REBALANCE, Action.EXPAND),
+    "tolerances": (Action.REBALANCE, Action.EXPAND, Action.DRAIN),
     "one_sided": (Action.REBALANCE,),
     "weights": (
         Action.REBALANCE,
@@ -135,6 +174,7 @@ USED_BY = {
         Action.DRAIN,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
+        Action.FIX_OFFLINE_REPLICAS,
     ),
     "budget_bytes": PLACES_REPLICAS,
     "budget_moves": PLACES_REPLICAS,
@@ -143,11 +183,13 @@ USED_BY = {
         Action.EXPAND,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
+        Action.FIX_OFFLINE_REPLICAS,
         Action.BALANCE_LEADERS,
         Action.MOVE_LOG_DIRS,
     ),
     "exclude_brokers": PLACES_REPLICAS,
     "reassignment": (Action.REASSIGN,),
+    "cordon": (Action.DRAIN,),
 }
 """Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""
 
@@ -170,12 +212,13 @@ def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> 
         "topics": reader.read("topics", values.texts),
         "replication_factor": reader.read("replication_factor", values.integer(1)),
         "reassignment": reader.read("reassignment", values.reassignment),
-        "plan_id": reader.read("plan_id", values.text),
+        "plan_id": reader.read("plan_id", values.plan_id),
         "throttle_bytes_per_s": None if throttle == "auto" else throttle,
         "throttle_min": reader.read("throttle_min", values.integer(1)),
         "throttle_max": reader.read("throttle_max", values.integer(1)),
         "window_end": reader.read("window_end", values.time_after(now or datetime.now(UTC))),
         "on_window_end": reader.read("on_window_end", values.one_of(OnWindowEnd)),
+        "cordon": reader.read("cordon", _cordon),
         "max_moves_per_broker": reader.read("max_moves_per_broker", values.integer(1)),
         "tolerance": reader.read("tolerance", values.fraction),
         "tolerances": reader.read("tolerances", values.tolerances),
@@ -204,11 +247,18 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     params["window_end"] = None if end is None else end.isoformat()
     params["action"] = request.action.value
     params["on_window_end"] = request.on_window_end.value
+    params["cordon"] = request.cordon.value
     for name in ("brokers", "topics", "exclude_topics", "exclude_brokers"):
         params[name] = list(params[name])
     params["tolerances"] = dict(request.tolerances)
     params["weights"] = {str(broker): size for broker, size in request.weights.items()}
     return params
+
+
+def _cordon(value: Any) -> Cordon | None:
+    """None where nothing is to be cordoned: that is the default of every action."""
+    found = Cordon(values.one_of(Cordon)(value))
+    return None if found is Cordon.NO else found
 
 
 class _Reader:
@@ -250,6 +300,11 @@ def _conflicts(given: Mapping[str, Any], failed: Collection[str]) -> list[str]:
     for name, actions in USED_BY.items():
         if given.get(name) and action not in actions:
             problems.append(f"{name} is given, but action {action} does not use it.")
+    others = [name for name in given.get("tolerances", ()) if name != values.TOPIC_SPREAD]
+    if action is Action.DRAIN and others:
+        problems.append(
+            f"tolerances of {', '.join(others)} are given, but a drain does not balance them."
+        )
     least, most = given.get("throttle_min", 0), given.get("throttle_max", inf)
     if least > most:
         problems.append(f"throttle_min={least} is above throttle_max={most}.")

@@ -27,7 +27,7 @@ def lay_out(
     Only log dirs that mean a change are kept: of replicas that move, or that lie elsewhere.
 
     :raises InvalidRequestError: unknown or dead brokers, unknown topics, partitions or log
-        dirs, another replication factor, too little disk, partitions that cannot be moved now.
+        dirs, another replication factor, partitions that cannot be moved now.
     """
     index = arrays.partition_index()
     problems = _problems(snapshot, arrays, index, wanted)
@@ -49,17 +49,7 @@ def lay_out(
             log_dirs[p] = asked
     changed = np.union1d(layout.changed(), np.array(sorted(log_dirs), np.int64))
     check_movable(arrays, changed, leaving=~arrays.brokers.live)
-    raise_if(_overfull(layout))
     return layout, log_dirs
-
-
-def _overfull(layout: Layout) -> list[str]:
-    over = np.flatnonzero(layout.incoming > layout.room)
-    return [
-        f"Broker {layout.arrays.brokers.ids[b]} would receive {int(layout.incoming[b])} bytes, but "
-        f"its log dirs have room for {int(layout.room[b])}."
-        for b in over
-    ]
 
 
 def _asked_log_dirs(arrays: ClusterArrays, p: int, assignment: Assignment) -> tuple[str, ...]:

@@ -9,13 +9,17 @@ Children stand on a ring in the order of the tree: that of their lowest broker i
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints, Mask
+from include.planning.arrays import NONE, Floats, Ints, Mask
 from include.planning.racks import RackTree
+from include.planning.spread import NoPlaceError
+
+PassedOver = Callable[[int, int, int], bool]
+"""Level, node and one of its children → whether that is passed over while there are others."""
 
 
 class Ring:
@@ -36,6 +40,7 @@ class Ring:
             self._size.append(size)
             self._next.append([0] * len(size) if start is None else start.integers(size).tolist())
         self._node: list[list[int]] = [node.tolist() for node in tree.node]
+        self._children = [[group.tolist() for group in groups] for groups in tree.children]
         self._place_of = [
             place[node].tolist() for place, node in zip(self._place, tree.node, strict=True)
         ]
@@ -51,18 +56,13 @@ class Ring:
         steps: Floats = ((place - first) % size).astype(float)
         return steps
 
-    def pass_by(self, brokers: Iterable[int], but: Collection[int] = ()) -> None:
-        """Point behind these brokers, at every node above them, as if placed in this order.
-
-        :param but: brokers; the nodes above these go on pointing where they do.
-        """
+    def pass_by(self, brokers: Iterable[int]) -> None:
+        """Point behind these brokers, at every node above them, as if placed in this order."""
         brokers = list(brokers)
         for level, pointers in enumerate(self._next):
             node, place, size = self._node[level], self._place_of[level + 1], self._size[level]
-            fixed = {node[broker] for broker in but}
             for broker in brokers:
-                if node[broker] not in fixed:
-                    pointers[node[broker]] = (place[broker] + 1) % size[node[broker]]
+                pointers[node[broker]] = (place[broker] + 1) % size[node[broker]]
 
     def replay(self, rows: Iterable[Sequence[int]]) -> None:
         """Stand where these partitions leave the rings, in whatever order their replicas are.
@@ -75,12 +75,35 @@ class Ring:
             else:
                 self.pass_by(row)
 
-    def after(self, brokers: Iterable[int]) -> Ring:
-        """A ring of its own that stands behind these brokers, and elsewhere as this one."""
-        ring = copy.copy(self)
-        ring._next = [pointers.copy() for pointers in self._next]
-        ring.pass_by(brokers)
-        return ring
+    def hand_out(
+        self, tree: RackTree, held: Sequence[int], more: int, free: Mask, passed_over: PassedOver
+    ) -> list[int]:
+        """The brokers that get that many more replicas of a partition, one after the other.
+
+        At every level it is the child's turn that is pointed at, and a child without a broker that
+        is free is passed over. Where that would not leave the partition evenly spread, children
+        that hold more of it than a sibling that could take it are passed over as well.
+
+        :param tree: of the brokers that may hold the partition, numbered as the ring's.
+        :param held: brokers that hold it, evenly spread.
+        :param free: (B,) brokers that may get a new copy.
+        :param passed_over: who is passed over, too, as long as there are others.
+        :raises NoPlaceError: none is free where the replica has to go; the pointers stay.
+        """
+        before = [pointers.copy() for pointers in self._next]
+        for beside_siblings in (False, True):
+            turn = _Turn(self, tree, held, more, free, passed_over, beside_siblings)
+            fresh = turn.brokers()
+            if fresh is not None:
+                return fresh
+            self._next = [pointers.copy() for pointers in before]
+        raise NoPlaceError
+
+    def from_here(self, level: int, node: int) -> Iterator[int]:
+        """The children of a node, once round, from the one that is pointed at."""
+        children, first = self._children[level][node], self._next[level][node]
+        yield from children[first:]
+        yield from children[:first]
 
     def visit(self, brokers: Collection[int]) -> list[int]:
         """These brokers in the order in which the ring comes to them; moves the pointers on."""
@@ -100,3 +123,87 @@ class Ring:
             nearest = min(steps.values())
             brokers = [broker for broker in brokers if steps[broker] == nearest]
         return next(iter(brokers))
+
+
+class _Turn:
+    """Whose turn it is for one replica after the other of a partition.
+
+    :param beside_siblings: whether a child that holds more of it than a sibling is passed over.
+    """
+
+    def __init__(
+        self,
+        ring: Ring,
+        tree: RackTree,
+        held: Sequence[int],
+        more: int,
+        free: Mask,
+        passed_over: PassedOver,
+        beside_siblings: bool,
+    ) -> None:
+        self._ring, self._tree, self._more, self._free = ring, tree, more, free
+        self._passed_over, self._beside_siblings = passed_over, beside_siblings
+        self._fresh: list[int] = []
+        self._count = [Counter(node[list(held)].tolist()) for node in tree.node]
+        self._shares, _ = tree.shares(0, 0, len(held) + more)
+
+    def brokers(self) -> list[int] | None:
+        """Those that get the replicas; None where that leaves the partition unevenly spread, or no
+        broker is free.
+        """
+        for _ in range(self._more):
+            broker = self._descend(0, 0)
+            if broker == NONE:
+                return None
+            self._ring.pass_by([broker])
+            self._fresh.append(broker)
+            for count, node in zip(self._count, self._tree.node, strict=True):
+                count[int(node[broker])] += 1
+        return self._fresh if self._beside_siblings or self._even() else None
+
+    def _descend(self, level: int, node: int) -> int:
+        for child in self._in_turn(level, node):
+            if level == 0 and self._count[1][child] >= self._shares[child][1]:
+                return NONE  # however it goes on, it would hold more than its share
+            broker = child if level == self._tree.height - 1 else self._descend(level + 1, child)
+            if broker != NONE:
+                return broker
+        return NONE
+
+    def _in_turn(self, level: int, node: int) -> Iterator[int]:
+        """Children that have a broker which may hold the partition and does not hold it yet."""
+        count, capacity = self._count[level + 1], self._tree.capacity[level + 1]
+        most = self._fewest(level, node) if self._beside_siblings else len(self._free)
+        leaf, late = level == self._tree.height - 1, []
+        for child in self._ring.from_here(level, node):
+            if not count[child] < capacity[child] or count[child] > most:
+                continue
+            if leaf and not self._free[child]:
+                continue
+            if self._passed_over(level, node, child):
+                late.append(child)
+            else:
+                yield child
+        yield from late
+
+    def _fewest(self, level: int, node: int) -> int:
+        """What a child holds that holds least of those that could take more."""
+        count, capacity = self._count[level + 1], self._tree.capacity[level + 1]
+        parent = self._tree.parent[level + 1]
+        mine = [child for child, held in count.items() if held and parent[child] == node]
+        if len(mine) < self._tree.open_children[level][node]:
+            return 0
+        return min((count[c] for c in mine if count[c] < capacity[c]), default=0)
+
+    def _even(self) -> bool:
+        """Whether each node's replicas are spread over its children as the rule has it."""
+        for level, nodes in enumerate(self._count[:-1]):
+            below, parent = self._count[level + 1], self._tree.parent[level + 1]
+            for node, replicas in nodes.items():
+                shares, least = self._tree.shares(level, node, replicas)
+                mine = {c: held for c, held in below.items() if parent[c] == node}
+                if any(not shares[c][0] <= held <= shares[c][1] for c, held in mine.items()):
+                    return False
+                if sum(shares[c][0] for c in mine) < least:
+                    return False
+        return True

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from include.cluster.model import TopicPartition
 from include.cluster.snapshot import Snapshot
 from include.errors import InvalidRequestError
 from include.planning.arrays import ClusterArrays
 from include.planning.kafka_json import Assignment
+from include.planning.log_dir_choice import choose_log_dirs
+from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome
 from include.planning.plan import ANY_LOG_DIR, Infeasible, Move, MoveReason, Plan
 from include.planning.planner import pace_of, plan_of
 from include.planning.racks import RackTree
 from include.planning.request import Action
 from include.planning.requested import lay_out
+from include.planning.scope import has_source, raise_if, shortened
 
 
 def rollback_plan(
@@ -34,14 +39,16 @@ def rollback_plan(
     Partitions that are where they started need nothing. Those that are neither where the plan
     found them nor where it put them were moved by somebody else since: they are left alone and
     named in the summary's ``infeasible``, and so are partitions that no longer exist, or whose
-    topic is another one of the same name.
+    topic is another one of the same name. Named there, too, is what cannot go back for want of a
+    live broker, and what goes back to fewer replicas and keeps one in sync in place of one that
+    is not.
 
     :param done: the plan to be taken back, as it was planned.
     :param snapshot: the cluster as it is now.
     :param plan_id: of the rollback itself.
     :param reaction_s, max_moves_per_broker, max_partitions_in_flight: see Pace.
-    :raises InvalidRequestError: the plan is of another cluster, a broker or log dir to go back
-        to is gone or full, or a partition is being reassigned now.
+    :raises InvalidRequestError: the plan is of another cluster, a log dir to go back to is gone
+        or a disk full, or a partition is being reassigned now.
     """
     if done.cluster_id != snapshot.cluster_id:
         raise InvalidRequestError(
@@ -64,9 +71,12 @@ def rollback_plan(
         infeasible=left_alone,
         log_dirs=log_dirs,
     )
+    moves, misfits = choose_log_dirs(planned_moves(outcome), arrays.brokers, name=False)
+    raise_if(shortened([misfit.problem for misfit in misfits]))
     return plan_of(
         snapshot,
         outcome,
+        moves,
         plan_id=plan_id,
         action=Action.ROLLBACK,
         rate_bytes_per_s=rate_bytes_per_s,
@@ -84,23 +94,52 @@ def rollback_plan(
 def _way_back(
     moves: Sequence[Move], arrays: ClusterArrays
 ) -> tuple[dict[TopicPartition, Assignment], tuple[Infeasible, ...]]:
-    """Where each partition goes back to, and the partitions that are left alone."""
+    """Where each partition goes back to, and what is to be said of those that do not, or not to
+    where they were.
+    """
     index = arrays.partition_index()
-    wanted, left_alone = {}, []
+    live = set(arrays.brokers.ids[arrays.brokers.live].tolist())
+    wanted, notes = {}, []
     for move in moves:
         p = index.get(move.partition)
-        if p is None:
-            left_alone.append(Infeasible(str(move.partition), "it no longer exists", 1, 0))
-            continue
-        if not move.is_of(arrays.topic_ids[arrays.topic_of[p]]):
-            why = "its topic was deleted and created again since the plan"
-            left_alone.append(Infeasible(str(move.partition), why, 1, 0))
-            continue
-        now = arrays.broker_ids(arrays.rows[p])
-        if set(now) in (set(move.current), set(move.target)):
-            log_dirs = move.current_log_dirs or (ANY_LOG_DIR,) * len(move.current)
-            wanted[move.partition] = Assignment(move.current, log_dirs)
-        else:
-            why = f"something else moved it to {list(now)} since the plan"
-            left_alone.append(Infeasible(str(move.partition), why, 1, 0))
-    return wanted, tuple(left_alone)
+        why = "it no longer exists" if p is None else _obstacle(move, arrays, p)
+        back = None if p is None or why else _home(move, arrays, p)
+        if back is not None and back.replicas != move.current:
+            why = (
+                f"replicas in sync are kept: {list(back.replicas)} instead of {list(move.current)}"
+            )
+        if back is not None and not live.issuperset(back.replicas):
+            gone = sorted(set(back.replicas) - live)
+            back, why = None, f"brokers {gone}, to which it would go back, are not live: left alone"
+        if back is not None:
+            wanted[move.partition] = back
+        if why:
+            notes.append(Infeasible(str(move.partition), why, 1, 0))
+    return wanted, tuple(notes)
+
+
+def _obstacle(move: Move, arrays: ClusterArrays, p: int) -> str:
+    """Why a partition is left alone; "" = it is not."""
+    now = arrays.broker_ids(arrays.rows[p])
+    if not move.is_of(arrays.topic_ids[arrays.topic_of[p]]):
+        return "its topic was deleted and created again since the plan"
+    if set(now) not in (set(move.current), set(move.target)):
+        return f"something else moved it to {list(now)} since the plan"
+    if set(now) != set(move.current) and not has_source(arrays, np.array([p]))[0]:
+        return "it has no leader: left alone"
+    return ""
+
+
+def _home(move: Move, arrays: ClusterArrays, p: int) -> Assignment:
+    """Where the plan found a partition. One that goes back to fewer replicas keeps those in sync,
+    before others that it had then.
+    """
+    now = arrays.broker_ids(arrays.rows[p])
+    log_dirs = move.current_log_dirs or (ANY_LOG_DIR,) * len(move.current)
+    if len(now) <= len(move.current) or arrays.in_sync is None:
+        return Assignment(move.current, log_dirs)
+    synced = {broker for broker, well in zip(now, arrays.in_sync[p].tolist(), strict=False) if well}
+    others = iter([broker for broker in now if broker in synced.difference(move.current)])
+    replicas = tuple([b if b in synced else next(others, b) for b in move.current])
+    named = dict(zip(move.current, log_dirs, strict=True))
+    return Assignment(replicas, tuple(named.get(broker, ANY_LOG_DIR) for broker in replicas))

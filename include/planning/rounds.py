@@ -108,7 +108,7 @@ class Balance:
             domain=np.min([survey.domain for survey in surveys], axis=0),
             led_share=total[:, None] * part / max(float(part.sum()), 1e-300),
             led_tolerance=np.array([self._tolerances[resource] for resource in LED]),
-            room=brokers.room_bytes,
+            rooms=brokers.rooms,
         )
 
     def boxes(self) -> Boxes:

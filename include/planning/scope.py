@@ -10,7 +10,7 @@ import numpy as np
 
 from include.errors import InvalidRequestError
 from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Ints, Mask
-from include.planning.request import Action, ReassignmentRequest
+from include.planning.request import TAKES_INTERNAL, ReassignmentRequest
 
 SHOWN = 10
 """Of problems of one kind, how many are spelled out."""
@@ -19,13 +19,13 @@ SHOWN = 10
 def partitions_in_scope(arrays: ClusterArrays, request: ReassignmentRequest) -> Mask:
     """(P,) the partitions a request is about.
 
-    Internal topics take part when their full name is given, and in a drain of everything: a
-    drained broker must end empty.
+    Internal topics take part when their full name is given, in a drain of everything (a drained
+    broker must end empty), and where offline replicas of everything get new homes.
 
     :raises InvalidRequestError: a name that does not exist, or a pattern that matches nothing.
     """
     chosen = ~arrays.internal if request.topics else np.ones(len(arrays.topics), bool)
-    if not request.topics and request.action is not Action.DRAIN:
+    if not request.topics and request.action not in TAKES_INTERNAL:
         chosen = ~arrays.internal
     if request.topics:
         chosen = _named(arrays, request.topics)
@@ -101,6 +101,15 @@ def rack_paths(brokers: BrokerArrays, *, ignore_racks: bool) -> tuple[tuple[str,
         )
         raise InvalidRequestError([problem])
     return brokers.rack_paths
+
+
+def check_idle(arrays: ClusterArrays, partitions: Ints) -> None:
+    """Refuse partitions that have to change while somebody reassigns them.
+
+    :raises InvalidRequestError: names them.
+    """
+    busy = partitions[arrays.in_flight[partitions]]
+    raise_if(_listed(arrays, busy, "is being reassigned already: wait or cancel it"))
 
 
 def check_movable(arrays: ClusterArrays, partitions: Ints, leaving: Mask) -> None:

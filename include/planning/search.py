@@ -6,15 +6,19 @@ moves that cancel out leave exactly what was.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, Rows, broker_sums
 from include.planning.layout import Layout
+from include.planning.packing import Books, Shelves
 from include.planning.racks import RackTree
 from include.planning.seats import Seats
 from include.planning.targets import Targets
+from include.planning.topic_bands import TopicBands, beyond
+from include.planning.topic_books import TopicBooks
 
 EXCESS_DIGITS = 14
 """Of a share: layouts are as close to the boxes as each other if they differ by less: sums of
@@ -31,6 +35,7 @@ class Problem:
     :param takes: (B,) of these, the ones that may receive.
     :param leaving: (B,) of these, the ones that must end empty.
     :param overhead_bytes: what a move costs beside its bytes, for being a move.
+    :param spread: what brokers are to hold of each topic; None = anything.
     """
 
     layout: Layout
@@ -42,6 +47,11 @@ class Problem:
     takes: Mask
     leaving: Mask
     overhead_bytes: float
+    spread: TopicBands | None = None
+
+
+State = tuple[Rows, Floats, Floats, Books, Ints | None]
+"""Rows, loads, incoming bytes, shelves, and replicas of topics."""
 
 
 class Search:
@@ -50,6 +60,11 @@ class Search:
     :ivar load: (K, B) held under the rows as they are now.
     :ivar scale: (K, B) one over the share, 0 where a resource has no box: makes loads of
         different resources comparable.
+    :ivar books: what brokers hold of each topic; None where topics have no bands.
+    :ivar strict: whether no trade may leave topics worse spread: of a large cluster that is made up
+        for in the end.
+    :ivar unit: shares of a broker's replicas that one replica is: what a topic's band is missed by
+        counts as much as the same number of replicas beyond a broker's box.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -65,10 +80,14 @@ class Search:
         self.load = np.stack(
             [broker_sums(self.rows, weight, len(problem.gives)) for weight in self.weights]
         )
+        self.books = TopicBooks.of_replicas(problem.spread, self.rows) if problem.spread else None
+        self.strict = True
+        replicas = (self.rows != NONE).sum() / max(int(problem.gives.sum()), 1)
+        self.unit = 1 / max(float(replicas), 1.0)
         self.seats = Seats(problem.tree, self.rows)
         self.receivers: Ints = problem.tree.order[problem.takes[problem.tree.order]]
         self._incoming = layout.incoming.astype(float)
-        self._room = layout.room.astype(float)
+        self._shelves = Shelves(layout.rooms)
         self._limited = bool((layout.room[problem.takes] < UNLIMITED).any())
         self._index()
 
@@ -124,9 +143,24 @@ class Search:
         return total
 
     def outside(self) -> float:
-        """How far all brokers that take part are outside of their boxes, in shares."""
+        """How far all brokers that take part are outside of their boxes, and topics outside of
+        their bands, in shares.
+        """
         total: float = (self.excess(slice(None), self.load) * self.problem.gives).sum()
-        return total
+        return total + self.unit * self.uneven()
+
+    def uneven(self) -> int:
+        """Replicas by which brokers are outside of the bands of topics."""
+        return self.books.outside() if self.books else 0
+
+    def unmet_topics(self) -> Mask:
+        """(B,) brokers that are outside of the band of some topic."""
+        books = self.books
+        if books is None:
+            return np.zeros(len(self.problem.gives), bool)
+        outside = beyond(books.held, books.low, books.high).reshape(books.rows, -1)
+        unmet: Mask = outside.any(axis=0) & self.problem.gives & ~self.problem.leaving
+        return unmet
 
     def worth(self) -> tuple[float, float]:
         """What layouts of a small cluster are compared by, less is better: excess, then cost."""
@@ -171,9 +205,27 @@ class Search:
         if not self._limited:
             return np.ones(np.broadcast_shapes(slots.shape, brokers.shape), bool)
         size = self.weights[0].take(slots // self.width)
-        roomy = self._incoming[brokers] + size <= self._room[brokers]
-        allowed: Mask = roomy | self.at_home(slots, brokers)
+        allowed: Mask = self._shelves.fit(brokers, size, self._incoming)
+        allowed |= self.at_home(slots, brokers)
+        if self._shelves.may_fit_better(brokers, allowed):
+            self._shelves.begin(self.rows, self.home, self.problem.layout.size)
+            allowed |= self._shelves.fit(brokers, size, self._incoming)
         return allowed
+
+    def fit_together(self, slots: Ints, brokers: Ints, chosen: Mask) -> Mask:
+        """(n,) of chosen replicas that each fit, those that also fit beside each other; of a broker
+        that is nearly full, one.
+        """
+        if not self._limited:
+            return chosen
+        away = np.flatnonzero(chosen & ~self.at_home(slots, brokers))
+        size = self.weights[0].take(slots[away] // self.width)
+        arrives = self._incoming + np.bincount(brokers[away], size, len(self._incoming))
+        tight = away[(arrives > self._shelves.least)[brokers[away]]]
+        fit = chosen.copy()
+        fit[tight] = False
+        fit[tight[np.unique(brokers[tight], return_index=True)[1]]] = True
+        return fit
 
     def valid(self, slots: Ints, brokers: Ints) -> Mask:
         """(n,) whether each replica may go to its broker: spread, disk, willingness."""
@@ -191,6 +243,32 @@ class Search:
             return False
         return not self._limited or bool(self.fits(np.array([slot]), np.array([broker]))[0])
 
+    def spreads(self, slots: Ints, brokers: Ints) -> Mask:
+        """(n,) whether moving each replica to its broker leaves its topic as well spread."""
+        if self.books is None or not self.strict:
+            return np.ones(len(slots), bool)
+        spreads: Mask = self.books.moving(slots // self.width, self.holders(slots), brokers) <= 0
+        return spreads
+
+    def spreads_one(self, slot: int, broker: int) -> bool:
+        """The same for one replica."""
+        return self.books is None or bool(self.spreads(np.array([slot]), np.array([broker]))[0])
+
+    def trade_spreads(self, give: Ints, take: Ints, broker: int, other: Ints) -> Mask:
+        """(n,) whether trades leave topics as well spread: what a broker gives to others, and
+        takes from them; NONE where nothing goes in that direction.
+        """
+        if self.books is None or not self.strict:
+            return np.ones(len(give), bool)
+        change, topics, here = np.zeros(len(give), np.int64), [], np.full(len(give), broker)
+        for slots, source, target in ((give, here, other), (take, other, here)):
+            partitions = slots // self.width
+            moved = self.books.moving(partitions, source, target)
+            change += np.where(slots != NONE, moved, 0)
+            topics.append(np.where(slots != NONE, self.books.topic(partitions), NONE))
+        same: Mask = (topics[0] == topics[1]) | (change <= 0)
+        return same
+
     # ---------------------------------------------------------------- moving
 
     def away(self) -> Ints:
@@ -204,17 +282,29 @@ class Search:
         size = self.weights[0].take(self.away() // self.width)
         return float((size + self.problem.overhead_bytes).sum())
 
-    def saved(self) -> tuple[Rows, Floats, Floats]:
-        """The state as it is, for :meth:`restore`."""
-        return self.flat.copy(), self.load.copy(), self._incoming.copy()
+    def copied(self) -> float:
+        """Bytes that are copied."""
+        return float(self._incoming.sum())
 
-    def restore(self, state: tuple[Rows, Floats, Floats]) -> None:
+    def saved(self) -> State:
+        """The state as it is, for :meth:`restore`."""
+        held = self.books.held.copy() if self.books else None
+        moved = self.flat.copy(), self.load.copy(), self._incoming.copy()
+        return *moved, self._shelves.saved(), held
+
+    def restore(self, state: State) -> None:
         """Go back to a saved state."""
-        self.flat[:], self.load[:], self._incoming[:] = state
+        self.flat[:], self.load[:], self._incoming[:], books, held = state
+        self._shelves.restore(books)
+        if self.books and held is not None:
+            self.books.held[:] = held
 
     def move(self, slot: int, broker: int) -> None:
         """Put one replica on another broker."""
-        self.load[:, int(self.flat[slot])] -= self.weights[:, slot // self.width]
+        partition, source = slot // self.width, int(self.flat[slot])
+        self.load[:, source] -= self.weights[:, partition]
+        if self.books:
+            self.books.held[self.books.cell(partition, source)] -= 1
         self.put_one(slot, broker)
 
     def lift(self, slots: Ints, sign: int = -1) -> None:
@@ -222,18 +312,33 @@ class Search:
         brokers, partitions = self.flat[slots], slots // self.width
         for load, weight in zip(self.load, self.weights, strict=True):
             load += sign * np.bincount(brokers, weight[partitions], len(load))
+        if self.books:
+            np.add.at(self.books.held, self.books.cells(partitions, brokers), sign)
 
     def put_one(self, slot: int, broker: int) -> None:
         """Put one lifted replica down on a broker."""
         partition, source = slot // self.width, int(self.flat[slot])
         weight, home = self.weights[:, partition], self.home[partition].tolist()
         self.load[:, broker] += weight
+        if self.books:
+            self.books.held[self.books.cell(partition, broker)] += 1
         if source not in home:
             self._incoming[source] -= weight[0]
+            if self._shelves.on:
+                self._shelves.take(partition, source, int(weight[0]))
         if broker not in home:
             self._incoming[broker] += weight[0]
+            if self._shelves.on:
+                self._shelves.put(partition, broker, int(weight[0]))
         self.flat[slot] = broker
         self._arrives(slot, broker)
+
+    def _each(
+        self, book: Callable[[int, int, int], None], slots: Ints, brokers: Ints | Rows, size: Floats
+    ) -> None:
+        copies = slots // self.width, brokers, size.astype(np.int64)
+        for partition, broker, needed in zip(*(part.tolist() for part in copies), strict=True):
+            book(partition, broker, needed)
 
     def put(self, slots: Ints, brokers: Ints) -> None:
         """Put lifted replicas down on brokers."""
@@ -242,9 +347,13 @@ class Search:
         away = ~stays
         count = len(self._incoming)
         self._incoming -= np.bincount(self.flat[slots[away]], size[away], count)
+        if self._shelves.on:
+            self._each(self._shelves.take, slots[away], self.flat[slots[away]], size[away])
         self.flat[slots] = brokers
         fresh = ~self.at_home(slots, brokers)
         self._incoming += np.bincount(brokers[fresh], size[fresh], count)
+        if self._shelves.on:
+            self._each(self._shelves.put, slots[fresh], brokers[fresh], size[fresh])
         self.lift(slots, +1)
         new = self._first[slots] != brokers
         for slot, broker in zip(slots[new].tolist(), brokers[new].tolist(), strict=True):

@@ -112,18 +112,39 @@ def shed(search: Search, wanted: Floats, short: Mask) -> Ints:
             chosen[broker] = search.on(broker)
         elif only_bytes and over[BYTES, broker]:
             due = float((search.load - wanted)[BYTES, broker])
-            chosen[broker] = largest_within(search, search.on(broker), broker, due, senders)
+            chosen[broker] = largest_within(search, _spare(search, broker), broker, due, senders)
             continue
         elif over[:, broker].any() and not short[broker]:
-            shedder = Shedder(
-                search, wanted, broker, senders.spared(search.on(broker)), cold=bool(tight[broker])
-            )
+            slots = senders.spared(_spare(search, broker))
+            shedder = Shedder(search, wanted, broker, slots, cold=bool(tight[broker]))
             chosen[broker] = shedder.chosen()
         if broker in chosen:
             senders.send(chosen[broker])
     if short.any():
         _return_rate(search, wanted, short, chosen)
-    return np.concatenate([*chosen.values()]) if chosen else np.zeros(0, np.int64)
+    return _all_spare(search, chosen) if chosen else np.zeros(0, np.int64)
+
+
+def _spare(search: Search, broker: int) -> Ints:
+    """Slots on a broker that may leave it without taking their topic out of its band there."""
+    slots = search.on(broker)
+    if search.books is None:
+        return slots
+    spare: Mask = search.books.leaving(search.books.cells(slots // search.width, broker)) <= 0
+    return slots[spare]
+
+
+def _all_spare(search: Search, chosen: dict[int, Ints]) -> Ints:
+    """What all brokers give up, less what would take a topic out of its band: of several replicas
+    of a topic the largest go first.
+    """
+    slots = np.concatenate([*chosen.values()])
+    if search.books is None or not search.strict:
+        return slots
+    slots = slots[np.argsort(-search.weights[BYTES].take(slots // search.width), kind="stable")]
+    spare = search.books.spare(search.books.cells(slots // search.width, search.flat[slots]))
+    given: Ints = slots[spare | search.problem.leaving[search.flat[slots]]]
+    return given
 
 
 def narrow(search: Search, wanted: Floats) -> Mask:
@@ -180,12 +201,16 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
         for broker in here[short[here]].tolist():
             scale = search.scale[:, broker]
             brought = WARMER * heat * float(scale[RATE] / scale[BYTES])
-            shedder = Shedder(search, wanted, broker, search.on(broker), brought=brought, cold=True)
+            shedder = Shedder(
+                search, wanted, broker, _spare(search, broker), brought=brought, cold=True
+            )
             chosen[broker] = shedder.chosen()
         room = _room(search, wanted, here, short, chosen)
         for broker, size in zip(here.tolist(), room.tolist(), strict=True):
             if size > WORTH * search.share[BYTES, broker]:
-                shedder = Shedder(search, wanted, broker, search.on(broker), cold=True, room=size)
+                shedder = Shedder(
+                    search, wanted, broker, _spare(search, broker), cold=True, room=size
+                )
                 chosen[broker] = shedder.chosen()
 
 

@@ -8,6 +8,7 @@ from math import comb
 import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.planning.in_sync import in_sync
 from include.planning.layout import Layout
 from include.planning.placement import replica_overhead
 from include.planning.racks import RackTree
@@ -21,20 +22,24 @@ FINE = 256
 
 def shrink(
     layout: Layout, tree: RackTree, capacity: Floats, partitions: Ints, replicas: int
-) -> None:
+) -> Ints:
     """Lower partitions to a number of replicas, as evenly spread as those they have allow.
 
-    The preferred leader stays where the spread lets it; otherwise the fullest brokers are
-    relieved first, by the largest partitions first.
+    What is out of sync goes before anything in sync does. Then the spread counts; the preferred
+    leader stays where both let it; otherwise the fullest brokers are relieved first, by the
+    largest partitions first.
 
     :param partitions: with more replicas than that; ``capacity``: (B,) relative size of brokers.
+    :returns: those that are spread less evenly than they could be, so that replicas in sync stay.
     """
+    uneven = []
     has = (layout.rows[partitions] != NONE).sum(axis=1)
     for count in np.unique(has).tolist():
         mine = partitions[has == count]
         mine = mine[np.argsort(-layout.size[mine], kind="stable")]
-        _Shrinker(layout, tree, capacity, count, replicas).run(mine)
+        uneven.append(_Shrinker(layout, tree, capacity, count, replicas).run(mine))
         layout.refresh()
+    return np.sort(np.concatenate([np.zeros(0, np.int64), *uneven]))
 
 
 class _Shrinker:
@@ -55,22 +60,32 @@ class _Shrinker:
         self._weight = layout.size + replica_overhead(layout)
         self._held = (layout.load + layout.count * replica_overhead(layout)).astype(float)
 
-    def run(self, partitions: Ints) -> None:
-        """Choose for these partitions, in this order."""
+    def run(self, partitions: Ints) -> Ints:
+        """Choose for these partitions, in this order; see :func:`shrink`."""
         chunk = max(1, AT_ONCE // len(self._kept))
+        uneven = [np.zeros(0, np.int64)]
         for start in range(0, len(partitions), chunk):
             some = partitions[start : start + chunk]
             rows = self._layout.rows[some][:, : self._count]
-            self._choose(some, rows, self._allowed(rows), start)
+            allowed, worse = self._allowed(some, rows)
+            self._choose(some, rows, allowed, start)
+            uneven.append(some[worse])
+        return np.concatenate(uneven)
 
-    def _allowed(self, rows: Rows) -> Mask:
-        """(n, C) choices that are spread best and, among these, keep the preferred leader."""
+    def _allowed(self, partitions: Ints, rows: Rows) -> tuple[Mask, Mask]:
+        """(n, C) choices that keep most in sync, among these are spread best, and among those keep
+        the preferred leader; (n,) where others would be spread better.
+        """
+        synced = in_sync(self._layout.arrays, partitions, rows)
+        kept = synced[:, self._kept].sum(axis=2)
+        safest = kept == kept.max(axis=1, keepdims=True)
         sets = rows[:, self._kept].reshape(-1, self._kept.shape[1])
         uneven = self._tree.violations(sets).reshape(len(rows), -1)
-        best = uneven == uneven.min(axis=1, keepdims=True)
+        least = np.where(safest, uneven, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
+        best = safest & (uneven == least)
         led = best & (self._kept == 0).any(axis=1)
         allowed: Mask = np.where(led.any(axis=1, keepdims=True), led, best)
-        return allowed
+        return allowed, least[:, 0] > uneven.min(axis=1)
 
     def _choose(self, partitions: Ints, rows: Rows, allowed: Mask, done: int) -> None:
         """Keep what lies on the emptiest brokers, a few partitions at a time."""

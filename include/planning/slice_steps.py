@@ -21,15 +21,15 @@ from include.planning.budget import keep_within_budget
 from include.planning.handover import LedShares, hand_over
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
+from include.planning.left_alone import free_to_move
 from include.planning.needs import Needs
-from include.planning.outcome import Outcome, free_to_move, tree_of
+from include.planning.outcome import Outcome, tree_of
 from include.planning.plan import Infeasible, MoveReason
 from include.planning.rebalance import balance_reasons, problem_of
 from include.planning.request import Action
 from include.planning.resources import LED, Resource, capacities, known_resources, partition_weight
 from include.planning.scope import (
     brokers_named,
-    check_movable,
     partitions_in_scope,
     raise_if,
 )
@@ -58,15 +58,15 @@ class Held:
     """Sums over the partitions of a slice, which add up to those of the cluster.
 
     :param load: (3, B) per resource of resources.PLACED; ``led``: (2, B) of resources.LED.
-    :param incoming: (B,) bytes that the plan copies to each broker so far.
+    :param packed: (B, V) bytes that the plan copies to each volume so far.
     """
 
     load: Floats
     led: Floats
-    incoming: Ints
+    packed: Ints
 
     def __add__(self, other: Held) -> Held:
-        return Held(self.load + other.load, self.led + other.led, self.incoming + other.incoming)
+        return Held(self.load + other.load, self.led + other.led, self.packed + other.packed)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Goal:
     """Where the cluster is and where it should come to; (3, B) boxes as in targets.Targets.
 
     :param led_share: (2, B) to be led; ``led_tolerance``: (2,), infinite = any.
-    :param room: (B,) bytes that the plan may add to each broker in all.
+    :param rooms: (B, V) bytes that the plan may add to each volume in all.
     """
 
     held: Held
@@ -105,7 +105,7 @@ class Goal:
     domain: Ints
     led_share: Floats
     led_tolerance: Floats
-    room: Ints
+    rooms: Ints
 
 
 class Part:
@@ -118,7 +118,6 @@ class Part:
         named = brokers_named(arrays, request) if request.brokers else hosts
         raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
         self.movable, self.notes = free_to_move(arrays, partitions_in_scope(arrays, request))
-        check_movable(arrays, np.flatnonzero(self.movable), leaving=np.zeros(len(hosts), bool))
         self.layout, self.tree = Layout(arrays), tree_of(arrays, hosts, request)
         self.capacity = capacities(arrays, hosts, request.weights)
         fills = request.action is Action.EXPAND
@@ -129,6 +128,7 @@ class Part:
             partitions=self.movable,
             brokers=hosts if fills else named,
             capacity=self.capacity,
+            whole=False,
         )
         if fills:
             self.problem = replace(self.problem, takes=self.problem.takes & named)
@@ -144,7 +144,7 @@ class Part:
         return Held(
             np.stack([broker_sums(layout.rows, w, brokers) for w in self.problem.weights]),
             np.stack([broker_sums(leads, w, brokers) for w in self.led_weights]),
-            layout.incoming.copy(),
+            layout.packed(),
         )
 
     def survey(self) -> Survey:
@@ -164,9 +164,10 @@ class Part:
     def shift(self, goal: Goal, part: float, budget: Floats) -> None:
         """Bear a part of every broker's distance to its box, by the search of a whole cluster."""
         layout = self.layout
-        left = np.maximum(goal.room - goal.held.incoming, 0)
-        room = layout.incoming + (left * part).astype(np.int64)
-        layout.room = np.where(goal.room >= UNLIMITED, UNLIMITED, room)
+        left = np.maximum(goal.rooms - goal.held.packed, 0)
+        rooms = layout.packed() + (left * part).astype(np.int64)
+        limited = (goal.rooms >= 0) & (goal.rooms < UNLIMITED)
+        layout.give_room(np.where(limited, rooms, goal.rooms))
         problem = replace(self.problem, targets=self._targets(goal, part))
         before, rows = Search(problem).outside(), layout.rows.copy()
         rebalance(problem, self.capacity, part_of_a_cluster=True)
@@ -253,7 +254,7 @@ class Look:
                 held,
                 nothing,
                 nothing,
-                held.incoming,
+                held.packed,
                 nothing,
                 frozenset(),
                 True,

@@ -30,6 +30,7 @@ from include.planning.budget import UNPAID
 from include.planning.certificate import bytes_across_racks, links, resource_balances
 from include.planning.figures import Link, ResourceBalance
 from include.planning.moves import planned_moves
+from include.planning.offline import plan_offline_replicas
 from include.planning.outcome import Outcome
 from include.planning.pace import Pace
 from include.planning.plan import BrokerLoad, Infeasible
@@ -42,6 +43,7 @@ PLACING = {
     Action.DRAIN: plan_drain,
     Action.SET_REPLICATION_FACTOR: plan_replication_factor,
     Action.REPAIR_RACKS: plan_racks,
+    Action.FIX_OFFLINE_REPLICAS: plan_offline_replicas,
 }
 """Actions that give each partition the places it lacks."""
 
@@ -54,6 +56,7 @@ class Context:
 
     :param snapshot: without its replicas.
     :param topics: names of all topics that have replicas, sorted.
+    :param rooms: (B, V) to be kept to instead of what the volumes have room for.
     """
 
     snapshot: Snapshot
@@ -61,6 +64,7 @@ class Context:
     request: ReassignmentRequest
     min_free_disk_fraction: float
     pace: Pace | None
+    rooms: Ints | None = None
 
     def arrays(self, replicas: pa.Table) -> ClusterArrays:
         """The slice, with topics and brokers numbered as in all slices.
@@ -71,6 +75,10 @@ class Context:
             replace(self.snapshot, replicas=replicas),
             min_free_disk_fraction=self.min_free_disk_fraction,
         )
+        # Which log dirs share a volume is the same for all slices, whatever lies in theirs.
+        brokers = own.brokers if not len(replicas) else self.brokers()
+        if self.rooms is not None:
+            brokers = brokers.with_rooms(self.rooms)
         known = set(self.snapshot.brokers.column("broker").to_pylist())
         unknown = [b for b in own.brokers.ids.tolist() if b not in known]
         if unknown:
@@ -81,6 +89,7 @@ class Context:
         internal = set(table.column("topic").to_pylist())
         arrays = replace(
             own,
+            brokers=brokers,
             topics=self.topics,
             topic_ids=topic_ids(self.snapshot, self.topics),
             internal=np.array([topic in internal for topic in self.topics], bool),
@@ -103,6 +112,7 @@ class Report:
 
     :param moves: of schema plan.MOVES; ``brokers``: what each holds of this slice.
     :param copying_s: (2, B) see bounds; None where the pace is not known.
+    :param packed: (B, V) bytes that it copies to each volume; None where there is no plan.
     :param problems: why it cannot be planned; then nothing else counts.
     """
 
@@ -116,6 +126,7 @@ class Report:
     links: tuple[Link, ...] = ()
     bytes_across_racks: int = 0
     copying_s: Floats | None = None
+    packed: Ints | None = None
     problems: tuple[str, ...] = ()
 
     @classmethod
@@ -133,6 +144,7 @@ class Report:
             links(layout, outcome.tree_after),
             bytes_across_racks(layout, outcome.tree_after),
             None if pace is None else copying_s(layout, pace),
+            layout.packed(),
         )
 
     @property
@@ -150,16 +162,16 @@ class Report:
 class Place:
     """Gives the partitions of a slice the places they lack.
 
-    :param room: (B,) bytes the slice may add to each broker.
+    :param rooms: (B, V) bytes the slice may add to each volume.
     """
 
     context: Context
-    room: Ints
+    rooms: Ints
 
     def run(self, number: int, replicas: pa.Table) -> Report:
         """The slice's part of the plan."""
         arrays, request = self.context.arrays(replicas), self.context.request
-        arrays = replace(arrays, brokers=replace(arrays.brokers, room_bytes=self.room))
+        arrays = replace(arrays, brokers=arrays.brokers.with_rooms(self.rooms))
         try:
             return Report.of(PLACING[request.action](arrays, request), self.context.pace)
         except InvalidRequestError as error:

@@ -284,6 +284,10 @@ class _Trader:
             search.move(slot, target)
             return False
         search.move(slot, target)
+        if search.books:
+            give, take = np.array([slot]), np.array([other])
+            if not search.trade_spreads(give, take, target, np.array([source]))[0]:
+                return False
         self._swap(slot, other)
         return True
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from include.cluster.snapshot import Snapshot
 from include.planning.arrays import UNLIMITED, BrokerArrays, ClusterArrays, Ints, Mask
+from include.planning.volumes import Place, disks_of
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class LogDirs:
 
     :param broker: (D,) dense index of the broker.
     :param paths: path of each.
-    :param total_bytes: (D,) size of its volume; 0 = unknown.
+    :param total_bytes: (D,) size of its volume, shared out among the log dirs that lie on it;
+        0 = unknown. So is ``room_bytes``.
     :param room_bytes: (D,) what may still be written; :data:`UNLIMITED` = unknown.
     :param takes: (D,) neither cordoned nor on a broker that is not live.
     """
@@ -79,25 +81,37 @@ def stored(
 
 def _log_dirs(snapshot: Snapshot, brokers: BrokerArrays, min_free: float) -> LogDirs:
     index = brokers.index()
+    beside = _beside(snapshot)
     rows = sorted(
         (row for row in snapshot.log_dirs.to_pylist() if not row["offline"]),
         key=lambda row: (row["broker"], row["log_dir"]),
     )
     broker = np.array([index[row["broker"]] for row in rows], np.int64)
+    shared = [beside.get((row["broker"], row["log_dir"]), 1) for row in rows]
     total = [max(row["total_bytes"] or 0, 0) for row in rows]
     usable = [-1 if row["usable_bytes"] is None else row["usable_bytes"] for row in rows]
     room = [
-        max(0, free - int(size * min_free)) if size and free >= 0 else UNLIMITED
-        for size, free in zip(total, usable, strict=True)
+        max(0, free - int(size * min_free)) // by if size and free >= 0 else UNLIMITED
+        for size, free, by in zip(total, usable, shared, strict=True)
     ]
     cordoned = np.array([bool(row["cordoned"]) for row in rows], bool)
     return LogDirs(
         broker=broker,
         paths=tuple(row["log_dir"] for row in rows),
-        total_bytes=np.array(total, np.int64),
+        total_bytes=np.array(total, np.int64) // np.array(shared, np.int64),
         room_bytes=np.array(room, np.int64),
         takes=brokers.live[broker] & ~cordoned,
     )
+
+
+def _beside(snapshot: Snapshot) -> dict[Place, int]:
+    """How many log dirs lie on the volume of each one whose broker tells their sizes."""
+    return {
+        (volume.broker, path): len(volume.paths) + len(volume.others)
+        for volumes in disks_of(snapshot)[1].values()
+        for volume in volumes
+        for path in (*volume.paths, *volume.others)
+    }
 
 
 def _dir_of(dirs: LogDirs, brokers: BrokerArrays, ids: Ints, path: pa.ChunkedArray) -> Ints:

@@ -8,6 +8,7 @@ comes close to deciding about all brokers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -59,7 +60,7 @@ def rearrange(problem: Problem) -> None:
         layout.lay_out(placed)
         after = Search(problem)
         # What a solver takes for full may be a byte beyond it.
-        if after.worth() < worth and (layout.incoming <= layout.room).all():
+        if after.worth() < worth and not len(layout.overfull()):
             search, in_vain = after, 0
             changed[chosen] += 1
         else:
@@ -203,7 +204,25 @@ class _Trio:
             load.append(adds)
             low.append(search.low[resource, broker] * scale - others + INSIDE)
             high.append(search.high[resource, broker] * scale - others - INSIDE)
+        for adds, least, most in self._spread():
+            load.append(adds)
+            low.append(least)
+            high.append(most)
         return csr_array(np.array(load)), np.array(low), np.array(high)
+
+    def _spread(self) -> Iterator[tuple[Floats, float, float]]:
+        """The same for the topics on each broker."""
+        search, books = self._search, self._search.books
+        if books is None:
+            return
+        topic = books.topic(self.partition)
+        for t in np.unique(topic[books.banded(self.partition)]).tolist():
+            for column, broker in enumerate(self._brokers.tolist()):
+                adds = self.holds[:, column] * (topic == t)
+                cell = t * books.brokers + broker
+                others = books.held[cell] - adds[self.now].sum()
+                least, most = books.low[cell] - others, books.high[cell] - others
+                yield adds * search.unit, least * search.unit, most * search.unit
 
 
 def _with(row: list[int], there: set[int], wanted: tuple[int, ...]) -> list[int]:

@@ -13,10 +13,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from include.cluster.model import BrokerId
+from include.errors import InvalidRequestError
 from include.planning.kafka_json import parse_reassignment
 
-TOLERANCES = ("replicas", "bytes_in", "leaders", "bytes_out")
-"""Resources that a request may give a tolerance; that of bytes has a parameter of its own."""
+TOPIC_SPREAD = "topic_spread"
+"""The target that each topic is spread evenly over brokers, beside those of resources."""
+
+NOT_SPREAD = "all topics"
+"""The subject of the note that a plan does not keep topics spread."""
+
+TOLERANCES = ("replicas", "bytes_in", "leaders", "bytes_out", TOPIC_SPREAD)
+"""What a request may give a tolerance; that of bytes has a parameter of its own."""
 
 
 def one_of(kind: type[enum.StrEnum]) -> Callable[[Any], enum.StrEnum]:
@@ -85,6 +92,28 @@ def text(value: Any) -> str:
     return value.strip()
 
 
+_PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+
+
+def plan_id(value: Any) -> str:
+    """An id that a plan can have: it is a part of a path, so it holds none of its own."""
+    found = text(value)
+    if not _PLAN_ID.fullmatch(found) or ".." in found:
+        raise ValueError("is no plan id: letters, digits, '.', '_' and '-' only, 200 at most")
+    return found
+
+
+def checked_plan_id(value: Any) -> str:
+    """:func:`plan_id` of a parameter that is read by itself.
+
+    :raises InvalidRequestError: no plan can have this id.
+    """
+    try:
+        return plan_id(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidRequestError([f"plan_id={value!r} {error}."]) from None
+
+
 def _items(value: Any) -> list[Any]:
     """A list, or text with its items parted by commas or white space."""
     if isinstance(value, str):
@@ -147,7 +176,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def tolerances(value: Any) -> dict[str, float | None]:
-    """Resource → fraction, or None for any."""
+    """Resource, or topic_spread → fraction, or None for any."""
     read: dict[str, float | None] = {}
     for name, item in _mapping(value).items():
         if name not in TOLERANCES:

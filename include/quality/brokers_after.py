@@ -14,7 +14,9 @@ from include.planning.request import Action
 from include.planning.resources import Resource
 from include.quality.checked import Checked
 from include.quality.obstacles import Obstacles
+from include.quality.packing import homeless
 from include.quality.ragged import Ints, Mask, Ragged
+from include.quality.stuck import excused
 
 COMPARED = (
     "size_bytes_before",
@@ -40,7 +42,9 @@ def brokers_after(checked: Checked) -> pa.Table:
     """One row per broker that the snapshot lists; the columns are those that the rules name."""
     loads = _Loads(checked)
     ids = checked.brokers
-    room = checked.disks.room_of_brokers()
+    rooms = checked.disks.rooms_of_brokers()
+    room = {broker: sum(told.values()) for broker, told in rooms.items() if told is not None}
+    lost = homeless(checked)
     within = checked.moved.bytes_within()
     figures = loads.figures()
     between = np.array([within[broker] for broker in ids.tolist()], np.int64)
@@ -53,9 +57,13 @@ def brokers_after(checked: Checked) -> pa.Table:
             "broker": pa.array(ids, pa.int32()),
             "room_bytes": pa.array([room.get(broker) for broker in ids.tolist()], pa.int64()),
             "arriving_bytes": pa.array(figures["bytes_in"] + between),
+            "fits_nowhere": pa.array(
+                [lost.get(broker, []) for broker in ids.tolist()], pa.list_(pa.string())
+            ),
             "leaving_bytes": pa.array(loads.removed_bytes + between),
             "is_drained": pa.array(np.isin(ids, np.array(checked.drained, np.int64))),
             "scope_replicas_after": pa.array(loads.in_scope_after()),
+            "stuck_replicas": pa.array(loads.stuck()),
             "told_unpaid": pa.array([unpaid.get(broker, 0) for broker in ids.tolist()], pa.int64()),
             "size_after": pa.array(figures["size_bytes_after"]),
             "replicas_after": pa.array(figures["replicas_after"]),
@@ -70,9 +78,7 @@ def brokers_after(checked: Checked) -> pa.Table:
 
 
 def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[str, pa.Array]:
-    """What each broker of a rebalance should hold, and by how much obstacles may shift it; null
-    where it need not.
-    """
+    """What each broker of a rebalance should hold; null where it need not, or is named itself."""
     obstacles, ids = Obstacles(checked.plan.summary.infeasible), checked.brokers.tolist()
     rebalanced = checked.request.action is Action.REBALANCE
     columns = {}
@@ -83,7 +89,6 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
         named = [(broker, resource) in obstacles.brokers for broker in ids]
         free = ~loads.takes_part() | np.array(named, bool) | (not rebalanced)
         columns[f"share_{name}"] = pa.array(loads.shares(held), pa.float64(), mask=free)
-        columns[f"shifted_{name}"] = pa.array([obstacles.amounts[resource]] * len(ids))
     return columns
 
 
@@ -177,6 +182,15 @@ class _Loads:
             + self._sum(moved.adding, one, inside)
             - self._sum(moved.removing, one, inside)
         )
+
+    def stuck(self) -> Ints:
+        """(B,) replicas of topics that the request is about which cannot be copied from anywhere,
+        of partitions that no move is for and that the summary names.
+        """
+        partitions = self._partitions
+        stuck = partitions.of_topics(self._checked.topics_in_scope) & excused(self._checked)
+        stuck[self._moved.at[self._moved.at >= 0]] = False
+        return self._sum(partitions.replicas, np.ones_like(partitions.size_bytes), stuck)
 
     def takes_part(self) -> Mask:
         """(B,) brokers that a rebalance evens out."""

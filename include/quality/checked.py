@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ class Checked:
     """A plan, the request and the snapshot it was made for, and the files that will be written.
 
     :param reassignment, rollback: content of Kafka's files.
+    :param digests: name of each of these files → SHA-256 of its bytes.
     :param min_free: part of each log dir that must stay free at every moment.
     """
 
@@ -34,6 +35,7 @@ class Checked:
     reassignment: Mapping[str, Any]
     rollback: Mapping[str, Any]
     min_free: float
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def moved(self) -> Moved:

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from include.cluster.model import BrokerId
 from include.cluster.snapshot import Snapshot
+
+Place = tuple[BrokerId, str]
+Row = Mapping[str, Any]
+
+NOISE = 1000
+"""Log dirs of one volume tell what is free at different moments: less than this part apart."""
 
 
 @dataclass(frozen=True)
 class Disks:
     """Log dirs by broker and path.
 
-    :param room: bytes that may still be written to a log dir that takes replicas; None where
-        the broker does not say.
-    :param usable: log dirs that are neither offline nor cordoned.
-    :param capacity: total bytes per broker of the log dirs that are not offline; a broker that
-        does not tell them all is left out.
+    :param room: bytes that may still be written to the volume of a log dir that takes replicas;
+        None where the broker does not say.
+    :param first: a log dir → the first one on its volume that takes replicas.
+    :param capacity: total bytes per broker of the volumes whose log dirs are not offline; a broker
+        that does not tell them all is left out.
     :param closed: brokers whose log dirs take nothing.
     """
 
-    room: dict[tuple[BrokerId, str], int | None]
-    usable: frozenset[tuple[BrokerId, str]]
+    room: dict[Place, int | None]
+    first: dict[Place, Place]
     capacity: dict[BrokerId, int]
     closed: frozenset[BrokerId]
 
@@ -31,39 +39,124 @@ class Disks:
     def of(cls, snapshot: Snapshot, min_free: float) -> Disks:
         """The disks of a snapshot, with that part of each log dir kept free."""
         rows = snapshot.log_dirs.to_pylist()
-        usable = [row for row in rows if not row["offline"] and not row["cordoned"]]
+        online = [row for row in rows if not row["offline"]]
+        silent = {row["broker"] for row in online if not _tells(row)}
+        room: dict[Place, int | None] = {
+            _place(row): None for row in online if row["broker"] in silent and not row["cordoned"]
+        }
+        first = {place: place for place in room}
         capacity: Counter[BrokerId] = Counter()
-        for row in rows:
-            if not row["offline"]:
-                capacity[row["broker"]] += row["total_bytes"] or 0
-        silent = {row["broker"] for row in rows if not row["offline"] and not _tells(row)}
+        told = [row for row in online if row["broker"] not in silent]
+        for volume in _volumes(told, snapshot):
+            capacity[volume[0]["broker"]] += volume[0]["total_bytes"]
+            takes = sorted(_place(row) for row in volume if not row["cordoned"])
+            free = min(row["usable_bytes"] for row in volume)
+            for place in takes:
+                room[place] = max(0, free - int(volume[0]["total_bytes"] * min_free))
+                first[place] = takes[0]
         return cls(
-            room={_place(row): _room(row, min_free) for row in usable},
-            usable=frozenset(_place(row) for row in usable),
-            capacity={broker: size for broker, size in capacity.items() if broker not in silent},
-            closed=frozenset(
-                {row["broker"] for row in rows} - {row["broker"] for row in usable},
-            ),
+            room=room,
+            first=first,
+            capacity=dict(capacity),
+            closed=frozenset({row["broker"] for row in rows} - {broker for broker, _ in room}),
         )
 
-    def room_of_brokers(self) -> dict[BrokerId, int | None]:
-        """Bytes that may still be written to each broker; None where one does not say."""
-        room: dict[BrokerId, int | None] = dict.fromkeys(self.closed, 0)
-        for (broker, _), here in self.room.items():
-            known = room.get(broker, 0)
-            room[broker] = None if known is None or here is None else known + here
-        return room
+    @property
+    def usable(self) -> frozenset[Place]:
+        """Log dirs that are neither offline nor cordoned."""
+        return frozenset(self.room)
+
+    def rooms_of_brokers(self) -> dict[BrokerId, dict[Place, int] | None]:
+        """Per broker, what may still be written to each of its volumes; None where it does not
+        say. Brokers without a log dir are left out.
+        """
+        rooms: dict[BrokerId, dict[Place, int] | None] = {broker: {} for broker in self.closed}
+        for place, here in self.room.items():
+            known = rooms.setdefault(place[0], {})
+            if here is None:
+                rooms[place[0]] = None
+            elif known is not None and self.first[place] == place:
+                known[place] = here
+        return rooms
 
 
-def _place(row: dict[str, Any]) -> tuple[BrokerId, str]:
+def _volumes(rows: Sequence[Row], snapshot: Snapshot) -> Iterator[list[Row]]:
+    """The log dirs by volume. Two of a broker that tell the same are on one, unless all that tell
+    it hold more than is used there, or the same paths are told apart by another broker.
+    """
+    brokers: dict[BrokerId, list[Row]] = {}
+    for row in rows:
+        brokers.setdefault(row["broker"], []).append(row)
+    twins = {
+        (broker, one["log_dir"], other["log_dir"])
+        for broker, mine in brokers.items()
+        for one, other in combinations(sorted(mine, key=_place), 2)
+        if _alike(one, other)
+    }
+    held = _held(snapshot) if twins else Counter()
+    found = {broker: list(_joined(mine, twins)) for broker, mine in brokers.items()}
+    for broker, volumes in found.items():
+        found[broker] = [part for volume in volumes for part in _held_apart(volume, held)]
+    seen_apart: set[tuple[str, ...]] = set()
+    for broker in {broker for broker, *_ in twins}:
+        for volume in found[broker]:
+            paths = tuple(row["log_dir"] for row in volume)
+            if len(paths) > 1 and any(_tells_apart(other, paths) for other in found.values()):
+                seen_apart.add(paths)
+    for volumes in found.values():
+        for volume in volumes:
+            paths = tuple(row["log_dir"] for row in volume)
+            yield from ([row] for row in volume) if paths in seen_apart else [volume]
+
+
+def _alike(one: Row, other: Row) -> bool:
+    apart: int = abs(one["usable_bytes"] - other["usable_bytes"])
+    total: int = one["total_bytes"]
+    return total == other["total_bytes"] and (apart == 0 or apart * NOISE < total)
+
+
+def _joined(rows: Sequence[Row], twins: set[tuple[BrokerId, str, str]]) -> Iterator[list[Row]]:
+    """The log dirs of a broker, those together that are alike or alike to the same ones."""
+    left = sorted(rows, key=_place)
+    while left:
+        volume, queue = [], [left.pop(0)]
+        while queue:
+            row = queue.pop()
+            volume.append(row)
+            beside = [other for other in left if _twins(row, other, twins)]
+            left = [other for other in left if other not in beside]
+            queue += beside
+        yield sorted(volume, key=_place)
+
+
+def _twins(one: Row, other: Row, twins: set[tuple[BrokerId, str, str]]) -> bool:
+    return (one["broker"], *sorted((one["log_dir"], other["log_dir"]))) in twins
+
+
+def _held_apart(volume: list[Row], held: Mapping[Place, int]) -> list[list[Row]]:
+    used = volume[0]["total_bytes"] - min(row["usable_bytes"] for row in volume)
+    return (
+        [[row] for row in volume] if sum(held[_place(row)] for row in volume) > used else [volume]
+    )
+
+
+def _tells_apart(volumes: Sequence[Sequence[Row]], paths: Sequence[str]) -> bool:
+    """Whether a broker has all these log dirs, each on a volume of its own."""
+    on = {row["log_dir"]: number for number, rows in enumerate(volumes) for row in rows}
+    return all(path in on for path in paths) and len({on[path] for path in paths}) == len(paths)
+
+
+def _held(snapshot: Snapshot) -> Counter[Place]:
+    table = snapshot.replicas.group_by(["broker", "log_dir"]).aggregate([("size_bytes", "sum")])
+    held: Counter[Place] = Counter()
+    for row in table.to_pylist():
+        held[row["broker"], row["log_dir"]] = row["size_bytes_sum"] or 0
+    return held
+
+
+def _place(row: Row) -> Place:
     return row["broker"], row["log_dir"]
 
 
-def _tells(row: dict[str, Any]) -> bool:
+def _tells(row: Row) -> bool:
     return all(row[name] is not None and row[name] >= 0 for name in ("total_bytes", "usable_bytes"))
-
-
-def _room(row: dict[str, Any], min_free: float) -> int | None:
-    if not _tells(row):
-        return None
-    return max(0, int(row["usable_bytes"]) - int(row["total_bytes"] * min_free))

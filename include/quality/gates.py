@@ -35,17 +35,18 @@ def check_snapshot(
     *,
     max_age_s: float,
     additional: bool = False,
-    leaving: tuple[BrokerId, ...] = (),
+    levelled: tuple[BrokerId, ...] | None = None,
     ignore_racks: bool = False,
 ) -> GateResult:
     """Is the snapshot good enough to plan on? Spark reads its tables from ``snapshot_uri``.
 
     :param additional: whether reassignments in flight are allowed (KIP-455).
-    :param leaving: brokers that are to be emptied: these may be dead.
+    :param levelled: brokers whose load, or that of their log dirs, is to be evened out; None =
+        all. Others may be dead, or have failed log dirs.
     :param ignore_racks: whether the plan is made as if no broker had a rack.
     """
     rules = snapshot_rules(
-        max_age_s=max_age_s, additional=additional, leaving=leaving, ignore_racks=ignore_racks
+        max_age_s=max_age_s, additional=additional, levelled=levelled, ignore_racks=ignore_racks
     )
     with snapshot_tables(spark, snapshot_uri, snapshot, now) as tables:
         return run_gate("snapshot", tables, rules)
@@ -67,15 +68,18 @@ class Evidence:
         *,
         reassignment: Mapping[str, Any],
         rollback: Mapping[str, Any],
+        digests: Mapping[str, str] | None = None,
         min_free_disk_fraction: float = 0.0,
     ) -> Evidence:
         """The plan beside all that it has to agree with.
 
         :param reassignment: content of reassignment.json as it will be written.
         :param rollback: content of rollback.json as it will be written.
+        :param digests: name of each of these files → SHA-256 of its bytes.
         :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
         """
-        checked = Checked(snapshot, plan, request, reassignment, rollback, min_free_disk_fraction)
+        free, found = min_free_disk_fraction, dict(digests or {})
+        checked = Checked(snapshot, plan, request, reassignment, rollback, free, found)
         rules = plan_rules(request, rack_levels=checked.rack_levels)
         return cls(rules, plan_tables(checked))
 

@@ -66,6 +66,16 @@ class Moved:
         return self.current.where(self.current.missing_in(self.target))
 
     @cached_property
+    def in_sync(self) -> Ragged:
+        """Brokers whose replica is in the ISR."""
+        return self.partitions.chosen_at(self.at, self.partitions.in_sync)
+
+    @cached_property
+    def offline(self) -> Ragged:
+        """Brokers whose replica is offline: they are dead, or a log dir has failed."""
+        return self.partitions.chosen_at(self.at, self.partitions.offline)
+
+    @cached_property
     def leader(self) -> Ints:
         """(n,) broker that leads now; -1 = none."""
         nobody = np.full(len(self.at), -1, np.int64)

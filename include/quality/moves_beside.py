@@ -26,6 +26,7 @@ def moves_beside(checked: Checked) -> pa.Table:
     columns = {
         **_of_snapshot(checked),
         **_wrong_brokers(checked),
+        **_of_isr(checked),
         **_spread(checked),
         **_in_files(checked),
         **_log_dirs(checked),
@@ -66,11 +67,39 @@ def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
         "not_live": target.where(dead),
         "drained": target.where(_among(target.values, checked.drained)),
         "left": moved.current.where(_among(moved.current.values, checked.drained)),
+        "taken_online": moved.removing.where(~moved.removing.missing_in(_online(checked))),
+        "offline_kept": target.where(~target.missing_in(moved.offline)),
         "closed": adding.where(_among(adding.values, checked.disks.closed)),
         "excluded": adding.where(_among(adding.values, request.exclude_brokers)),
         "outside": outside.where(~_among(outside.values, request.brokers)),
     }
     return {name: brokers.to_arrow() for name, brokers in lists.items()}
+
+
+def _online(checked: Checked) -> Ragged:
+    """Brokers of each move's partition whose replica is online."""
+    partitions = checked.moved.partitions
+    return partitions.chosen_at(checked.moved.at, ~partitions.offline)
+
+
+def _of_isr(checked: Checked) -> dict[str, pa.Array]:
+    """What is in sync before and after each move, and whether its preferred leader can lead."""
+    moved = checked.moved
+    found, kept = moved.in_sync, moved.target.where(~moved.target.missing_in(moved.in_sync))
+    able = moved.target.where(
+        ~(moved.target.missing_in(moved.in_sync) & moved.target.missing_in(moved.adding))
+    )
+    first = Ragged(moved.target.first, np.arange(len(moved.at) + 1))
+    return {
+        "in_sync_now": found.to_arrow(),
+        "in_sync_found": pa.array(found.lengths),
+        "in_sync_kept": pa.array(kept.lengths),
+        "leader_is_able": pa.array(
+            ~first.missing_in(able)
+            | (able.lengths == 0)
+            | (moved.target.first == moved.current.first)
+        ),
+    }
 
 
 def _among(values: Ints, brokers: Collection[BrokerId]) -> Mask:
@@ -89,6 +118,9 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
     ):
         rows[name] = lists.padded(places(ids, lists.values))
         levels[name] = badly_placed(checked.rack_paths, hosts, rows[name])
+        if name == "before":
+            # As bad as a replica on a dead broker: nothing of a failed log dir is there any more.
+            levels[name] = [count + _failed(checked) for count in levels[name]]
         for level, count in enumerate(levels[name], start=1):
             columns[f"badly_{name}_{level}"] = pa.array(count, pa.int64())
     nothing = np.zeros((1, len(moved.at)), np.int64)
@@ -102,6 +134,12 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
         "repaired": pa.array(after.sum(axis=0) < before.sum(axis=0)),
         "better": pa.array(better, _BROKERS),
     }
+
+
+def _failed(checked: Checked) -> Ints:
+    """(n,) replicas of each move's partition in failed log dirs of live brokers."""
+    offline = checked.moved.offline
+    return offline.where(np.isin(offline.values, checked.brokers[checked.live])).lengths
 
 
 def _in_files(checked: Checked) -> dict[str, pa.Array]:

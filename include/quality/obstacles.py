@@ -14,22 +14,17 @@ class Obstacles:
     """What is named as out of reach.
 
     :ivar brokers: the brokers that are named themselves, each with a resource.
-    :ivar amounts: resource → by how much named brokers and racks miss what was wanted of them. No
-        other broker's share is shifted by more than that.
     :ivar unpaid: broker → replicas that the budget leaves on it though they should go.
     :ivar unpaid_partitions: how many the budget leaves out.
     """
 
     def __init__(self, named: Iterable[Infeasible]) -> None:
         self.brokers: set[tuple[BrokerId, Resource]] = set()
-        self.amounts = dict.fromkeys(Resource, 0.0)
         self.unpaid: dict[BrokerId, int] = {}
         self.unpaid_partitions = 0
         for item in named:
             kind, _, name = item.subject.partition(" ")
             resource = resource_of(item.constraint)
-            if kind in ("broker", "rack"):
-                self.amounts[resource] += abs(item.wanted - item.nearest)
             if kind == "broker" and name.isdecimal():
                 self.brokers.add((int(name), resource))
                 if item.constraint == UNPAID_REPLICAS:

@@ -30,6 +30,8 @@ class Partitions:
     :param size_bytes: (P,) of one replica: the leader's, or the largest known.
     :param leader: (P,) id of the broker that leads; -1 = none.
     :param in_flight: (P,) being reassigned.
+    :param in_sync, offline: aligned with the values of ``replicas``: in the ISR and online; on a
+        dead broker or in a failed log dir.
     """
 
     topics: tuple[str, ...]
@@ -39,6 +41,8 @@ class Partitions:
     size_bytes: Ints
     leader: Ints
     in_flight: Mask
+    in_sync: Mask
+    offline: Mask
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Partitions:
@@ -49,8 +53,9 @@ class Partitions:
         order = np.lexsort((table.column("position").to_numpy(), keys))
         column = {
             name: table.column(name).to_numpy()[order]
-            for name in ("broker", "is_leader", "adding", "removing")
+            for name in ("broker", "is_leader", "in_isr", "adding", "removing")
         }
+        offline = _offline(snapshot)[order]
         size = table.column("size_bytes").fill_null(-1).to_numpy()[order]
         distinct, owner = np.unique(keys[order], return_inverse=True)
         count = len(distinct)
@@ -74,6 +79,8 @@ class Partitions:
             size_bytes=known,
             leader=leader,
             in_flight=np.bincount(owner[moving], minlength=count) > 0,
+            in_sync=(column["in_isr"].astype(bool) & ~offline)[stays],
+            offline=offline[stays],
         )
 
     def find(self, topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:
@@ -98,16 +105,34 @@ class Partitions:
 
     def lists_at(self, at: Ints) -> tuple[pa.ListArray, pa.ListArray]:
         """Replicas and log dirs of the partitions at these indexes; null where an index is -1."""
-        known = at >= 0
-        lengths = np.where(known, self.replicas.lengths[at], 0) if len(self.keys) else at * 0
-        begins = np.where(known, self.replicas.offsets[at], 0)
-        offsets = starts_of(lengths)
-        place = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
+        known, lengths = at >= 0, self._lengths(at)
+        place = self._places(at)
         brokers = pa.array(self.replicas.values[place], pa.int32())
         return (
             lists_of(brokers, lengths, ~known),
             lists_of(self.log_dirs.take(pa.array(place)), lengths, ~known),
         )
+
+    def chosen_at(self, at: Ints, chosen: Mask) -> Ragged:
+        """Of the partitions at these indexes, the chosen replicas; none where an index is -1.
+
+        :param chosen: aligned with the values of ``replicas``.
+        """
+        place = self._places(at)
+        replicas = Ragged(self.replicas.values[place], starts_of(self._lengths(at)))
+        return replicas.where(chosen[place])
+
+    def _lengths(self, at: Ints) -> Ints:
+        known: Ints = np.where(at >= 0, self.replicas.lengths[at], 0) if len(self.keys) else at * 0
+        return known
+
+    def _places(self, at: Ints) -> Ints:
+        """Where the replicas of the partitions at these indexes are, one after the other."""
+        lengths = self._lengths(at)
+        begins = np.where(at >= 0, self.replicas.offsets[at], 0)
+        offsets = starts_of(lengths)
+        place: Ints = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return place
 
 
 def _keys(topics: tuple[str, ...], topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:
@@ -115,6 +140,16 @@ def _keys(topics: tuple[str, ...], topic: pa.ChunkedArray, number: pa.ChunkedArr
     codes = pc.index_in(topic, pa.array(topics, pa.string())).fill_null(len(topics)).to_numpy()
     keys: Ints = codes.astype(np.int64) * _PER_TOPIC + number.to_numpy().astype(np.int64)
     return keys
+
+
+def _offline(snapshot: Snapshot) -> Mask:
+    """Per row of the replicas, whether its broker is dead, or the log dir it was in has failed."""
+    brokers, log_dirs, replicas = snapshot.brokers, snapshot.log_dirs, snapshot.replicas
+    alive = pc.is_in(replicas["broker"], brokers.filter(brokers["live"])["broker"])
+    broken = pc.is_in(replicas["broker"], log_dirs.filter(log_dirs["offline"])["broker"])
+    lost = pc.and_(broken, pc.is_null(replicas["log_dir"]))
+    offline: Mask = pc.or_(pc.invert(alive), lost).to_numpy().astype(bool)
+    return offline
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -77,6 +77,14 @@ _TARGET_RULES = (
         "Wait for its reassignment to end, or leave it out of the request.",
     ),
     Rule(
+        "a partition that gives up replicas keeps those that are in sync",
+        "moves",
+        "size(target) >= size(current) OR in_sync_kept = least(in_sync_found, size(target))",
+        _PARTITION,
+        DEFECT,
+        ("current", "target", "in_sync_now"),
+    ),
+    Rule(
         "log dirs are aligned with the target",
         "moves",
         "size(target_log_dirs) IN (0, size(target))",
@@ -106,6 +114,14 @@ _TARGET_RULES = (
         "target <> current OR size(target_log_dirs) > 0",
         _PARTITION,
         DEFECT,
+    ),
+    Rule(
+        "a move tells how many replicas are in sync",
+        "moves",
+        "in_sync IN (-1, in_sync_found)",
+        _PARTITION,
+        DEFECT,
+        ("in_sync", "in_sync_found"),
     ),
     Rule("a move says why", "moves", "trim(why) <> ''", _PARTITION, DEFECT),
 )
@@ -173,6 +189,14 @@ _DISK_RULES = (
         ("arriving_bytes", "leaving_bytes", "room_bytes"),
     ),
     Rule(
+        "each copy fits into a log dir",
+        "brokers_after",
+        "size(fits_nowhere) = 0",
+        _BROKER,
+        "Free disk on one of the broker's volumes, name log dirs, or move less at a time.",
+        ("fits_nowhere",),
+    ),
+    Rule(
         "a log dir holds what is sent to it",
         "log_dirs_after",
         "room_bytes IS NULL OR arriving_bytes <= room_bytes OR arriving_bytes = 0",
@@ -195,7 +219,17 @@ _SUMMARY_RULES = (
             *("action", "action_asked"),
         ),
     ),
-    Rule("the hash is that of the moves", "plan", "plan_hash = computed_hash", _PLAN, DEFECT),
+    Rule(
+        "the hash is that of what the plan does", "plan", "plan_hash = computed_hash", _PLAN, DEFECT
+    ),
+    Rule(
+        "the summary tells the files that were checked, to the byte",
+        "plan",
+        "files_told = files_checked",
+        _PLAN,
+        DEFECT,
+        ("files_told", "files_checked"),
+    ),
     Rule(
         "the lower bound is not above what is moved",
         "plan",

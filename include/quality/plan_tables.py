@@ -6,6 +6,7 @@ the planner does not share.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -21,31 +22,39 @@ from include.quality.obstacles import Obstacles
 from include.quality.plan_hash import hash_of
 from include.quality.ragged import Mask
 from include.quality.spread import badly_placed, places
+from include.quality.stuck import excused, offline_counts, without_leader
+from include.quality.topics_after import topics_after
 
 
 def plan_tables(checked: Checked) -> dict[str, pa.Table]:
-    """``moves``, ``brokers_after``, ``log_dirs_after``, ``files`` and ``plan`` (one row)."""
+    """``moves``, ``brokers_after``, ``log_dirs_after``, ``topics_after``, ``files`` and ``plan``
+    (one row).
+    """
     return {
         "moves": moves_beside(checked),
         "brokers_after": brokers_after(checked),
         "log_dirs_after": _log_dirs_after(checked),
+        "topics_after": topics_after(checked),
         "files": _files(checked),
         "plan": pa.Table.from_pylist([_plan_row(checked)]),
     }
 
 
 def _log_dirs_after(checked: Checked) -> pa.Table:
-    """One row per log dir that takes replicas: its room, and what is sent to it by name."""
+    """One row per log dir that takes replicas: its volume's room, and what is sent to that by
+    name.
+    """
     arriving: Counter[tuple[int, str]] = Counter()
+    room, first = checked.disks.room, checked.disks.first
     for item in checked.moved.named_log_dirs:
-        arriving[item.broker, item.path] += item.size_bytes
-    room = checked.disks.room
+        place = item.broker, item.path
+        arriving[first.get(place, place)] += item.size_bytes
     return pa.table(
         {
             "broker": pa.array([broker for broker, _ in room], pa.int32()),
             "log_dir": pa.array([path for _, path in room], pa.string()),
             "room_bytes": pa.array(room.values(), pa.int64()),
-            "arriving_bytes": pa.array([arriving[place] for place in room], pa.int64()),
+            "arriving_bytes": pa.array([arriving[first[place]] for place in room], pa.int64()),
         }
     )
 
@@ -77,7 +86,12 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
     return {
         "plan_id": plan.plan_id,
         "plan_hash": plan.plan_hash,
-        "computed_hash": hash_of(checked.snapshot.cluster_id, moved.table),
+        "computed_hash": hash_of(
+            checked.snapshot.cluster_id,
+            checked.request.action.value,
+            moved.table,
+            allows_factor_change=plan.allow_replication_factor_change,
+        ),
         "snapshot": summary.snapshot,
         "snapshot_seen": checked.snapshot.name,
         "cluster_id": plan.cluster_id,
@@ -96,6 +110,8 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "computed_leader_changes": int((moved.current.first != moved.target.first).sum()),
         "allows_factor_change": plan.allow_replication_factor_change,
         "changes_factor": bool((moved.current.lengths != moved.target.lengths).any()),
+        "files_told": json.dumps(dict(sorted(summary.files.items()))),
+        "files_checked": json.dumps(dict(sorted(checked.digests.items()))),
         "sent_version": _version(checked.reassignment),
         "rollback_version": _version(checked.rollback),
         "left_out": len(left_out),
@@ -117,18 +133,36 @@ def _uneven(checked: Checked) -> Mask:
     return uneven
 
 
+def _due(checked: Checked, planned: Mask) -> Mask | None:
+    """(P,) partitions without a move that would have to have one by the request and their state
+    alone; None where these do not say.
+    """
+    partitions, request = checked.moved.partitions, checked.request
+    scope = partitions.of_topics(checked.topics_in_scope) & ~planned
+    if request.action is Action.SET_REPLICATION_FACTOR:
+        other: Mask = scope & (partitions.replicas.lengths != request.replication_factor)
+        return other & ~excused(checked)
+    if request.action is Action.REPAIR_RACKS and not request.ignore_racks:
+        well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
+        uneven: Mask = scope & well & _uneven(checked)
+        return uneven
+    if request.action is Action.FIX_OFFLINE_REPLICAS:
+        meant = partitions.offline.copy()
+        if request.brokers:
+            meant &= np.isin(partitions.replicas.values, np.array(request.brokers))
+        harmed: Mask = scope & (partitions.replicas.where(meant).lengths > 0)
+        return harmed & ~excused(checked)
+    return None
+
+
 def _left_out(checked: Checked) -> list[str]:
     """Partitions that would have to change for the request, and that no move names."""
     partitions = checked.moved.partitions
     planned = np.zeros(len(partitions.keys), bool)
     planned[checked.moved.at[checked.moved.at >= 0]] = True
-    if checked.request.action is Action.SET_REPLICATION_FACTOR:
-        scope = partitions.of_topics(checked.topics_in_scope)
-        other = partitions.replicas.lengths != checked.request.replication_factor
-        return [partitions.name(p) for p in np.flatnonzero(scope & other & ~planned).tolist()]
-    if checked.request.action is Action.REPAIR_RACKS and not checked.request.ignore_racks:
-        scope = partitions.of_topics(checked.topics_in_scope) & ~partitions.in_flight & ~planned
-        return [partitions.name(p) for p in np.flatnonzero(scope & _uneven(checked)).tolist()]
+    due = _due(checked, planned)
+    if due is not None:
+        return [partitions.name(p) for p in np.flatnonzero(due).tolist()]
     if checked.request.action is not Action.REASSIGN:
         return []
     named = list(checked.requested)

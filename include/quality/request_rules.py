@@ -5,7 +5,9 @@ The tables are those of :mod:`include.quality.plan_tables`.
 
 from __future__ import annotations
 
-from include.planning.request import Action, ReassignmentRequest
+from math import isinf
+
+from include.planning.request import Action, ReassignmentRequest, spread_tolerance
 from include.planning.resources import Resource
 from include.quality.rules import DEFECT, Rule
 
@@ -30,7 +32,18 @@ def request_rules(request: ReassignmentRequest, *, rack_levels: int) -> tuple[Ru
         *_factor_rules(request),
         *_rack_rules(request, rack_levels),
         *_limit_rules(request),
+        *(() if request.action in EXPLICIT else (_LEADER_IS_ABLE,)),
     )
+
+
+_LEADER_IS_ABLE = Rule(
+    "a new preferred leader is in sync, or gets a copy",
+    "moves",
+    "leader_is_able",
+    _PARTITION,
+    DEFECT,
+    ("current", "target", "in_sync_now"),
+)
 
 
 def _scope_rules(request: ReassignmentRequest) -> list[Rule]:
@@ -58,12 +71,38 @@ def _scope_rules(request: ReassignmentRequest) -> list[Rule]:
         )
     if request.action is Action.DRAIN:
         rules += _drain_rules(request)
-    if request.action in (Action.SET_REPLICATION_FACTOR, Action.REASSIGN, Action.REPAIR_RACKS):
+    if request.action is Action.FIX_OFFLINE_REPLICAS:
+        rules += _OFFLINE_RULES
+    if request.action in _LEAVES_NONE_OUT:
         rules.append(_UNPAID_LEFT_OUT if _has_budget(request) else _NONE_LEFT_OUT)
     rules += _movement_rules(request)
     return rules
 
 
+_LEAVES_NONE_OUT = (
+    Action.SET_REPLICATION_FACTOR,
+    Action.REASSIGN,
+    Action.REPAIR_RACKS,
+    Action.FIX_OFFLINE_REPLICAS,
+)
+_OFFLINE_RULES = (
+    Rule(
+        "only offline replicas get new homes",
+        "moves",
+        "size(taken_online) = 0",
+        _PARTITION,
+        DEFECT,
+        ("current", "target", "taken_online"),
+    ),
+    Rule(
+        "no target keeps an offline replica",
+        "moves",
+        "size(offline_kept) = 0",
+        _PARTITION,
+        DEFECT,
+        ("target", "offline_kept"),
+    ),
+)
 _NONE_LEFT_OUT = Rule(
     "no partition that the request is about is left out",
     "plan",
@@ -81,20 +120,21 @@ _UNPAID_LEFT_OUT = Rule(
     ("left_out", "told_unpaid", "left_out_first"),
 )
 _EMPTIED = Rule(
-    "a drained broker ends empty",
+    "a drained broker ends empty, but for partitions without a leader that the summary names",
     "brokers_after",
-    "NOT is_drained OR scope_replicas_after = 0",
+    "NOT is_drained OR scope_replicas_after = stuck_replicas",
     _BROKER,
     DEFECT,
-    ("scope_replicas_after",),
+    ("scope_replicas_after", "stuck_replicas"),
 )
 _EMPTIED_AS_FAR_AS_PAID = Rule(
-    "a drained broker keeps what the summary says that the budget leaves on it",
+    "a drained broker keeps what the summary says that the budget leaves on it, and what has no "
+    "leader",
     "brokers_after",
-    "NOT is_drained OR scope_replicas_after = told_unpaid",
+    "NOT is_drained OR scope_replicas_after = told_unpaid + stuck_replicas",
     _BROKER,
     DEFECT,
-    ("scope_replicas_after", "told_unpaid"),
+    ("scope_replicas_after", "told_unpaid", "stuck_replicas"),
 )
 
 
@@ -201,13 +241,17 @@ def _factor_rules(request: ReassignmentRequest) -> list[Rule]:
     return rules
 
 
+_IN_SYNC_FIRST = "(size(target) < size(current) AND in_sync_found < size(current))"
+"""Of fewer replicas, those in sync are kept, whatever racks they are in."""
+
+
 def rack_rule_name(level: int) -> str:
     """The name of the rule on one level of the racks; 1 is the topmost."""
     return f"replicas are spread over level {level} of the racks no worse than before"
 
 
 def _rack_rules(request: ReassignmentRequest, levels: int) -> list[Rule]:
-    """A level may only get worse where one above it gets better."""
+    """A level may only get worse where one above it gets better, or replicas in sync stay."""
     if request.action in EXPLICIT or request.ignore_racks:
         return []
     rules = []
@@ -217,7 +261,9 @@ def _rack_rules(request: ReassignmentRequest, levels: int) -> list[Rule]:
             Rule(
                 rack_rule_name(level),
                 "moves",
-                " OR ".join([*better, f"badly_after_{level} <= badly_before_{level}"]),
+                " OR ".join(
+                    [*better, f"badly_after_{level} <= badly_before_{level}", _IN_SYNC_FIRST]
+                ),
                 _PARTITION,
                 "Brokers that may take replicas and have room allow no even spread: free disk on "
                 "better ones, uncordon log dirs, exclude fewer brokers, or plan without racks "
@@ -281,6 +327,17 @@ def _share_rules(request: ReassignmentRequest) -> list[Rule]:
                 ("outside",),
             )
         )
+    if not isinf(spread_tolerance(request)):
+        rules.append(
+            Rule(
+                "a topic ends spread over brokers within tolerance, or is named",
+                "topics_after",
+                "size(off_brokers) = 0 OR is_named",
+                ("topic",),
+                DEFECT,
+                ("replicas", "off_brokers"),
+            )
+        )
     replicas = request.tolerances.get(Resource.REPLICAS)
     for name, after, tolerance in (
         ("bytes", "size_after", request.tolerance),
@@ -294,10 +351,10 @@ def _share_rules(request: ReassignmentRequest) -> list[Rule]:
                     "or the summary tells why not",
                     "brokers_after",
                     f"share_{name} IS NULL OR {off if request.one_sided else f'abs({off})'} <= "
-                    f"{float(tolerance)!r} * share_{name} + shifted_{name} + 2",
+                    f"{float(tolerance)!r} * share_{name} + 2",
                     _BROKER,
                     DEFECT,
-                    (after, f"share_{name}", f"shifted_{name}"),
+                    (after, f"share_{name}"),
                 )
             )
     return rules

@@ -21,23 +21,25 @@ def snapshot_rules(
     *,
     max_age_s: float,
     additional: bool,
-    leaving: Iterable[int] = (),
+    levelled: Iterable[int] | None = None,
     ignore_racks: bool = False,
 ) -> tuple[Rule, ...]:
-    """The expectations on a snapshot.
+    """The expectations on a snapshot. Dead brokers, failed log dirs and partitions without a leader
+    refuse nothing but what is about them: elsewhere the plan leaves them alone, and names them.
 
     :param additional: whether reassignments in flight are allowed (KIP-455).
-    :param leaving: brokers that are to be emptied: these may be dead.
+    :param levelled: brokers whose load, or that of their log dirs, is to be evened out; None = all.
     :param ignore_racks: whether the plan is made as if no broker had a rack.
     """
-    gone = _among("broker", leaving)
+    concerned = "true" if levelled is None else _among("broker", levelled)
     return (
         _freshness(max_age_s),
-        *_broker_rules(gone),
+        *_broker_rules(concerned),
         *(() if ignore_racks else (_RACKS,)),
+        _no_failed_log_dir(concerned),
         *_LOG_DIR_RULES,
         *_TOPIC_RULES,
-        *_replica_rules(gone),
+        *_REPLICA_RULES,
         *_PARTITION_RULES,
         *(() if additional else _NOTHING_IN_FLIGHT),
     )
@@ -60,7 +62,7 @@ def _freshness(max_age_s: float) -> Rule:
     )
 
 
-def _broker_rules(gone: str) -> tuple[Rule, ...]:
+def _broker_rules(concerned: str) -> tuple[Rule, ...]:
     return (
         Rule(
             "the snapshot names live brokers",
@@ -70,11 +72,12 @@ def _broker_rules(gone: str) -> tuple[Rule, ...]:
             "The snapshot is empty: take a new one.",
         ),
         Rule(
-            "every broker with replicas is alive",
+            "every broker that is levelled is alive",
             "brokers",
-            f"live OR {gone}",
+            f"live OR NOT ({concerned})",
             ("broker",),
-            "Bring the broker back, wait until it has rejoined, or drain it, then run again.",
+            "Bring the broker back and wait until it has rejoined, give its replicas new homes "
+            "(fix_offline_replicas, or a drain), or name the other brokers, then run again.",
             ("error",),
         ),
         Rule(
@@ -113,15 +116,20 @@ _RACKS = Rule(
     "Set broker.rack on the brokers that lack it, or plan without racks (ignore_racks).",
 )
 
-_LOG_DIR_RULES = (
-    Rule(
-        "no log dir is offline",
+
+def _no_failed_log_dir(concerned: str) -> Rule:
+    return Rule(
+        "no broker that is levelled has an offline log dir",
         "log_dirs",
-        "NOT offline",
+        f"NOT (offline AND ({concerned}))",
         ("broker", "log_dir"),
-        "Repair or remove the disk and restart the broker, then run again.",
+        "Repair or remove the disk and restart the broker, give its replicas new homes "
+        "(fix_offline_replicas), or name the other brokers, then run again.",
         ("error",),
-    ),
+    )
+
+
+_LOG_DIR_RULES = (
     Rule(
         "log dirs hold only replicas that the metadata knows",
         "log_dirs",
@@ -169,72 +177,72 @@ _TOPIC_RULES = (
 )
 
 
-def _replica_rules(gone: str) -> tuple[Rule, ...]:
-    """What a dead broker that is to be emptied does not tell is not asked of it."""
-    excused = f"({gone} AND NOT known_alive)" if gone != "false" else "false"
-    return (
-        Rule(
-            "every replica is of a topic that is listed",
-            "replicas",
-            "known_topic",
-            _REPLICA,
-            _AGAIN,
-        ),
-        Rule(
-            "every replica is on a broker that is listed",
-            "replicas",
-            "known_alive IS NOT NULL",
-            _REPLICA,
-            _AGAIN,
-        ),
-        Rule(
-            "every replica lies in a log dir",
-            "replicas",
-            f"log_dir IS NOT NULL OR {excused}",
-            _REPLICA,
-            "Its broker did not answer or lost the replica: see the broker's log.",
-        ),
-        Rule(
-            "the log dir of a replica is one that its broker has",
-            "replicas",
-            "log_dir IS NULL OR known_log_dir",
-            _REPLICA,
-            "Metadata and log dirs differ: take a new snapshot; if it stays, see the broker's log.",
-            ("log_dir",),
-        ),
-        Rule(
-            "every replica has a size",
-            "replicas",
-            f"size_bytes >= 0 OR (size_bytes IS NULL AND {excused})",
-            _REPLICA,
-            "Its broker did not answer: see the expectations on brokers.",
-            ("size_bytes",),
-        ),
-        Rule(
-            "every replica tells its log end offset",
-            "replicas",
-            f"log_end_offset >= 0 OR (log_end_offset IS NULL AND {excused})",
-            _REPLICA,
-            "Its broker did not answer or does not host it: see the broker's log.",
-            ("log_end_offset",),
-        ),
-        Rule(
-            "a leader is in sync",
-            "replicas",
-            "NOT is_leader OR in_isr",
-            _REPLICA,
-            _AGAIN,
-        ),
-    )
+_EXCUSED = "(NOT known_alive OR has_failed_dirs)"
+"""Dead brokers tell nothing, and live ones nothing of what is in a failed log dir."""
+
+_REPLICA_RULES = (
+    Rule(
+        "every replica is of a topic that is listed",
+        "replicas",
+        "known_topic",
+        _REPLICA,
+        _AGAIN,
+    ),
+    Rule(
+        "every replica is on a broker that is listed",
+        "replicas",
+        "known_alive IS NOT NULL",
+        _REPLICA,
+        _AGAIN,
+    ),
+    Rule(
+        "every replica lies in a log dir",
+        "replicas",
+        f"log_dir IS NOT NULL OR {_EXCUSED}",
+        _REPLICA,
+        "Its broker did not answer or lost the replica: see the broker's log.",
+    ),
+    Rule(
+        "the log dir of a replica is one that its broker has",
+        "replicas",
+        "log_dir IS NULL OR known_log_dir",
+        _REPLICA,
+        "Metadata and log dirs differ: take a new snapshot; if it stays, see the broker's log.",
+        ("log_dir",),
+    ),
+    Rule(
+        "every replica has a size",
+        "replicas",
+        f"size_bytes >= 0 OR (size_bytes IS NULL AND {_EXCUSED})",
+        _REPLICA,
+        "Its broker did not answer: see the expectations on brokers.",
+        ("size_bytes",),
+    ),
+    Rule(
+        "every replica tells its log end offset",
+        "replicas",
+        f"log_end_offset >= 0 OR (log_end_offset IS NULL AND {_EXCUSED})",
+        _REPLICA,
+        "Its broker did not answer or does not host it: see the broker's log.",
+        ("log_end_offset",),
+    ),
+    Rule(
+        "a leader is in sync",
+        "replicas",
+        "NOT is_leader OR in_isr",
+        _REPLICA,
+        _AGAIN,
+    ),
+)
 
 
 _PARTITION_RULES = (
     Rule(
-        "every partition has one leader",
+        "no partition has two leaders",
         "partitions",
-        "leaders = 1",
+        "leaders <= 1",
         _PARTITION,
-        "Bring back a broker of its ISR; a partition without a leader cannot be moved.",
+        _AGAIN,
         ("leaders",),
     ),
     Rule(

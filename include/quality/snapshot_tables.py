@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from include.cluster.snapshot import REPLICAS, Snapshot
 from include.quality.frames import frame_of, kept
@@ -98,8 +99,10 @@ def _replicas(spark: SparkSession, replicas: DataFrame, snapshot: Snapshot) -> D
     from pyspark.sql.functions import broadcast
 
     alive = snapshot.brokers.group_by("broker").aggregate([("live", "any")])
+    failed = snapshot.log_dirs.filter(snapshot.log_dirs["offline"])["broker"]
+    alive = alive.append_column("failed", pc.is_in(alive["broker"], failed))
     beside = {
-        ("broker",): alive.rename_columns(["broker", "known_alive"]),
+        ("broker",): alive.rename_columns(["broker", "known_alive", "has_failed_dirs"]),
         ("broker", "log_dir"): _distinct(snapshot.log_dirs, "broker", "log_dir"),
         ("topic",): _distinct(snapshot.topics, "topic"),
     }

@@ -41,6 +41,7 @@ def report_data(
         dry_run=_read(directory, "dry_run.json"),
         verification=_read(directory, "verification.json"),
         leaders=_read(directory, "leaders.json"),
+        drained=_read(directory, "drained.json"),
         moves=ledger.moves(plan_id),
         reassignments=tuple(ledger.reassignments(plan_id)),
         throttles=tuple(ledger.throttles(plan_id)),

@@ -24,6 +24,7 @@ class ReportData:
     :param dry_run: ``dry_run.json``; None = there was no dry run yet.
     :param verification: ``verification.json``; None = nothing was verified yet.
     :param leaders: ``leaders.json``; None = no preferred leader was restored yet.
+    :param drained: ``drained.json``; None = the plan was no drain, or is not done.
     :param rates: every rate that was set, oldest first.
     :param delivered: at each look, what the busiest broker had copied per second since the last.
     """
@@ -36,6 +37,7 @@ class ReportData:
     dry_run: Mapping[str, Any] | None = None
     verification: Mapping[str, Any] | None = None
     leaders: Mapping[str, Any] | None = None
+    drained: Mapping[str, Any] | None = None
     moves: Mapping[TopicPartition, MoveRecord] = field(default_factory=dict)
     reassignments: tuple[Reassignment, ...] = ()
     throttles: tuple[ThrottleEntry, ...] = ()

@@ -11,13 +11,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from include.execution.eta import eta_errors
 from include.execution.model import MoveState, PlanState
-from include.execution.outcome import bytes_to_copy
 from include.execution.throttle_configs import named
 from include.ledger.records import ThrottleEntry
 from include.planning.figures import ResourceBalance
 from include.planning.plan import Move, PlanSummary
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import NAMES, Resource
+from include.planning.values import TOPIC_SPREAD
 from include.reporting import rates, words
 from include.reporting.data import ReportData
 from include.reporting.pictures import broker_picture, progress_curve
@@ -38,6 +38,7 @@ _FILES = (
     ("dry_run.json", "what the dry run found"),
     ("verification.json", "the proof of the end"),
     ("leaders.json", "the elections of preferred leaders"),
+    ("drained.json", "what was found on the drained brokers"),
 )
 
 
@@ -74,7 +75,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "links": link_picture(plan.summary.links),
         "largest": largest_moves(plan.moves),
         "bound": _bound(plan.summary),
-        "resource_name": lambda name: NAMES[Resource(name)],
+        "resource_name": _target_name,
         "curve": progress_curve(data),
         "comparison": _comparison(data),
         "eta_errors": eta_errors(data.samples) if data.state is PlanState.DONE else (),
@@ -163,7 +164,7 @@ def _bytes_moved(data: ReportData) -> int:
     if data.samples and not data.state.ended:
         return data.samples[-1].bytes_done
     done = (m for m in data.plan.moves if _state(data, m) is MoveState.DONE)
-    return sum(bytes_to_copy(move) for move in done)
+    return sum(move.bytes_to_copy for move in done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,5 +295,11 @@ def _files(data: ReportData) -> list[tuple[str, str]]:
         "dry_run.json": data.dry_run is None,
         "verification.json": data.verification is None,
         "leaders.json": data.leaders is None,
+        "drained.json": data.drained is None,
     }
     return [(name, what) for name, what in _FILES if not absent.get(name, False)]
+
+
+def _target_name(name: str) -> str:
+    """A target as a table says it."""
+    return "topics spread over brokers" if name == TOPIC_SPREAD else NAMES[Resource(name)]

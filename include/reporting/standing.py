@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from include.execution.model import MoveState, PlanState
 from include.reporting.data import ReportData
@@ -66,7 +68,7 @@ def _planned(data: ReportData) -> Standing:
         )
     step = (
         f"Approve it in Airflow, task approve. The approval holds for hash "
-        f"{data.plan.plan_hash[:12]} only."
+        f"{data.plan.plan_hash[:12]} only, and for the rate and the window that it names."
         if data.request.get("approval")
         else "Nothing: the run goes on by itself."
     )
@@ -136,6 +138,8 @@ def _done(data: ReportData) -> Standing:
             _throttle_left(data),
             SWEEP,
         )
+    if data.drained is not None and not data.drained["as_planned"]:
+        return _not_empty(data, data.drained)
     if not data.plan.moves:
         return Standing(
             Tone.GOOD,
@@ -150,9 +154,46 @@ def _done(data: ReportData) -> Standing:
         Tone.GOOD,
         "Done",
         f"{moved} where the plan says{took}. A fresh read proves it.",
-        _throttle_left(data),
-        f"Nothing. To take it back: action rollback with plan_id {data.plan.plan_id}.",
+        f"{_unpaid(data)}{_out_of_isr(data)}{_throttle_left(data)}",
+        f"{_after_done(data)} To take it back: action rollback with plan_id {data.plan.plan_id}.",
     )
+
+
+def _not_empty(data: ReportData, drained: Mapping[str, Any]) -> Standing:
+    found = count_text(len(drained["left"]), "replica was", "replicas were")
+    step = "See below what was found. Do not take the brokers away; trigger the drain again."
+    if drained["follow_up"] is not None:
+        step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
+    return Standing(
+        Tone.BAD,
+        "Not empty",
+        f"Every partition is where the plan says, but {found} found on the brokers to be drained.",
+        _throttle_left(data),
+        step,
+    )
+
+
+def _unpaid(data: ReportData) -> str:
+    """A sentence on what a budget has left on drained brokers; "" = nothing."""
+    found = len((data.drained or {}).get("unpaid", ()))
+    if not found:
+        return ""
+    stay = count_text(found, "replica stays", "replicas stay")
+    return f"{stay} on the brokers to be drained, for want of budget: they are not empty. "
+
+
+def _out_of_isr(data: ReportData) -> str:
+    """A sentence on partitions that are done with a replica out of the ISR; "" = none."""
+    found = len((data.verification or {}).get("findings", ()))
+    if not found:
+        return ""
+    return f"{count_text(found, 'partition has', 'partitions have')} replicas out of the ISR. "
+
+
+def _after_done(data: ReportData) -> str:
+    if not _out_of_isr(data):
+        return "Nothing."
+    return "See below which replicas are out of the ISR, and look at their brokers."
 
 
 def _failed(data: ReportData) -> Standing:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from airflow.sdk import TaskGroup
+
 from rehome.operators.approve import ApprovePlanOperator
+from rehome.operators.drained import CheckDrainedOperator
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.execute import StartReassignmentOperator
 from rehome.operators.finish import (
@@ -17,9 +21,14 @@ from rehome.operators.finish import (
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
+from rehome.runtime import FOLLOW_UP
 from rehome.sensors.progress import ReassignmentSensor
 
 POOL = "rehome_cluster"
+"""Bounds the runs that work on clusters; one that waits for its copies keeps its slot."""
+
+CLEANING_POOL = "default_pool"
+"""Of teardowns: what takes throttles back, and tells of it, waits for no other run."""
 
 
 def task_defaults() -> dict[str, Any]:
@@ -27,8 +36,36 @@ def task_defaults() -> dict[str, Any]:
     return {"retries": 2, "retry_delay": timedelta(seconds=10), "pool": POOL}
 
 
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """The ends of a chain of tasks that makes a plan and carries it out."""
+
+    snapshot: SnapshotClusterOperator
+    clear_throttle: ClearThrottleOperator
+    drained: CheckDrainedOperator
+    report: WriteReportOperator
+
+
 def reassign() -> None:
-    """Add the tasks to the DAG that is being written."""
+    """Add the tasks to the DAG that is being written.
+
+    The group ``follow_up`` is the same chain once more, with a plan of its own: for what has
+    appeared on the brokers of a drain since the first one was made. Else it is skipped.
+    """
+    first = _chain()
+    with TaskGroup(FOLLOW_UP, tooltip="What has appeared on drained brokers meanwhile"):
+        second = _chain()
+    verdict = VerdictOperator(task_id="verdict", retries=0, pool=CLEANING_POOL)
+
+    first.drained >> second.snapshot
+    # Whatever happened, the reports come when everything has been cleared, and the verdict last.
+    second.clear_throttle >> first.report
+    second.drained >> first.report
+    [first.report, second.report] >> verdict
+    verdict.as_teardown(on_failure_fail_dagrun=True)
+
+
+def _chain() -> _Chain:
     snapshot = SnapshotClusterOperator(task_id="snapshot", for_request=True)
     plan = PlanReassignmentOperator(task_id="plan", snapshot=snapshot.output)
     dry_run = DryRunOperator(task_id="dry_run", snapshot=snapshot.output)
@@ -36,21 +73,21 @@ def reassign() -> None:
     throttle = SetThrottleOperator(task_id="throttle")
     execute = StartReassignmentOperator(task_id="execute")
     progress = ReassignmentSensor(task_id="progress")
-    clear_throttle = ClearThrottleOperator(task_id="clear_throttle", retries=5)
+    clear_throttle = ClearThrottleOperator(task_id="clear_throttle", retries=5, pool=CLEANING_POOL)
     verify = VerifyReassignmentOperator(task_id="verify")
     restore_leaders = RestorePreferredLeadersOperator(task_id="restore_leaders")
-    report = WriteReportOperator(task_id="report")
-    verdict = VerdictOperator(task_id="verdict", retries=0)
+    drained = CheckDrainedOperator(task_id="drained")
+    report = WriteReportOperator(task_id="report", pool=CLEANING_POOL)
 
     snapshot >> plan >> dry_run >> approve >> throttle >> execute >> progress >> clear_throttle
     # Teardowns succeed also after a failure: without its edge from progress, verify would run.
     progress >> verify
     # After a failure too, the report comes when everything has been cleared.
     clear_throttle >> report
-    clear_throttle >> verify >> restore_leaders >> report >> verdict
+    clear_throttle >> verify >> restore_leaders >> drained >> report
 
     # Teardowns, so that they run after a failure without hiding it. `snapshot` counts as a setup
     # too, for a throttle that dies halfway must be cleared; `verdict` runs whatever happened.
     clear_throttle.as_teardown(setups=[snapshot, throttle])
     report.as_teardown()
-    verdict.as_teardown(on_failure_fail_dagrun=True)
+    return _Chain(snapshot, clear_throttle, drained, report)

@@ -7,7 +7,13 @@ from dataclasses import fields
 from airflow.sdk import Param
 
 from include.execution.model import Control
-from include.planning.request import Action, OnWindowEnd, ReassignmentRequest
+from include.planning.request import (
+    SPREAD_TOLERANCE,
+    Action,
+    Cordon,
+    OnWindowEnd,
+    ReassignmentRequest,
+)
 from include.planning.values import TOLERANCES
 
 _WHAT, _LIMITS, _HOW = "What to do", "Balance and limits", "How to do it"
@@ -74,12 +80,14 @@ def _what_to_do() -> dict[str, Param]:
             section=_WHAT,
         ),
         "brokers": _brokers_param(
-            "Broker ids, such as 3, 4. drain: to empty; expand: to fill; rebalance: all if none.",
+            "Broker ids, such as 3, 4. drain: to empty; expand: to fill; rebalance: all if none; "
+            "fix_offline_replicas: whose replicas are offline, all if none.",
             _WHAT,
         ),
         "topics": _topics_param(
             "Topic names or patterns (* ? []); none means all. Internal topics only by name, "
-            "except that a drain empties the broker of everything.",
+            "except that a drain empties the broker of everything, and fix_offline_replicas "
+            "takes all of them along.",
             _WHAT,
         ),
         "replication_factor": _count("For set_replication_factor.", _WHAT),
@@ -119,7 +127,8 @@ def _balance_and_limits() -> dict[str, Param]:
             propertyNames={"enum": list(TOLERANCES)},
             description='The same for other resources, such as {"replicas": 0.05}; null means '
             f"any. Known: {', '.join(TOLERANCES)}. Left out: traffic 0.05 where it is known, "
-            "counts any.",
+            f"counts any, and topic_spread {SPREAD_TOLERANCE}: each topic's replicas and leaders "
+            "stay spread over brokers, also in a drain.",
             section=_LIMITS,
         ),
         "one_sided": Param(
@@ -179,8 +188,8 @@ def _how_to_do_it() -> dict[str, Param]:
             section=_HOW,
         ),
         "throttle_min": _count(
-            "The least throttle: auto chooses no less, and partitions outside the plan "
-            "that suffer do not bring it lower. None: a tenth of the throttle.",
+            "The least throttle: auto chooses no less, and partitions that suffer "
+            "beside the copies do not bring it lower. None: a tenth of the throttle.",
             _HOW,
         ),
         "throttle_max": _count("The most that auto chooses.", _HOW),
@@ -196,6 +205,14 @@ def _how_to_do_it() -> dict[str, Param]:
             type="string",
             enum=[choice.value for choice in OnWindowEnd],
             description="drain: stop admitting in time; cancel: cancel what is in flight.",
+            section=_HOW,
+        ),
+        "cordon": Param(
+            Cordon.NO.value,
+            type="string",
+            enum=[choice.value for choice in Cordon],
+            description="drain, from Kafka 4.3 on: cordon the brokers' log dirs, so that Kafka "
+            "places nothing new there, and keep that or undo it at the end.",
             section=_HOW,
         ),
         "max_moves_per_broker": Param(

@@ -13,14 +13,19 @@ from airflow.sdk import BaseHook, Variable
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from include.cluster.errors import MissingRightError
-from include.errors import InvalidRequestError, PlanConflictError, RehomeError
+from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError, RehomeError
+from include.execution.connection_policy import PolicyError
+from include.execution.own_cluster import WrongClusterError
 from include.settings import Settings
+from rehome.executors import UnsharedLedgerError
 from rehome.timetables.window import MaintenanceWindowTimetable
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.cluster.port import ClusterPort
+    from include.execution.approval import Terms
+    from include.execution.connection_policy import ConnectionPolicy
     from include.execution.control import Controller
     from include.execution.lease import Held
     from include.ledger.records import PlanRecord
@@ -31,9 +36,18 @@ if TYPE_CHECKING:
 
 SETTINGS_VARIABLE = "rehome"
 LEDGER_CONNECTION = "rehome_ledger"
+FOLLOW_UP = "follow_up"
+"""The group of tasks that moves what has appeared on drained brokers; its plan's id ends so."""
 
 # What another attempt cannot mend.
-_FINAL = (InvalidRequestError, PlanConflictError, MissingRightError)
+_FINAL = (
+    InvalidRequestError,
+    PlanConflictError,
+    PolicyError,
+    WrongClusterError,
+    MissingRightError,
+    UnsharedLedgerError,
+)
 # Causes of a ClusterUnreachableError that stay until somebody changes the connection.
 _MISCONFIGURED = frozenset(
     {"wrong_password", "wrong_mechanism", "wrong_protocol", "wrong_ca", "wrong_host"}
@@ -78,13 +92,36 @@ def warehouse() -> Warehouse:
 
 
 def plan_id_of(context: Context | Mapping[str, Any]) -> str:
-    """The id of the run's plan, made by it or continued: the same in every task and retry."""
-    return continued_plan_id(context) or _new_plan_id(context)
+    """The id of the task's plan, made by its run or continued: the same in every retry.
+
+    Tasks of the group ``follow_up`` have a plan of their own, named after the run's.
+    """
+    first = first_plan_id(context)
+    return follow_up_id(first) if in_follow_up(context) else first
+
+
+def first_plan_id(context: Context | Mapping[str, Any]) -> str:
+    """The id of the plan that the run began with, made by it or continued."""
+    return _continued(context) or _new_plan_id(context)
+
+
+def follow_up_id(plan_id: str) -> str:
+    """The id of the plan that follows a plan up within its run."""
+    return f"{plan_id}-{FOLLOW_UP}"
+
+
+def in_follow_up(context: Context | Mapping[str, Any]) -> bool:
+    """Whether the task works on what has appeared since the run's plan was made."""
+    return str(getattr(context.get("task"), "task_id", "")).startswith(f"{FOLLOW_UP}.")
 
 
 def continued_plan_id(context: Context | Mapping[str, Any]) -> str | None:
-    """The id of the paused plan that the run goes on with; None where it makes one of its own."""
-    named = named_plan_id(context)
+    """The id of the paused plan that the task goes on with; None where the run makes one."""
+    return None if in_follow_up(context) else _continued(context)
+
+
+def _continued(context: Context | Mapping[str, Any]) -> str | None:
+    named = _named(context)
     if named is not None or window_end_of(context) is None:
         return named
     run = context["dag_run"]
@@ -93,12 +130,22 @@ def continued_plan_id(context: Context | Mapping[str, Any]) -> str | None:
 
 
 def named_plan_id(context: Context | Mapping[str, Any]) -> str | None:
-    """The id of the plan that the run is asked to go on with, or to act on."""
+    """The id of the plan that the task is asked to go on with, or to act on.
+
+    :raises InvalidRequestError: no plan can have this id.
+    """
+    return None if in_follow_up(context) else _named(context)
+
+
+def _named(context: Context | Mapping[str, Any]) -> str | None:
     from include.planning.request import Action
+    from include.planning.values import checked_plan_id
 
     params = context["params"]
     named = str(params.get("plan_id") or "").strip()
-    return None if params.get("action") == Action.ROLLBACK.value else named or None
+    if not named or params.get("action") == Action.ROLLBACK.value:
+        return None
+    return checked_plan_id(named)
 
 
 def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
@@ -124,6 +171,23 @@ def plan_directory(context: Context | Mapping[str, Any]) -> PlanDirectory:
     return warehouse().plan(plan_id_of(context))
 
 
+def driver_of(context: Context | Mapping[str, Any], record: PlanRecord | None = None) -> str:
+    """The run as the owner of a lease.
+
+    :param record: of the plan to act on; a plan of an earlier Rehome knows no DAG.
+    """
+    from include.ledger.records import driver_name
+
+    run = context["dag_run"]
+    dag_id = None if record is not None and record.dag_id is None else run.dag_id
+    return driver_name(dag_id, run.run_id)
+
+
+def drives(context: Context | Mapping[str, Any], record: PlanRecord) -> bool:
+    """Whether the run is the one that drives the plan."""
+    return driver_of(context, record) == record.driver
+
+
 @contextmanager
 def driving(
     context: Context | Mapping[str, Any],
@@ -136,31 +200,30 @@ def driving(
 
     :param options: ``wait_s`` and ``release``, as there.
     :raises PlanConflictError: another run drives the plan by now.
+    :raises WrongClusterError: the connection leads to another cluster than the plan's.
     """
     from include.execution.lease import hold, ttl_s
+    from include.execution.own_cluster import OwnCluster
 
-    run_id, lasting_s = context["dag_run"].run_id, ttl_s(settings())
+    own = OwnCluster.of_plan(cluster, record)
+    owner, lasting_s = driver_of(context, record), ttl_s(settings())
     options["plan_id"] = record.plan_id
-    with hold(ledger, cluster, record.cluster_id, run_id, lasting_s, **options) as held:
+    with hold(ledger, own, owner, lasting_s, **options) as held:
         yield held
 
 
 def controller(
-    context: Context | Mapping[str, Any], ledger: Ledger, cluster: ClusterPort
+    context: Context | Mapping[str, Any],
+    ledger: Ledger,
+    cluster: ClusterPort,
+    policy: ConnectionPolicy,
 ) -> Controller:
-    """Passes requests to plans on, in the name of whoever triggered the run."""
+    """Passes requests to plans on, in the name of whoever triggered the run, within the policy."""
     from include.execution.control import Controller
     from include.execution.lease import ttl_s
 
     lease_s = ttl_s(settings())
-    return Controller(ledger, cluster, load_plan_at, actor_of(context), lease_s)
-
-
-def load_plan_at(uri: str) -> Plan:
-    """The plan whose files lie there."""
-    from include.warehouse import PlanDirectory
-
-    return PlanDirectory(uri).load()
+    return Controller(ledger, cluster, actor_of(context), lease_s, policy)
 
 
 def recorded_plan(ledger: Ledger, plan_id: str) -> PlanRecord | None:
@@ -171,31 +234,138 @@ def recorded_plan(ledger: Ledger, plan_id: str) -> PlanRecord | None:
         return None
 
 
+def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
+    """The plan that was recorded, to act on: what was approved is what runs.
+
+    :raises PlanChangedError: its files hold another one by now.
+    :raises PlanConflictError: they were made to be recorded in another ledger.
+    :raises RehomeError: they are not there.
+    """
+    from include.planning.plan_hash import refuse_changed
+    from include.warehouse import PlanDirectory
+
+    plan = PlanDirectory(record.plan_dir).load()
+    refuse_changed(plan, record.plan_id, record.plan_hash)
+    made_for = plan.summary.ledger_id
+    if made_for not in ("", ledger.ledger_id):  # "": an earlier version of Rehome made it
+        raise PlanConflictError(
+            f"The files of plan {plan.plan_id} at {record.plan_dir} were made for the ledger "
+            f"{made_for}, but this is the ledger {ledger.ledger_id}",
+            state_left=STEP_UNCHANGED,
+            next_step="See that the connection rehome_ledger, or the setting ledger_url, leads to "
+            "the ledger that the run began with.",
+        )
+    return plan
+
+
 def load_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, ReassignmentRequest]:
-    """The run's plan with the request it was made for."""
-    directory = plan_directory(context)
-    return directory.load(), request_of(context)
+    """The run's plan with the request it was made for.
+
+    :raises PlanChangedError: its files hold another one than was recorded.
+    """
+    return directory_plan(context)[0], request_of(context)
 
 
 def directory_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, PlanDirectory]:
-    """The run's plan and its files."""
-    directory = plan_directory(context)
-    return directory.load(), directory
+    """The run's plan and its files.
+
+    :raises PlanChangedError: they hold another one than was recorded.
+    """
+    with open_ledger() as ledger:
+        record = ledger.plan(plan_id_of(context))
+        return recorded_moves(ledger, record), plan_directory(context)
+
+
+def refuse_changed_files(plan: Plan, directory: PlanDirectory) -> None:
+    """See that Kafka's files, which people read and may use, say what is about to run.
+
+    :raises PlanChangedError: they were changed since the gate checked them.
+    """
+    from include.planning.kafka_json import KafkaFiles, refuse_other_files
+
+    expected = KafkaFiles.of(plan.moves).digests()
+    refuse_other_files(plan.plan_id, directory.file_digests(), expected)
+
+
+def rate_of(context: Context | Mapping[str, Any], request: ReassignmentRequest) -> tuple[int, str]:
+    """The throttle that was asked for, or what the dry run has found for it, and why."""
+    if request.throttle_bytes_per_s is not None:
+        return request.throttle_bytes_per_s, ""
+    tried = plan_directory(context).read_json("dry_run.json")
+    return tried["rate_bytes_per_s"], f"auto: {tried['rate_cause']}"
+
+
+def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest) -> Terms:
+    """What the run would carry out now: to be approved, and to be compared with what was."""
+    from include.execution.approval import Terms
+
+    with open_ledger() as ledger:
+        record = ledger.plan(plan_id_of(context))
+    return Terms.of(record.plan_hash, rate_of(context, request)[0], request)
 
 
 def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
-    """The run's parameters, validated as a whole; window_end may lie in the past by now.
+    """The run's parameters, validated as a whole, within the policy of the run's connection.
 
-    In a maintenance window, ``window_end`` is its end.
+    ``window_end`` may lie in the past by now. In a maintenance window it is the window's end; and
+    never later than the end of the window in which the policy allows the run. A follow-up is asked
+    for what the plan was that it follows up, with what is left of the budget.
 
     :raises InvalidRequestError: lists every problem.
     """
     from include.planning.request import parse_request
 
+    begun = context["dag_run"].run_after
+    if in_follow_up(context):
+        return policy_of(context).bounded(_follow_up_request(first_plan_id(context)), begun)
     params, end = dict(context["params"]), window_end_of(context)
     if end is not None:
         params["window_end"] = end
-    return parse_request(params, now=context["dag_run"].run_after)
+    request = parse_request(params, now=begun)
+    return policy_of(context).bounded(request, begun)
+
+
+def policy_of(context: Context | Mapping[str, Any]) -> ConnectionPolicy:
+    """What may be done through the task's connection, or the one that the run's parameters name."""
+    from rehome.hooks.cluster import KafkaClusterHook
+
+    of_task = getattr(context.get("task"), "kafka_config_id", None)
+    return KafkaClusterHook(of_task or str(context["params"].get("kafka_config_id"))).policy
+
+
+def refuse_own_approval(
+    context: Context | Mapping[str, Any], event: Mapping[str, Any], requester: str
+) -> None:
+    """See that the answer to a request for approval comes from somebody who may give it.
+
+    :param event: what Airflow tells of the answer.
+    :raises PolicyError: the connection's policy asks for somebody else.
+    """
+    user = event.get("responded_by_user") or {}
+    names = [str(name) for name in (user.get("name"), user.get("id")) if name]
+    policy_of(context).require_approver(next(iter(names), None), requester, *names)
+
+
+def _follow_up_request(plan_id: str) -> ReassignmentRequest:
+    from include.execution.drained import FOLLOWED_UP, follow_up_request
+
+    with open_ledger() as ledger:
+        record = ledger.plan(plan_id)
+        if FOLLOWED_UP not in {event.kind for event in ledger.events(plan_id)}:
+            raise PlanConflictError(
+                f"Plan {plan_id} is not followed up: its task drained has found nothing to move",
+                state_left=STEP_UNCHANGED,
+                next_step=f"Leave the tasks of the group {FOLLOW_UP} as they are.",
+            )
+        plan = recorded_moves(ledger, record)
+    return follow_up_request(recorded_request(record), plan)
+
+
+def recorded_request(record: PlanRecord) -> ReassignmentRequest:
+    """What a plan was asked for; its window may be over by now."""
+    from include.planning.request import parse_request
+
+    return parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
 
 
 def actor_of(context: Context | Mapping[str, Any]) -> str:

@@ -132,7 +132,7 @@ def test_a_reassignment_in_flight_shows_what_is_added_and_removed(
         return rows if rows.keys() == {1, 2, 3} else None
 
     try:
-        rows = wait_until(shown, "the replica that is being added", 15)
+        rows = wait_until(shown, "the replica that is being added", 240)
     finally:
         gateway.alter_reassignments({partition: None})
     assert [broker for broker, row in rows.items() if row["adding"]] == [3]

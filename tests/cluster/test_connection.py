@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection import CONTROLLER_SERVERS, Connection
+from include.cluster.connection import CONTROLLER_SERVERS, HOST_CHECK, Connection
 from include.errors import InvalidRequestError
 from local.certificates import CertificateAuthority
 
@@ -52,6 +52,21 @@ def test_certificates_are_verified_unless_told_otherwise() -> None:
     trusting = Connection.from_settings(SECURED | {"enable.ssl.certificate.verification": "false"})
     assert trusting.ssl_context().verify_mode is ssl.CERT_NONE
     assert trusting.librdkafka_settings()["enable.ssl.certificate.verification"] is False
+
+
+@pytest.mark.parametrize(
+    ("said", "verified"), [("https", True), ("HTTPS", True), ("none", False), ("None", False)]
+)
+def test_whether_the_host_is_verified_may_be_said_in_any_case(said: str, verified: bool) -> None:
+    connection = Connection.from_settings(SECURED | {HOST_CHECK: said})
+    assert connection.ssl_context().check_hostname is verified
+    assert connection.librdkafka_settings()[HOST_CHECK] == ("https" if verified else "none")
+
+
+@pytest.mark.parametrize("said", ["htps", "", "false", "ldaps"])
+def test_what_is_no_way_to_verify_the_host_is_refused(said: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"{HOST_CHECK} is '{said}'; use https or none"):
+        Connection.from_settings(SECURED | {HOST_CHECK: said})
 
 
 def test_the_ca_may_be_a_file_or_text(tmp_path: Path) -> None:

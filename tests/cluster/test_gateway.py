@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from include.cluster import gateway as gateway_module
@@ -203,11 +201,9 @@ def test_a_large_call_is_sent_in_batches(
 
 def test_more_partitions_than_one_request_may_hold(gateway: ClusterGateway) -> None:
     targets = {TopicPartition("no-such-topic", index): [1] for index in range(10_001)}
-    begun = time.monotonic()
     verdicts = gateway.alter_reassignments(targets)
     assert verdicts.keys() == targets.keys()
     assert {code(verdict) for verdict in verdicts.values()} == {3}
-    assert time.monotonic() - begun < 10
 
 
 def test_the_cluster_wide_default_is_set_read_and_cleared(gateway: ClusterGateway) -> None:

@@ -10,15 +10,28 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.execution.abort import abort
+from include.execution.advance import advance
+from include.execution.lease import hold
+from include.execution.model import Policy
+from include.execution.own_cluster import OwnCluster
+from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from include.planning.request import parse_request
+from include.warehouse import Warehouse
 from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics
+from tests.dags.clusters import to
 from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag
 from tests.dags.site import Site
+from tests.ledger.small_plans import make_plan, move
 from tests.spark_session import quick_spark
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
+
+CRAWL = 10_000
 
 
 @pytest.fixture(scope="session")
@@ -87,3 +100,36 @@ def site(
 ) -> Site:
     """All that a run acts on; ``site.run(action="drain", brokers=[4])`` runs it."""
     return Site(cluster, topics, gateway, ledger, rehome)
+
+
+@pytest.fixture
+def abandoned(site: Site, tmp_path: Path) -> Iterator[Callable[[str], Plan]]:
+    """A plan with one move in flight and one to come, whose run has given its last sign of life.
+
+    Whatever the test leaves of it is taken back.
+    """
+    plans: list[Plan] = []
+
+    def make(topic: str) -> Plan:
+        site.topics.fill(topic, 1000, size_bytes=10_000)
+        moves = (move(topic, n, (1, 2), (3, 2), 10_000_000) for n in (0, 1))
+        plan = make_plan(f"dead-{topic}", *moves, cluster_id=site.cluster.cluster_id)
+        params = {"action": "reassign", "reassignment": to(topic, {0: [3, 2], 1: [3, 2]})}
+        plans.append(plan)
+        directory = Warehouse((tmp_path / "warehouse").as_uri()).plan(plan.plan_id)
+        directory.save(plan, parse_request(params))
+        ledger = site.ledger
+        ledger.create_plan(plan, params, directory.uri, "dead-run", "test")
+        ledger.approve(plan.plan_id, plan.plan_hash, "test")
+        own = OwnCluster.of_plan(site.gateway, ledger.plan(plan.plan_id))
+        with hold(ledger, own, "dead-run", 0.0) as held:
+            set_up_throttle(plan, held.ledger, held.cluster, CRAWL)
+            one = Policy(CRAWL, max_partitions_in_flight=1)
+            assert len(advance(plan, held.ledger, held.cluster, one).admitted) == 1
+        assert ledger.holder(plan.cluster_id) is None
+        return plan
+
+    yield make
+    for plan in plans:
+        abort(plan.plan_id, site.ledger, site.gateway, "the test is over")
+        clear_throttle(plan.plan_id, site.ledger, site.gateway)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,13 @@ from include.ledger.store import Ledger
 from include.planning.partition_counts import AddedPartitions, parse_partition_counts
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
+from rehome.operators.add_partitions import (
+    PLACED,
+    ApprovePartitionsOperator,
+    CreatePartitionsOperator,
+    PlacePartitionsOperator,
+    TryPartitionsOperator,
+)
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
 from tests.dags.runs import Run
@@ -41,6 +49,26 @@ def replicas_of(gateway: ClusterGateway, topic: str) -> dict[int, tuple[int, ...
     return {number: state.replicas for number, state in sorted(partitions.items())}
 
 
+def clear_tasks_of(
+    plan: AddedPartitions, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Carry each task of a run that is over out again, as after Airflow's Clear: all succeed."""
+    from rehome import runtime
+
+    run = SimpleNamespace(triggering_user_name="ann")
+    context: Any = {"params": params | {"approval": True}, "dag_run": run}
+    cluster = {"kafka_config_id": "kafka_default"}
+    with monkeypatch.context() as patched:
+        patched.setattr(runtime, "plan_id_of", lambda _: plan.plan_id)
+        for task in (
+            PlacePartitionsOperator(task_id="place", snapshot="", **cluster),
+            TryPartitionsOperator(task_id="dry_run", **cluster),
+            ApprovePartitionsOperator(task_id="approve"),
+            CreatePartitionsOperator(task_id="create", approved=plan.plan_hash, **cluster),
+        ):
+            task.execute(context | {"task": task})
+
+
 def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_tells(
     cluster: LocalCluster,
     topics: Topics,
@@ -48,6 +76,7 @@ def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_tells(
     ledger: Ledger,
     rehome: Rehome,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic, other = topics.create([[1, 2], [3, 4]]), topics.create([[4]])
     before = state_of(gateway, [topic, other])
@@ -74,10 +103,15 @@ def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_tells(
     kinds = [event.kind for event in ledger.events(again.plan_id)]
     assert kinds == ["adding partitions", "partitions added"]
 
+    written = (tmp_path / "warehouse" / "plans" / again.plan_id / PLACED).read_bytes()
+    clear_tasks_of(again, wanted, monkeypatch)
+    assert (tmp_path / "warehouse" / "plans" / again.plan_id / PLACED).read_bytes() == written
+    assert replicas_of(gateway, topic) == {0: (1, 2), 1: (3, 4)} | new
+
     late = rehome(cluster, dag=DAG, **wanted)
     assert late.state == late.tasks["place"] == "failed"
     assert f"{topic} has 5 partitions already, and 5 were asked for" in late.log
-    assert "Nothing was changed" in late.log
+    assert "This step has changed nothing" in late.log
 
 
 def test_a_topic_that_changes_after_it_was_placed_is_left_alone(

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from include.cluster.model import TopicPartition
+from include.execution.approval import Terms
 from include.execution.model import PlanState
+from include.planning.plan_hash import sealed
+from include.planning.request import parse_request
+from include.settings import Settings
+from include.warehouse import PlanDirectory, Warehouse
 from local.waiting import wait_until
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
+from tests.ledger.small_plans import make_plan, move
+
+FASTER = {"rate_bytes_per_s": 987_654_321}
 
 
 @pytest.fixture
@@ -47,10 +57,8 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
     approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])
-    really = approve.execute
 
-    def somebody_moves_it(self: Any, context: Any) -> Any:
-        result = really(self, context)
+    def somebody_moves_it() -> None:
         assert not any(
             site.gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]}).values()
         )
@@ -58,9 +66,8 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
             lambda: site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (4, 2),
             "somebody else's move",
         )
-        return result
 
-    monkeypatch.setattr(approve, "execute", somebody_moves_it)
+    after_approval(monkeypatch, approve, somebody_moves_it)
     run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
     assert run.state == run.tasks["throttle"] == "failed"
     assert f"{topic}-0" in run.log
@@ -68,3 +75,150 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.FAILED
     assert not site.ledger.throttles()
+
+
+def test_moves_that_were_changed_after_the_approval_do_not_run(
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    topic = site.topics.create([[1, 2]])
+    before = state_of(site.gateway, [topic])
+    after_approval(monkeypatch, approve, lambda: send_elsewhere(site))
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    assert run.state == run.tasks["throttle"] == "failed"
+    (plan,) = site.ledger.plans()
+    assert f"The files of plan {plan.plan_id} are not those that were recorded" in run.log
+    assert plan.state is PlanState.FAILED
+    assert state_of(site.gateway, [topic]) == before
+
+
+def test_what_was_changed_is_not_rolled_back(site: Site) -> None:
+    topic = site.topics.create([[1, 2]])
+    done = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    assert done.state == "success", done.log
+    after = state_of(site.gateway, [topic])
+    (plan,) = site.ledger.plans()
+    send_elsewhere(site)
+    run = site.run(action="rollback", plan_id=plan.plan_id)
+    assert run.state == run.tasks["plan"] == "failed"
+    assert "are not those that were recorded" in run.log
+    assert state_of(site.gateway, [topic]) == after
+
+
+@pytest.mark.parametrize("name", ["reassignment.json", "rollback.json"])
+def test_a_file_of_kafkas_that_says_something_else_starts_nothing(
+    name: str, approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    topic = site.topics.create([[1, 2]])
+    before = state_of(site.gateway, [topic])
+
+    def somebody_edits_it() -> None:
+        (plan,) = site.ledger.plans()
+        PlanDirectory(plan.plan_dir).write_json(name, to(topic, {0: [4, 2]}))
+
+    after_approval(monkeypatch, approve, somebody_edits_it)
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    assert run.state == run.tasks["throttle"] == "failed"
+    assert f"{name} of plan" in run.log
+    assert "are not the bytes that the gate checked" in run.log
+    assert state_of(site.gateway, [topic]) == before
+
+
+def after_approval(
+    monkeypatch: pytest.MonkeyPatch, approve: type[Any], then: Callable[[], None]
+) -> None:
+    """Have something happen between the approval and the start."""
+    really = approve.execute
+
+    def execute(self: Any, context: Any) -> Any:
+        result = really(self, context)
+        then()
+        return result
+
+    monkeypatch.setattr(approve, "execute", execute)
+
+
+def test_another_rate_than_was_approved_does_not_run(
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    topic = site.topics.create([[1, 2]])
+    before = state_of(site.gateway, [topic])
+
+    def tried_anew() -> None:
+        (plan,) = site.ledger.plans()
+        directory = PlanDirectory(plan.plan_dir)
+        directory.write_json("dry_run.json", directory.read_json("dry_run.json") | FASTER)
+
+    after_approval(monkeypatch, approve, tried_anew)
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    assert run.state == run.tasks["throttle"] == "failed"
+    (plan,) = site.ledger.plans()
+    assert plan.state is PlanState.FAILED
+    assert "the rate would be 987654321 bytes per second" in plan.cause
+    assert "approval lapsed" in [event.kind for event in site.ledger.events(plan.plan_id)]
+    assert state_of(site.gateway, [topic]) == before
+    assert not site.ledger.throttles()
+
+
+def test_an_approval_that_is_too_old_starts_nothing(
+    monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    topic = site.topics.create([[1, 2]])
+    before = state_of(site.gateway, [topic])
+    monkeypatch.setenv("REHOME_APPROVAL_LASTS_S", "0")
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    assert run.state == run.tasks["throttle"] == "failed"
+    (plan,) = site.ledger.plans()
+    assert plan.state is PlanState.FAILED
+    assert "it expired at" in plan.cause
+    assert state_of(site.gateway, [topic]) == before
+
+
+@pytest.mark.parametrize("throttle", [5_000_000, 6_000_000])
+def test_a_run_that_goes_on_under_other_terms_asks_a_person_again(
+    throttle: int, approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    """A person has approved 5 MB/s, and the plan has paused before anything moved."""
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+    topic = site.topics.create([[1, 2]])
+    plan = make_plan("asked", move(topic, 0, (1, 2), (3, 2)), cluster_id=site.cluster.cluster_id)
+    params = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]})}
+    directory = Warehouse(Settings.load().warehouse).plan("asked")
+    directory.save(plan, parse_request(params))
+    site.ledger.create_plan(plan, params, directory.uri, "a-run", "test")
+    terms = Terms(plan.plan_hash, 5_000_000)
+    site.ledger.approve("asked", plan.plan_hash, "ann", terms, by_person=True, lasting_s=60)
+    site.ledger.claim("asked")
+    site.ledger.transition("asked", PlanState.PAUSED, "a test")
+    asked: list[str] = []
+
+    def ask(self: Any, context: Any) -> Any:
+        """What the scheduler does once a person has answered in the UI."""
+        asked.append(self.body)
+        who = {"responded_by_user": {"name": "ben"}, "responded_at": datetime.now(UTC)}
+        answer = {"chosen_options": ["Approve"], "params_input": {}}
+        return self.execute_complete(context, answer | who)
+
+    monkeypatch.setattr(ApprovalOperator, "execute", ask)
+    run = site.run(**params, plan_id="asked", throttle=throttle)
+    assert run.state == "success", run.log
+    approval = site.ledger.plan("asked").approval
+    assert approval is not None
+    assert approval.terms.rate_bytes_per_s == throttle
+    if throttle == terms.rate_bytes_per_s:
+        assert not asked
+        assert approval.by == "ann"
+    else:
+        assert "6000000 bytes per second" in asked[0]
+        assert (approval.by, approval.by_person) == ("ben", True)
+    assert site.ledger.plan("asked").state is PlanState.DONE
+
+
+def send_elsewhere(site: Site) -> None:
+    """Replace the target in the files of the only plan, hash and all."""
+    (record,) = site.ledger.plans()
+    directory = PlanDirectory(record.plan_dir)
+    plan, request = directory.load(), parse_request(record.request)
+    (move,) = plan.moves
+    directory.discard()
+    directory.save(sealed(replace(plan, moves=(replace(move, target=(4, 2)),))), request)

@@ -43,12 +43,12 @@ def traffic(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workload]:
     def after_some_seconds_of_it(operator: DryRunOperator, context: Any) -> Any:
         """Planning without Spark takes no time, and in none nothing can be measured."""
         enough = workload.acknowledged + 6 * PRODUCED_PER_S
-        wait_until(lambda: workload.acknowledged >= enough, "messages between both readings", 60)
+        wait_until(lambda: workload.acknowledged >= enough, "messages between both readings", 240)
         return check(operator, context)
 
     monkeypatch.setattr(DryRunOperator, "step", after_some_seconds_of_it)
     with workload:
-        wait_until(lambda: workload.acknowledged > PRODUCED_PER_S, "the producer to run", 60)
+        wait_until(lambda: workload.acknowledged > PRODUCED_PER_S, "the producer to run", 240)
         yield workload
 
 

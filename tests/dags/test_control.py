@@ -154,7 +154,7 @@ def test_a_cancelled_plan_leaves_nothing_in_flight_and_no_throttle(
     late = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="pause")
     assert late.state == "failed"
     assert f"Plan {plan.plan_id} is cancelled and has ended" in late.log
-    assert "Nothing was changed" in late.log
+    assert "This step has changed nothing" in late.log
 
 
 def test_of_a_plan_that_was_cancelled_what_was_done_is_taken_back(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -14,66 +15,36 @@ import pytest
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.execution.abort import abort
-from include.execution.advance import advance
-from include.execution.lease import hold
-from include.execution.model import MoveState, PlanState, Policy
+from include.execution.model import MoveState, PlanState
 from include.execution.stall import STALL_ALERT
-from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger import database
 from include.ledger.database import utc_now
 from include.planning.plan import Plan
-from include.planning.request import parse_request
-from include.warehouse import Warehouse
 from local.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.site import Site
-from tests.ledger.small_plans import make_plan, move
+from tests.e2e.webhook import Webhook
 
-CRAWL, FAST = 10_000, 20_000_000
-
-
-@pytest.fixture
-def abandoned(site: Site, tmp_path: Path) -> Iterator[Callable[[str], Plan]]:
-    """A plan with one move in flight and one to come, whose run has given its last sign of life.
-
-    Whatever the test leaves of it is taken back.
-    """
-    plans: list[Plan] = []
-
-    def make(topic: str) -> Plan:
-        site.topics.fill(topic, 1000, size_bytes=10_000)
-        moves = (move(topic, n, (1, 2), (3, 2), 10_000_000) for n in (0, 1))
-        plan = make_plan(f"dead-{topic}", *moves, cluster_id=site.cluster.cluster_id)
-        params = {"action": "reassign", "reassignment": to(topic, {0: [3, 2], 1: [3, 2]})}
-        plans.append(plan)
-        directory = Warehouse((tmp_path / "warehouse").as_uri()).plan(plan.plan_id)
-        directory.save(plan, parse_request(params))
-        ledger = site.ledger
-        ledger.create_plan(plan, params, directory.uri, "dead-run", "test")
-        ledger.approve(plan.plan_id, plan.plan_hash, "test")
-        with hold(ledger, site.gateway, plan.cluster_id, "dead-run", 0.0) as held:
-            set_up_throttle(plan, held.ledger, held.cluster, CRAWL)
-            one = Policy(CRAWL, max_partitions_in_flight=1)
-            assert len(advance(plan, held.ledger, held.cluster, one).admitted) == 1
-        assert ledger.holder(plan.cluster_id) is None
-        return plan
-
-    yield make
-    for plan in plans:
-        abort(plan, site.ledger, site.gateway, "the test is over")
-        clear_throttle(plan.plan_id, site.ledger, site.gateway)
+FAST = 20_000_000
 
 
 def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
-    site: Site, abandoned: Callable[[str], Plan]
+    site: Site, abandoned: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = site.topics.create([[1, 2], [1, 2]])
     before = throttles_of(site.gateway, [topic])
     plan = abandoned(topic)
-    swept = site.run(dag="sweep_throttles")
-    assert swept.state == "success", swept.log
-    assert "its run dead-run gives no sign of life" in swept.log
+    with Webhook() as webhook:
+        hook = json.dumps({"conn_type": "http", "host": webhook.url})
+        monkeypatch.setenv("AIRFLOW_CONN_REHOME_WEBHOOK", hook)
+        for _ in range(2):
+            swept = site.run(dag="sweep_throttles")
+            assert swept.state == "success", swept.log
+            assert "its run dead-run gives no sign of life" in swept.log
+        (alert,) = webhook.about("dead-run")
+        monkeypatch.delenv("AIRFLOW_CONN_REHOME_WEBHOOK")
+    assert alert["plan_id"] == plan.plan_id
+    assert "Resume it or cancel it with control_reassignment." in alert["text"]
     assert len(site.gateway.list_reassignments()) == 1
     refused = site.run(action="reassign", reassignment=to(topic, {0: [4, 2]}))
     assert refused.state == "failed"
@@ -92,11 +63,13 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
 
 @pytest.mark.parametrize("by", ["control_reassignment", "sweep_throttles"])
 def test_a_cancel_needs_no_run_to_heed_it(
-    by: str, site: Site, abandoned: Callable[[str], Plan]
+    by: str, site: Site, abandoned: Callable[[str], Plan], tmp_path: Path
 ) -> None:
+    """Nor does it need the plan's files: the warehouse is away."""
     topic = site.topics.create([[1, 2], [1, 2]])
     before = state_of(site.gateway, [topic])
     plan = abandoned(topic)
+    (tmp_path / "warehouse").rename(tmp_path / "away")
     if by == "sweep_throttles":
         site.ledger.request_cancel(plan.plan_id, "ann")
         run = site.run(dag=by)

@@ -145,7 +145,7 @@ def test_a_destination_that_hangs_is_told_then_given_up_and_everything_is_as_bef
     finally:
         helper.join(120)
         brokers.resume(HANGING)
-    wait_until(lambda: brokers.live_brokers() == set(brokers.broker_ids), "its return", 60)
+    wait_until(lambda: brokers.live_brokers() == set(brokers.broker_ids), "its return", 240)
 
     assert run.state == run.tasks["progress"] == run.tasks["verdict"] == "failed", run.log
     assert run.tasks["clear_throttle"] == "success", run.log

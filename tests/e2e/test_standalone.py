@@ -103,7 +103,7 @@ def test_killed_tasks_go_on_where_they_were(
     run = world.airflow.api.trigger(DAG, conf | {"max_moves_per_broker": 1})
     wait_for_state(world, run, "execute", {"running"})
     killed = kill_task(world, run, "execute")
-    wait_until(lambda: killed_on_the_way(world, run, "progress"), "progress to be killed", 120, 0.2)
+    wait_until(lambda: killed_on_the_way(world, run, "progress"), "progress to be killed", 240, 0.2)
     state = world.airflow.api.wait_for_run(DAG, run, TIMEOUT_S)
     plan = plan_of(world, run)
     assert plan is not None
@@ -158,7 +158,7 @@ def test_nothing_of_airflow_outlives_a_caller_that_was_killed(tmp_path: Path) ->
     finally:
         caller.kill()
         caller.wait(10)
-    wait_until(lambda: not processes_of(tmp_path), "every process of it to end", 30)
+    wait_until(lambda: not processes_of(tmp_path), "every process of it to end", 240)
 
 
 COMPONENTS = {"scheduler", "dag-processor", "triggerer"}  # the API server renames itself

@@ -56,5 +56,5 @@ def throttled(ledger: Ledger, gateway: ClusterGateway) -> Iterator[Callable[...,
 
     yield set_up
     for plan in plans:
-        abort(plan, ledger, gateway, "the test is over")
+        abort(plan.plan_id, ledger, gateway, "the test is over")
         clear_throttle(plan.plan_id, ledger, gateway)

@@ -25,7 +25,7 @@ def run(plan: Plan, ledger: Ledger, gateway: Any, policy: Policy = FAST) -> Adva
         steps.append(advance(plan, ledger, gateway, policy))
         return steps[-1].finished is not None
 
-    wait_until(ended, f"{plan.plan_id} to end", 60)
+    wait_until(ended, f"{plan.plan_id} to end", 240)
     return steps[-1]
 
 

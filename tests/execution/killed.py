@@ -21,6 +21,7 @@ from include.errors import RehomeError
 from include.execution.advance import advance
 from include.execution.lease import hold
 from include.execution.model import Policy
+from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import set_up_throttle
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
@@ -122,7 +123,7 @@ def main() -> None:
     with Ledger.open(told["ledger_url"]) as ledger, gateway:
         run_id = ledger.plan(plan.plan_id).run_id
         try:
-            with hold(ledger, gateway, plan.cluster_id, run_id, LEASE_S) as held:
+            with hold(ledger, OwnCluster.of(gateway, plan.cluster_id), run_id, LEASE_S) as held:
                 if step == "set_up":
                     set_up_throttle(plan, held.ledger, held.cluster, told["rate"])
                 else:

@@ -97,6 +97,9 @@ class SimulatedCluster:
                 found[partition.topic][partition.partition] = self._state(partition, replicas)
         return {name: TopicDescription(name, name, False, rows) for name, rows in found.items()}
 
+    def current_topics(self, names: Collection[str] | None) -> dict[str, TopicDescription]:
+        return self.describe_topics(names)
+
     def _state(self, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> PartitionState:
         target = self.targets.get(partition, replicas)
         shown = (*target, *(broker for broker in replicas if broker not in target))
@@ -186,12 +189,17 @@ class SimulatedCluster:
     ) -> dict[ConfigResource, dict[str, ConfigValue] | BrokerError]:
         return {
             resource: {
-                key: ConfigValue(value, source_of(resource))
+                key: self.value(resource, value)
                 for (where, key), value in self.configs.items()
                 if where == resource and (keys is None or key in keys)
             }
             for resource in resources
         }
+
+    @staticmethod
+    def value(resource: ConfigResource, value: str) -> ConfigValue:
+        """As a broker tells it."""
+        return ConfigValue(value, source_of(resource))
 
     def alter_configs(
         self, changes: Sequence[ConfigChange], *, validate_only: bool = False

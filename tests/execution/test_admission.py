@@ -22,7 +22,7 @@ from include.execution.model import (
     PlanState,
     Policy,
 )
-from include.planning.plan import Plan
+from include.planning.plan import MoveReason, Plan
 from include.planning.request import OnWindowEnd
 from tests.execution.observed import ONE, POLICY, T0, TP, flying, running, seen
 from tests.ledger.small_plans import make_plan, move
@@ -71,6 +71,32 @@ def test_the_broker_with_most_left_to_receive_goes_first() -> None:
         },
     )
     assert decide(plan, running(plan), apart, T0, policy)[0] == Admit((TP[2],))
+
+
+def test_partitions_with_fewer_replicas_in_sync_go_before_larger_ones_and_busier_brokers() -> None:
+    sizes = {0: (900, 2), 1: (100, 1), 2: (500, 2), 3: (200, 1), 4: (10, 0)}
+    plan = make_plan(
+        "p",
+        *(
+            replace(
+                move("t", n, (1, 2, 9), (1, 2, 3 if in_sync else 4), size),
+                reason=MoveReason.OFFLINE,
+                in_sync=in_sync,
+            )
+            for n, (size, in_sync) in sizes.items()
+        ),
+    )
+    order, view = [], running(plan)
+    backlog = Backlog()
+    for _ in sizes:
+        look = seen(plan, live=(1, 2, 3, 4, 5))
+        backlog.follow(plan.moves, view, look)
+        policy = replace(POLICY, max_partitions_in_flight=1)
+        (action,) = (a for a in decide(plan, view, look, T0, policy, backlog) if type(a) is Admit)
+        order += action.partitions
+        view = replace(view, moves={**view.moves, action.partitions[0]: MoveState.DONE})
+    assert [partition.partition for partition in order] == [4, 3, 1, 0, 2]
+    assert backlog.copy().by_danger.keys() == backlog.by_danger.keys()
 
 
 def test_places_go_to_brokers_by_what_they_have_left_for_each() -> None:
@@ -150,7 +176,7 @@ def test_what_was_never_sent_waits_for_brokers_disks_and_a_free_place_at_the_con
     silent = {3: BrokerError(7, "REQUEST_TIMED_OUT", "")}
     for there, obstacle in (
         (seen(ONE, live=(1, 2)), "broker 3 is not alive"),
-        (seen(ONE, missing=silent), "broker 3 does not answer"),
+        (seen(ONE, missing=silent), "broker 3 cannot be read: REQUEST_TIMED_OUT (7)"),
         (seen(ONE, disks={3: (Disk("/d", 9000, 4000),)}), "broker 3 has no room on its disks"),
     ):
         reason = f"1 moves wait: {obstacle}"
@@ -209,7 +235,8 @@ def test_what_is_queued_before_a_move_must_pass_within_the_window_too() -> None:
     plan = make_plan("p", *(move("t", n, (1, 2), (3, 2), 2500 - n) for n in range(3)))
     policy = replace(POLICY, window_end=T0 + timedelta(seconds=5))
     assert decide(plan, running(plan), seen(plan), T0, policy) == [Admit((TP[0], TP[1]))]
-    view = running(plan, moves={TP[0]: MoveState.ADMITTED}, sent={TP[0]: T0})
+    states = {TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING, TP[2]: MoveState.PENDING}
+    view = running(plan, moves=states, sent={TP[0]: T0})
     flight = seen(plan, ongoing={TP[0]: flying(plan.moves[0])})
     late = replace(policy, window_end=T0 + timedelta(seconds=4.9))
     assert decide(plan, view, flight, T0, late) == [
@@ -334,7 +361,7 @@ def test_a_log_dir_that_is_named_must_have_the_room() -> None:
 def test_a_broker_that_is_alive_and_does_not_answer_gets_no_new_copies() -> None:
     silent = {3: BrokerError(7, "REQUEST_TIMED_OUT")}
     actions = decide(ONE, running(ONE), seen(ONE, missing=silent), T0, POLICY)
-    assert actions == [Hold("1 moves wait: broker 3 does not answer")]
+    assert actions == [Hold("1 moves wait: broker 3 cannot be read: REQUEST_TIMED_OUT (7)")]
 
 
 def test_a_small_move_fills_the_room_that_a_large_one_has_to_wait_for() -> None:

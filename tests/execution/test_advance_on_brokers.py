@@ -75,7 +75,8 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
     def finished() -> bool:
         view = ledger.view(plan.plan_id)
         seen = observe(gateway, plan.moves, utc_now())
-        progress = record_progress(plan, view, ledger, seen, SLOW, Backlog.of(plan, view, seen))
+        backlog = Backlog.of(plan, view, seen)
+        progress, view = record_progress(plan, view, ledger, seen, SLOW, backlog)
         status = {s.replica: s for s in progress.statuses}[copy]
         wakes.append(needs_worker(decide(plan, view, seen, seen.taken_at, SLOW)))
         if status.standing is ReplicaStanding.BEHIND and status.messages_behind is not None:
@@ -90,7 +91,7 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
             assert status.standing is ReplicaStanding.IN_SYNC
         return wakes[-1]
 
-    wait_until(finished, "the copy", 60)
+    wait_until(finished, "the copy", 240)
     assert time.monotonic() - started > 4, "6 MB at 1 MB/s cannot be faster"
     assert len(set(behind)) >= 3
     assert behind == sorted(behind, reverse=True)
@@ -238,7 +239,7 @@ def test_a_worker_killed_in_mid_move_leaves_nothing_once_aborted_and_cleared_els
     set_up_throttle(plan, ledger, gateway, 200_000)
     run_until_killed("advance", "alter_reassignments", "after", plan, ledger_url, cluster, 200_000)
     assert TopicPartition(topic, 0) in gateway.list_reassignments()
-    abort(plan, ledger, gateway, "the run was marked failed")
+    abort(plan.plan_id, ledger, gateway, "the run was marked failed")
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
     wait_until(lambda: replicas_of(gateway, topic) == (1, 2), "the old replicas")
     assert gateway.list_reassignments() == {}
@@ -246,7 +247,7 @@ def test_a_worker_killed_in_mid_move_leaves_nothing_once_aborted_and_cleared_els
     configs = gateway.describe_configs([resource], LISTS)[resource]
     assert {value.source for value in configs.values()} == {"DEFAULT_CONFIG"}
     assert ledger.plan(plan.plan_id).state is PlanState.FAILED
-    abort(plan, ledger, gateway, "again")
+    abort(plan.plan_id, ledger, gateway, "again")
     assert ledger.plan(plan.plan_id).cause == "the run was marked failed"
 
 

@@ -156,7 +156,7 @@ def test_an_abort_at_any_moment_brings_back_what_was_in_flight_in_its_old_order(
                 now += timedelta(seconds=5)
                 advance(plan, ledger, cast(ClusterPort, cluster), policy, lambda now=now: now)
                 cluster.step(1)
-            abort(plan, ledger, cast(ClusterPort, cluster), "enough")
+            abort(plan.plan_id, ledger, cast(ClusterPort, cluster), "enough")
             states = ledger.view("p").moves
         assert cluster.targets == {}
         for m in plan.moves:

@@ -1,4 +1,4 @@
-"""Partitions outside the plan: which are watched, and how their suffering shows."""
+"""Partitions that share the plan's brokers: which are watched, and how their suffering shows."""
 
 from __future__ import annotations
 
@@ -33,9 +33,27 @@ def test_only_what_shares_two_of_the_plans_brokers_is_watched_and_not_all_of_it(
     plan = make_plan("p", move("mine", 0, (1, 2), (3, 2)))
     others = topic("others", (1, 2), (1, 9), (8, 9), (9, 3, 2))
     topics = {"mine": topic("mine", (1, 2)), "others": others}
-    assert bystanders(plan, topics) == (TP, TopicPartition("others", 3))
+    mine = TopicPartition("mine", 0)
+    assert bystanders(plan, topics) == (TP, TopicPartition("others", 3), mine)
     many = {"many": topic("many", *[(1, 2)] * 3 * WATCHED)}
     assert len(bystanders(plan, many)) == WATCHED
+    large = make_plan("p", *[move("many", number, (1, 2), (3, 2)) for number in range(WATCHED)])
+    assert len(bystanders(large, many)) == 2 * WATCHED
+
+
+def test_an_own_partition_that_loses_a_member_of_its_isr_counts() -> None:
+    own = TopicPartition("mine", 0)
+    moving = {own: OngoingReassignment((3, 2, 1), (3,), (1,))}
+    well = Observation(
+        T0,
+        {},
+        moving,
+        frozenset({1, 2, 3}),
+        bystanders={own: PartitionState(1, (3, 2, 1), frozenset({1, 2}))},
+    )
+    assert strain_of(well) == Strain(0, 0)
+    lost = PartitionState(1, (3, 2, 1), frozenset({1}))
+    assert strain_of(replace(well, bystanders={own: lost})) == Strain(1, 0)
 
 
 def seen(isr: set[int], offsets: dict[int, int], live: tuple[int, ...] = (1, 2, 3)) -> Observation:
@@ -70,7 +88,7 @@ def test_bystanders_are_seen_beside_the_plan_on_real_brokers(
     topics.fill(others, 10)
     plan = make_plan("p", move(mine, 0, (1, 2), (1, 2)))
     watched = bystanders(plan, gateway.describe_topics([mine, others]))
-    assert watched == (TopicPartition(others, 0),)
+    assert watched == (TopicPartition(others, 0), TopicPartition(mine, 0))
     found = observe(gateway, plan.moves, T0, beside=watched)
     assert found.partitions.keys() == plan.by_partition.keys()
     assert found.log_end_offsets[ReplicaId(others, 0, 1)] == 10

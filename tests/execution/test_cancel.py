@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from include.cluster.model import BrokerError, BrokerId, TopicPartition
+from include.cluster.model import BrokerError, BrokerId, TopicDescription, TopicPartition
 from include.cluster.port import ClusterPort
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.model import MoveState, Policy
+from include.execution.model import MoveState, PlanState, Policy
+from include.execution.own_cluster import OwnCluster
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move
@@ -43,7 +44,7 @@ def cancelled_late(
     assert sorted(cluster.targets) == [FIRST, SECOND]
     cluster.replicas_meanwhile = {FIRST: replicas}
     cluster.started.clear()
-    abort(plan, ledger, cast(ClusterPort, cluster), "enough")
+    abort(plan.plan_id, ledger, cast(ClusterPort, cluster), "enough")
     states = ledger.view(plan.plan_id).moves
     assert states[SECOND] is MoveState.CANCELLED
     assert cluster.replicas[SECOND] == (1, 2)
@@ -72,3 +73,38 @@ def test_the_order_is_restored_where_somebody_else_cancels_first(
 ) -> None:
     cluster, state = cancelled_late(ledger, approved, (2, 1))
     assert (cluster.replicas[FIRST], state) == ((1, 2), MoveState.CANCELLED)
+
+
+class Refusing(SimulatedCluster):
+    """Tells of no topic."""
+
+    refusing = False
+
+    def describe_topics(
+        self, names: Collection[str] | None = None, *, operations: bool = False
+    ) -> dict[str, TopicDescription]:
+        if not self.refusing:
+            return super().describe_topics(names, operations=operations)
+        error = BrokerError(29, "TOPIC_AUTHORIZATION_FAILED")
+        return {name: TopicDescription(name, "", False, {}, error=error) for name in names or ()}
+
+
+def test_what_has_ended_and_cannot_be_read_is_never_said_to_be_done_or_taken_back(
+    ledger: Ledger, approved: Any
+) -> None:
+    plan = approved(*MOVES, cluster_id="sim")
+    cluster = Refusing([1, 2, 3, 4], plan.moves)
+    port = cast(OwnCluster, cluster)
+    advance(plan, ledger, port, Policy(1000, metadata_grace_s=0))
+    cluster.replicas[FIRST] = cluster.targets.pop(FIRST)
+    cluster.refusing = True
+    step = advance(plan, ledger, port, Policy(1000, metadata_grace_s=0))
+    assert (step.settled, step.cancelled, step.finished) == ({}, [], None)
+
+    done = abort(plan.plan_id, ledger, port, "enough")
+    assert done.cancelled == (SECOND,)
+    assert done.ended == {FIRST: MoveState.FAILED}
+    assert done.unread.keys() == {FIRST, SECOND}
+    record = ledger.plan(plan.plan_id)
+    assert record.state is PlanState.FAILED
+    assert "their replicas could not be read: t-0: TOPIC_AUTHORIZATION_FAILED (29)" in record.cause

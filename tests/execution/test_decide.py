@@ -26,17 +26,25 @@ from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, se
 from tests.ledger.small_plans import make_plan, move
 
 
-def test_a_move_is_done_only_when_nothing_is_in_flight_and_the_isr_covers_the_target() -> None:
+def test_a_move_is_done_when_nothing_is_in_flight_and_the_replicas_are_the_target() -> None:
     view, flight = in_flight(ONE)
     assert decide(ONE, view, flight, T0, POLICY) == []
     arrived = PartitionState(2, (3, 2), frozenset({2}))
-    late = replace(flight, ongoing={}, partitions={TP[0]: arrived})
-    assert decide(ONE, view, late, T0, POLICY) == []
-    there = replace(late, partitions={TP[0]: replace(arrived, isr=frozenset({2, 3}))})
+    listed = replace(flight, partitions={TP[0]: arrived})
+    assert decide(ONE, view, listed, T0, POLICY) == [], "brokers before KAFKA-19975 list it still"
+    unsure = replace(listed, ongoing={}, unconfirmed=frozenset({TP[0]}))
+    assert decide(ONE, view, unsure, T0, POLICY) == []
+    there = replace(listed, ongoing={}, partitions={TP[0]: replace(arrived, isr=frozenset({2, 3}))})
     assert decide(ONE, view, there, T0, POLICY) == [
         Settle(TP[0], MoveState.DONE),
         Finish(PlanState.DONE, "every move is done"),
     ]
+    late = replace(listed, ongoing={})
+    (settled, finished) = decide(ONE, view, late, T0, POLICY)
+    assert isinstance(settled, Settle)
+    assert settled.state is MoveState.DONE
+    assert "the replica on broker 3 is not in the ISR" in settled.detail
+    assert finished == Finish(PlanState.DONE, "every move is done")
 
 
 def test_an_admitted_move_that_was_never_sent_is_sent_again() -> None:

@@ -50,7 +50,7 @@ def test_foreign_reassignments_are_never_touched(
         ),
         "it to be recognised",
     )
-    abort(plan, ledger, gateway, "enough")
+    abort(plan.plan_id, ledger, gateway, "enough")
     wait_until(lambda: replicas_of(gateway, topic, 1) == (3, 2), "the foreign one to end")
     assert ledger.view(plan.plan_id).moves[ours] is MoveState.CANCELLED
     assert replicas_of(gateway, topic, 3) == (1, 4)

@@ -218,7 +218,7 @@ def test_replicas_that_leave_the_isr_halve_the_target_until_the_users_least() ->
     assert (change.reason, change.target_bytes_per_s) == (RateReason.STRAIN, RATE // 2)
     assert change.rate_bytes_per_s == RATE // 2
     assert change.limit_bytes_per_s == RATE
-    assert "2 replicas of partitions outside the plan have left the ISR" in change.cause
+    assert "2 replicas of watched partitions have left the ISR" in change.cause
     bounded = governed(view(flows), replace(POLICY, min_rate_bytes_per_s=40_000_000))
     assert bounded is not None
     assert bounded.target_bytes_per_s == 40_000_000

@@ -95,4 +95,4 @@ def test_a_rate_that_was_asked_for_stands_on_the_cluster_after_one_step(
         lambda: throttles_of(gateway, [])["broker "].get(FOLLOWER_RATE) == "30000000",
         "the rate that was asked for",
     )
-    wait_until(lambda: advance(plan, ledger, gateway, policy).finished is not None, "the end", 60)
+    wait_until(lambda: advance(plan, ledger, gateway, policy).finished is not None, "the end", 240)

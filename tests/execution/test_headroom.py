@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from include.cluster.model import (
     Partial,
     PartitionState,
     ReplicaId,
+    ReplicaOnDisk,
     TopicDescription,
     TopicPartition,
 )
@@ -71,12 +73,39 @@ def test_sizes_of_today_count_not_those_of_the_plan() -> None:
     ]
 
 
-def test_log_dirs_that_look_like_one_volume_are_counted_once_with_a_warning() -> None:
+def test_log_dirs_that_look_like_one_volume_are_counted_once() -> None:
     alike = [log_dir(3, "/a", 1000, 500), log_dir(3, "/b", 1000, 500)]
     apart = [log_dir(3, "/a", 1000, 500), log_dir(3, "/b", 1000, 499)]
     moves = [move("t", number, (1, 2), (3, 2), 300) for number in range(2)]
-    assert findings(*moves, dirs=alike) == [("broker 3", WARNING)]
-    assert findings(*moves, dirs=apart) == []
+    assert findings(*moves, dirs=alike) == [("broker 3", ERROR)]
+    assert findings(*moves, dirs=apart) == [("broker 3", WARNING)]  # both may go into one
+
+
+def test_log_dirs_that_hold_more_than_one_volume_has_used_are_disks_that_look_alike() -> None:
+    held = {"replicas": {TopicPartition("u", 0): ReplicaOnDisk(400, 0, is_future=False)}}
+    disks = [log_dir(3, "/a", 1000, 500, **held), log_dir(3, "/b", 1000, 500, **held)]
+    moves = [move("t", number, (1, 2), (3, 2), 300) for number in range(2)]
+    assert findings(*moves, dirs=disks) == [("broker 3", WARNING)]
+
+
+def test_copies_that_fit_together_but_into_no_log_dir_each_are_an_error() -> None:
+    dirs = [log_dir(3, "/a", 10_000, 8_000), log_dir(3, "/b", 10_000, 7_900)]
+    moves = [move("t", number, (1, 2), (3, 2), 5_000) for number in range(3)]
+    assert findings(*moves, dirs=dirs) == [("broker 3", ERROR)]
+    assert findings(*moves[:2], dirs=dirs) == [("broker 3", WARNING)]
+    named = [replace(moves[0], target_log_dirs=("/a", "any")), moves[1]]
+    assert findings(*named, dirs=dirs) == [("broker 3", WARNING)]
+    named[1] = replace(moves[1], target_log_dirs=("/b", "any"))
+    assert findings(*named, dirs=dirs) == []
+
+
+def test_named_log_dirs_of_one_volume_share_its_room() -> None:
+    dirs = [log_dir(3, "/a", 1000, 500), log_dir(3, "/b", 1000, 500)]
+    moves = [
+        move("t", number, (1, 2), (3, 2), 300, target_log_dirs=(path, "any"))
+        for number, path in enumerate(("/a", "/b"))
+    ]
+    assert ("broker 3, /a, /b", ERROR) in findings(*moves, dirs=dirs)
 
 
 def test_a_copy_that_fits_in_one_log_dir_only_is_a_warning() -> None:

@@ -16,6 +16,7 @@ from include.execution.continuing import check_continuable
 from include.execution.control import Controller
 from include.execution.lease import hold
 from include.execution.model import Control, MoveState, PlanState, Policy
+from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import clear_throttle, set_up_throttle, sweep
 from include.ledger.database import utc_now
 from include.ledger.fencing import LeaseHeldError
@@ -65,8 +66,8 @@ def site(
     return Site(cluster, gateway, ledger, later, ledger_url, approved, topics)
 
 
-def controller(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Controller:
-    return Controller(ledger, gateway, lambda uri: plan, "ann", LEASE_S)
+def controller(ledger: Ledger, gateway: ClusterGateway) -> Controller:
+    return Controller(ledger, gateway, "ann", LEASE_S)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_a_run_that_wakes_up_too_late_does_nothing(
     try:
         with pytest.raises(LeaseHeldError):
             site.ledger.acquire_lease(plan.cluster_id, "another", LEASE_S)
-        controller(plan, site.later, site.gateway).control(Control.CANCEL, plan.plan_id)
+        controller(site.later, site.gateway).control(Control.CANCEL, plan.plan_id)
         assert site.later.plan(plan.plan_id).state is PlanState.CANCELLED
         wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
         events = site.ledger.events()
@@ -129,14 +130,14 @@ def test_a_plan_whose_run_is_dead_is_cancelled_without_a_poll_once_its_lease_has
     flying = site.gateway.list_reassignments()
     assert list(flying) == [TopicPartition(topic, 0)]
 
-    told = controller(plan, site.ledger, site.gateway).control(Control.CANCEL, plan.plan_id).told
+    told = controller(site.ledger, site.gateway).control(Control.CANCEL, plan.plan_id).told
     assert "The next poll cancels" in told
     assert "Should run run-1 be dead, ask again after" in told
     assert site.gateway.list_reassignments() == flying, (
         "a run that may be alive is not meddled with"
     )
 
-    told = controller(plan, site.later, site.gateway).control(Control.CANCEL, plan.plan_id).told
+    told = controller(site.later, site.gateway).control(Control.CANCEL, plan.plan_id).told
     assert told == "It is cancelled. 1 moves in flight were taken back. No throttle is left."
     record = site.ledger.plan(plan.plan_id)
     assert record.state is PlanState.CANCELLED
@@ -162,14 +163,15 @@ def test_another_run_goes_on_with_the_plan_of_a_dead_one_and_moves_nothing_twice
         check_continuable(plan, site.ledger, site.gateway, "run-2")
     assert sweep(site.later, site.gateway).cleared == (), "what is in flight keeps its throttle"
 
-    run = controller(plan, site.later, site.gateway).control(Control.RESUME, plan.plan_id).run
+    run = controller(site.later, site.gateway).control(Control.RESUME, plan.plan_id).run
     assert run == {"plan_id": plan.plan_id, "throttle": "auto"}
     check_continuable(plan, site.later, site.gateway, "run-2")
     site.later.take_up(plan.plan_id, "dag", "run-2", {}, "ann", lease_s=LEASE_S)
-    with pytest.raises(PlanConflictError, match="in the hands of run run-2"):
+    with pytest.raises(PlanConflictError, match="in the hands of run dag/run-2"):
         site.ledger.acquire_lease(plan.cluster_id, "run-1", LEASE_S, plan_id=plan.plan_id)
-    policy, driver = Policy(FAST, metadata_grace_s=1), (plan.cluster_id, "run-2", LEASE_S)
-    with hold(site.later, site.gateway, *driver, plan_id=plan.plan_id, release=True) as held:
+    policy, driver = Policy(FAST, metadata_grace_s=1), ("dag/run-2", LEASE_S)
+    own = OwnCluster.of_plan(site.gateway, site.later.plan(plan.plan_id))
+    with hold(site.later, own, *driver, plan_id=plan.plan_id, release=True) as held:
         set_up_throttle(plan, held.ledger, held.cluster, FAST)
         wait_until(
             lambda: advance(plan, held.ledger, held.cluster, policy).finished, "the plan to end"

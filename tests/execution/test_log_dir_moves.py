@@ -213,11 +213,11 @@ def test_a_cancel_takes_copies_back_and_a_copy_that_arrived_before_it_stays(
     started: Callable[..., Site],
 ) -> None:
     site = started(BOTH)
-    abort(site.plan, site.ledger, site.cluster, "enough")
+    abort(site.plan.plan_id, site.ledger, site.cluster, "enough")
     assert (site.state, site.memory.future) == (MoveState.CANCELLED, {})
     arrived = started(BOTH)
     arrived.memory.finish_copies()
-    abort(arrived.plan, arrived.ledger, arrived.cluster, "enough")
+    abort(arrived.plan.plan_id, arrived.ledger, arrived.cluster, "enough")
     assert (arrived.state, arrived.memory.future) == (MoveState.DONE, {})
 
 
@@ -241,7 +241,7 @@ def test_a_copy_that_ends_just_before_its_cancel_is_not_copied_back(
     memory = TooLate([1, 2], [BOTH])
     site = started(BOTH, memory)
     memory.late = True
-    abort(site.plan, site.ledger, site.cluster, "enough")
+    abort(site.plan.plan_id, site.ledger, site.cluster, "enough")
     assert (memory.future, memory.log_dirs) == ({}, {ONE: B, TWO: C})
     assert site.state is MoveState.DONE
 
@@ -385,12 +385,12 @@ def test_a_copy_of_a_dead_broker_is_owed_and_taken_back_when_it_returns(
         policy = Policy(1000, metadata_grace_s=0, window_end=ledger.plan(plan_id).created_at)
         assert advance(site.plan, ledger, site.cluster, policy).finished is PlanState.PAUSED
     else:
-        abort(site.plan, ledger, site.cluster, "enough")
+        abort(site.plan.plan_id, ledger, site.cluster, "enough")
         assert "broker 1 is not alive, and goes on copying when it" in ledger.plan(plan_id).cause
     assert site.state is MoveState.ADMITTED
 
     def pay() -> Any:
-        return stop_owed_copies(ledger, site.cluster, "sim", lambda uri: site.plan)
+        return stop_owed_copies(ledger, site.cluster, "sim")
 
     assert list(pay().owed) == [site.partition]
     site.memory.live.add(1)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import ReplicaId, TopicPartition
+from include.cluster.snapshot import LOG_DIRS
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, ReplicaStanding
@@ -17,7 +22,9 @@ from include.execution.throttle import clear_throttle
 from include.execution.throttle_items import LOG_DIR_RATE
 from include.execution.verify import verify
 from include.ledger.store import Ledger
+from include.planning import planner
 from include.planning.plan import Plan
+from include.planning.request import Action, ReassignmentRequest
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics
@@ -89,7 +96,7 @@ def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_told(
             behind.append(status.bytes_behind)
         return step.finished is PlanState.DONE
 
-    wait_until(ended, "the copy", 60)
+    wait_until(ended, "the copy", 240)
     samples = ledger.samples(plan_id)
     assert (samples[-1].sampled_at - samples[0].sampled_at).total_seconds() > 3, "6 MB at 1 MB/s"
     assert len(set(behind)) > 3
@@ -141,7 +148,7 @@ def moving(
 def test_a_cancelled_copy_leaves_its_replica_where_it_is(
     gateway: ClusterGateway, ledger: Ledger, moving: Within
 ) -> None:
-    abort(moving.plan, ledger, gateway, "enough")
+    abort(moving.plan.plan_id, ledger, gateway, "enough")
     assert moving.copies() == {"current": moving.here}
     (record,) = ledger.moves(moving.plan.plan_id).values()
     assert record.state is MoveState.CANCELLED
@@ -186,6 +193,49 @@ def test_replicas_move_between_log_dirs_and_land_in_the_dirs_that_are_wanted(
     assert dirs()[ReplicaId(topic, 1, 4)] == wanted
     assert end.progress is not None
     assert end.progress.sample.bytes_done == end.progress.sample.bytes_total
+
+
+def test_a_plan_names_log_dirs_where_there_is_little_room_and_copies_go_there(
+    cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    """Broker 4 would put two of four copies into each log dir. The test's brokers share a disk, so
+    that what is free is written into the snapshot: three copies fit here, one there.
+    """
+    topic = topics.create([[1]] * 4)
+    topics.fill(topic, 400)
+    found = take_snapshot(gateway, datetime.now(UTC))
+    replicas = found.replicas.filter(pc.equal(found.replicas.column("topic"), topic))
+    sizes = replicas.column("size_bytes").to_pylist()
+    assert min(sizes) * 2 > max(sizes) > 0
+    wide, narrow = (str(path) for path in cluster.log_dirs(4))
+    usable = {(4, wide): sum(sorted(sizes)[1:]), (4, narrow): max(sizes)}
+    log_dirs = [
+        row
+        | (
+            {"total_bytes": 10 * sum(sizes), "usable_bytes": usable[place]}
+            if place in usable
+            else {}
+        )
+        for row in found.log_dirs.to_pylist()
+        for place in [(row["broker"], row["log_dir"])]
+    ]
+    snapshot = replace(found, log_dirs=pa.Table.from_pylist(log_dirs, LOG_DIRS))
+    request = ReassignmentRequest(
+        Action.DRAIN, brokers=(1,), topics=(topic,), exclude_brokers=(2, 3), ignore_racks=True
+    )
+    made = planner.make_plan(snapshot, request, plan_id="tight")
+    named = [path for move in made.moves for path in move.target_log_dirs]
+    assert sorted(named) == sorted([wide] * 3 + [narrow])
+    plan = approved(*made.moves)
+    assert run(plan, ledger, gateway).finished is PlanState.DONE
+    partitions = [TopicPartition(topic, number) for number in range(4)]
+    lies_in = {
+        partition: log_dir.path
+        for log_dir in gateway.describe_log_dirs([4], partitions).value
+        for partition in log_dir.replicas
+    }
+    assert lies_in == {move.partition: move.target_log_dirs[0] for move in made.moves}
+    assert verify(plan, gateway).ok
 
 
 def test_a_log_dir_that_does_not_exist_fails_the_move_before_anything_moves(

@@ -12,6 +12,7 @@ from include.cluster.port import ClusterPort
 from include.execution.advance import Advance, advance
 from include.execution.lease import hold
 from include.execution.model import PlanState, Policy
+from include.execution.own_cluster import OwnCluster
 from include.execution.stall import overdue
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
@@ -43,8 +44,8 @@ def step(
     """A step of the run's worker."""
 
     def one() -> Advance:
-        port = cast(ClusterPort, simulated)
-        with hold(ledger, port, "sim", "run-1", LEASE_S, plan_id=plan.plan_id) as held:
+        own = OwnCluster.of(cast(ClusterPort, simulated), "sim")
+        with hold(ledger, own, "run-1", LEASE_S, plan_id=plan.plan_id) as held:
             return advance(plan, held.ledger, held.cluster, POLICY, clock)
 
     return one
@@ -124,7 +125,8 @@ def test_a_cluster_that_does_not_answer_after_a_long_hold_is_borne_as_long_as_an
         assert step().holds == ["somebody else's reassignment runs"]
         clock.pass_s(LEASE_S / 2)
     clock.pass_s(OUTAGE_S)
-    with hold(ledger, cast(ClusterPort, simulated), "sim", "run-1", LEASE_S, plan_id=plan.plan_id):
+    own = OwnCluster.of(cast(ClusterPort, simulated), "sim")
+    with hold(ledger, own, "run-1", LEASE_S, plan_id=plan.plan_id):
         view = ledger.view(plan.plan_id)
     assert not overdue(view, clock(), STALL_S)
     clock.pass_s(STALL_S)

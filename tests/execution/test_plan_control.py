@@ -8,10 +8,12 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.errors import InvalidRequestError, PlanConflictError
+from include.execution.approval import Terms
 from include.execution.continuing import check_continuable, not_started
 from include.execution.control import Controller
 from include.execution.drift import DriftError
 from include.execution.model import Control, MoveState, PlanState, ProgressSample
+from include.execution.own_cluster import OwnCluster, WrongClusterError
 from include.execution.rates import BrokerFlow, FlowSample
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger
@@ -21,18 +23,18 @@ from tests.ledger.small_plans import make_plan, move
 
 NIGHT = datetime(2030, 1, 1, 2, tzinfo=UTC)
 REQUEST = {"throttle": 7, "window_end": "2030-01-01T04:00:00+00:00", "brokers": [4]}
-PLAN = make_plan("p1")
 
 
 @pytest.fixture
 def controller(ledger: Ledger, gateway: ClusterGateway) -> Controller:
-    ledger.create_plan(PLAN, REQUEST, "file:///plans/p1", "run-1", "test")
-    return Controller(ledger, gateway, lambda uri: PLAN, "ann", 60)
+    plan = make_plan("p1", cluster_id=gateway.describe_cluster().cluster_id)
+    ledger.create_plan(plan, REQUEST, "file:///plans/p1", "run-1", "test")
+    return Controller(ledger, gateway, "ann", 60)
 
 
 def bring(ledger: Ledger, *states: PlanState) -> None:
     if states:
-        ledger.approve("p1", PLAN.plan_hash, "test")
+        ledger.approve("p1", ledger.plan("p1").plan_hash, "test")
     for state in states:
         ledger.transition("p1", state, "because")
 
@@ -65,7 +67,7 @@ def test_what_a_plans_state_does_not_allow_is_refused(
     with pytest.raises(PlanConflictError) as refused:
         controller.control(what, "p1", 5)
     assert told in str(refused.value)
-    assert "Nothing was changed" in str(refused.value)
+    assert "This step has changed nothing" in str(refused.value)
     assert ledger.plan("p1") == before
 
 
@@ -73,7 +75,7 @@ def test_a_running_plan_is_asked_and_no_run_is_started(
     controller: Controller, ledger: Ledger
 ) -> None:
     bring(ledger, *RUNNING)
-    ledger.acquire_lease("c1", "run-1", 60, plan_id="p1")
+    ledger.acquire_lease(ledger.plan("p1").cluster_id, "run-1", 60, plan_id="p1")
     assert controller.control(Control.CHANGE_THROTTLE, "p1", 5).run is None
     assert ledger.view("p1").requested_rate_bytes_per_s == 5
     with pytest.raises(InvalidRequestError, match="needs a throttle"):
@@ -91,7 +93,7 @@ def test_a_throttle_that_the_copies_outgrow_is_refused(
     controller: Controller, ledger: Ledger
 ) -> None:
     bring(ledger, *RUNNING)
-    ledger.acquire_lease("c1", "run-1", 60, plan_id="p1")
+    ledger.acquire_lease(ledger.plan("p1").cluster_id, "run-1", 60, plan_id="p1")
     at = NIGHT + timedelta(seconds=5)
     growing = BrokerFlow("in", 3, copied_bytes=0, left_bytes=9, copies=1, grown_bytes=5_000)
     sample = ProgressSample(at, 0, 200, 0, 2, 1)
@@ -101,6 +103,24 @@ def test_a_throttle_that_the_copies_outgrow_is_refused(
     assert ledger.view("p1").requested_rate_bytes_per_s is None
     controller.control(Control.CHANGE_THROTTLE, "p1", 1_251)
     assert ledger.view("p1").requested_rate_bytes_per_s == 1_251
+
+
+@pytest.mark.parametrize("by_person", [True, False])
+def test_no_throttle_exceeds_what_a_person_has_approved(
+    by_person: bool, controller: Controller, ledger: Ledger
+) -> None:
+    terms = Terms(ledger.plan("p1").plan_hash, 100)
+    ledger.approve("p1", terms.plan_hash, "ben", terms, by_person=by_person, lasting_s=60)
+    bring(ledger, *RUNNING)
+    ledger.acquire_lease(ledger.plan("p1").cluster_id, "run-1", 60, plan_id="p1")
+    controller.control(Control.CHANGE_THROTTLE, "p1", 100)
+    if by_person:
+        with pytest.raises(InvalidRequestError, match="ben approved at most 100 bytes per second"):
+            controller.control(Control.CHANGE_THROTTLE, "p1", 101)
+        assert ledger.view("p1").requested_rate_bytes_per_s == 100
+    else:
+        controller.control(Control.CHANGE_THROTTLE, "p1", 101)
+        assert ledger.view("p1").requested_rate_bytes_per_s == 101
 
 
 def test_a_paused_plan_is_resumed_within_its_window_or_without_one_when_that_has_closed(
@@ -138,7 +158,7 @@ def test_a_run_that_takes_a_paused_plan_up_becomes_the_one_that_drives_it(
     assert ledger.taken_up_by("another-dag", "run-2") is None
     assert [event.kind for event in ledger.events("p1")].count("continued") == 1
     ledger.claim("p1")
-    with pytest.raises(LeaseHeldError, match="run-2 holds cluster c1"):
+    with pytest.raises(LeaseHeldError, match="run-2 holds cluster"):
         ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)
 
 
@@ -162,5 +182,6 @@ def test_only_what_is_left_of_a_paused_plan_must_still_fit(
 
     elsewhere = make_plan("p2", left, cluster_id="another")
     ledger.create_plan(elsewhere, REQUEST, "file:///plans/p2", "run-1", "test")
-    with pytest.raises(PlanConflictError, match="is for cluster another"):
-        check_continuable(elsewhere, ledger, gateway, "run-2")
+    own = OwnCluster.of_plan(gateway, ledger.plan("p2"))
+    with pytest.raises(WrongClusterError, match="plan p2 is for cluster another"):
+        check_continuable(elsewhere, ledger, own, "run-2")

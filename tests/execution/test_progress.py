@@ -54,6 +54,29 @@ def test_the_table_reads_like_kip_179s() -> None:
     )
 
 
+def test_a_table_of_many_replicas_has_fifty_lines_that_say_most_and_one_of_sums() -> None:
+    move_of = {number: move("big", number, (1, 2), (4, 2), 1000) for number in range(1000)}
+    whole = {ReplicaId("big", number, broker): 2000 for number in move_of for broker in (1, 2)}
+    copied = {ReplicaId("big", number, 4): 2000 - number for number in move_of}
+    states = {
+        each.partition: PartitionState(1, (4, 2, 1), frozenset({1, 2}))
+        for each in move_of.values()
+        if each.partition.partition != 3
+    }
+    seen = replace(SEEN, partitions=states, sizes=whole | copied, log_end_offsets={})
+    sample = ProgressSample(T0, 500, 2000, 0, 1000, 1000, 75, 100.0, 15.0)
+    lines = status_table(replica_statuses(list(move_of.values()), seen), sample).splitlines()
+    *table, sums = lines
+    assert len(table) == 50
+    assert "Unknown partition" in table[1]
+    assert table[-1].split()[:3] == ["big", "999", "4"]
+    assert table[3].split()[:3] == ["big", "953", "4"]
+    assert sums.endswith(
+        "15 s left, 49 of 2000 replicas shown "
+        "(of all: 999 behind, 999 in sync, 2 of unknown partitions)"
+    )
+
+
 def test_what_cannot_be_known_is_told_by_name() -> None:
     def standing(**changes: object) -> ReplicaStanding:
         return replica_statuses([MOVE], replace(SEEN, **changes))[0].standing

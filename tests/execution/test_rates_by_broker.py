@@ -15,6 +15,7 @@ from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import BrokerError
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import PlanState, Policy, SetRate
 from include.execution.throttle import (
@@ -101,7 +102,7 @@ def test_each_broker_slows_copies_by_a_rate_of_its_own_and_loses_it_without_a_tr
     assert rates(older) == both(500_000)
     begun = time.monotonic()
     policy = Policy(500_000, metadata_grace_s=2)
-    wait_until(lambda: advance(plan, ledger, older, policy).finished, "the copy", 120)
+    wait_until(lambda: advance(plan, ledger, older, policy).finished, "the copy", 240)
     assert ledger.view(plan.plan_id).state is PlanState.DONE
     assert time.monotonic() - begun > 3  # 3 MB: half of what the rate allows, none without it
     assert clear_throttle(plan.plan_id, ledger, older).owed == ()
@@ -143,6 +144,26 @@ def test_rates_that_were_there_before_hold_if_lower_and_are_put_back_byte_for_by
     assert follower_rates() == ("1500000", "1500000")
     assert clear_throttle(plan.plan_id, ledger, older).owed == ()
     assert everything(older, plan) == before
+
+
+def test_a_rate_that_is_deleted_on_its_broker_in_mid_copy_is_set_again(
+    older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan], topics: Topics
+) -> None:
+    """As Kafka's own tool does it; the source's rate stays here, so that the copy lasts."""
+    plan, policy = moving(), Policy(100_000, metadata_grace_s=2)
+    topics.fill(plan.moves[0].partition.topic, 1000, size_bytes=10_000)
+    set_up_throttle(plan, ledger, older, 100_000)
+    assert advance(plan, ledger, older, policy).in_flight == 1
+    deleted = ConfigChange(TWO, FOLLOWER_RATE, ConfigOperation.DELETE)
+    assert older.alter_configs([deleted]) == {TWO: None}
+    wait_until(lambda: (TWO, FOLLOWER_RATE) not in rates(older), "the rate to go")
+    assert advance(plan, ledger, older, policy).in_flight == 1
+    assert rates(older) == both(100_000)
+    (entry,) = [e for e in ledger.throttles(plan.plan_id) if e.times_gone]
+    assert (entry.resource, entry.key) == (TWO, FOLLOWER_RATE)
+    abort(plan.plan_id, ledger, older, "the test is over")
+    assert clear_throttle(plan.plan_id, ledger, older).owed == ()
+    assert everything(older, plan) == {}
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -202,7 +223,7 @@ def test_a_broker_that_hangs_while_its_rate_is_set_makes_its_moves_wait(
         older_cluster.resume(2)
     assert step.admitted == []
     assert "could not be set on broker 2: REQUEST_TIMED_OUT (7)" in step.holds[0]
-    wait_until(lambda: advance(plan, ledger, older, policy).finished, "the copy", 60)
+    wait_until(lambda: advance(plan, ledger, older, policy).finished, "the copy", 240)
     assert ledger.view(plan.plan_id).state is PlanState.DONE
     assert clear_throttle(plan.plan_id, ledger, older).owed == ()
     assert everything(older, plan) == {}
@@ -225,7 +246,7 @@ def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_u
     assert rates(older) == both(RATE)
 
     older_cluster.kill(2)
-    wait_until(lambda: not alive(2), "broker 2 to be gone", 60)
+    wait_until(lambda: not alive(2), "broker 2 to be gone", 240)
     owed = clear_throttle(first.plan_id, ledger, older).owed
     debt = {where: rate for where, rate in both(RATE).items() if where[0] == TWO}
     assert {(entry.resource, entry.key) for entry in owed} == debt.keys()
@@ -233,7 +254,7 @@ def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_u
     set_up_throttle(second, ledger, older, 8_000_000)
     assert {e.resource for e in ledger.throttles(second.plan_id)} & {ONE, TWO} == {ONE}
     older_cluster.restart(2)
-    wait_until(lambda: alive(2), "broker 2 to be back", 60)
+    wait_until(lambda: alive(2), "broker 2 to be back", 240)
     assert {where: rate for where, rate in rates(older).items() if where[0] == TWO} == debt
     # The debt is paid first: it must not pass for a lower rate of somebody else.
     cover(second, ledger, older, second.moves)

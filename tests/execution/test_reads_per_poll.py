@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kafka.net.connection import KafkaConnection
 
+from include.cluster.current import ASKED, ATTEMPTS
 from include.cluster.gateway import ClusterGateway
+from include.cluster.model import OngoingReassignment
 from include.execution.observe import observe
+from include.execution.throttle_coverage import Coverage, look_at_throttles
 from include.ledger.database import utc_now
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics
 from tests.ledger.small_plans import move
@@ -48,6 +54,8 @@ def test_a_poll_asks_the_controller_once_and_each_involved_broker_twice(
     seen = observe(gateway, moves, utc_now())
     assert len(seen.sizes) == 2 * partitions
     assert not seen.missing
+    # None of them is listed: whether brokers know the newest is asked of the controller, too.
+    assert 1 <= requests.pop("DescribeQuorumRequest") <= ATTEMPTS
     metadata = sum(requests.pop(name) for name in [*requests] if "Metadata" in name)
     assert dict(requests) == {
         "ListPartitionReassignmentsRequest": 1,
@@ -55,4 +63,28 @@ def test_a_poll_asks_the_controller_once_and_each_involved_broker_twice(
         "DescribeLogDirsRequest": INVOLVED,
     }
     # Who is there is asked of several brokers at once, before each question.
-    assert metadata <= 5 * len(cluster.broker_ids) + 1
+    assert metadata <= (6 + ATTEMPTS) * len(cluster.broker_ids) + 1 + ASKED
+
+
+@pytest.mark.parametrize("in_flight", [1, 40])
+def test_throttles_are_read_of_what_is_in_flight_by_few_requests_and_nothing_where_nothing_is(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+    topics: Topics,
+    requests: Counter[str],
+    in_flight: int,
+) -> None:
+    topic = topics.create([[1, 2]] * 40)
+    plan = approved(*[move(topic, number, (1, 2), (1, 3)) for number in range(40)])
+    seen = observe(gateway, plan.moves, utc_now())
+    view = replace(ledger.view(plan.plan_id), rate_bytes_per_s=1000)
+    requests.clear()
+    assert look_at_throttles(plan, view, seen, ledger, gateway) == Coverage()
+    assert not requests
+    flying = {m.partition: OngoingReassignment((1, 3, 2), (3,), (2,)) for m in plan.moves}
+    some = [m.partition for m in plan.moves[:in_flight]]
+    view = replace(view, sent=dict.fromkeys(some, seen.taken_at))
+    found = look_at_throttles(plan, view, replace(seen, ongoing=flying), ledger, gateway)
+    assert list(found.unthrottled) == some
+    assert requests["DescribeConfigsRequest"] == 1 + INVOLVED

@@ -87,11 +87,11 @@ def test_who_looks_while_somebody_else_does_counts_nothing_twice(tmp_path: Path)
         assert poll(plan, ledger, port, POLICY, Backlog(), lambda: at[-1])
 
     class Interrupted(Ledger):
-        def latest(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
+        def latest_in_flight(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
             with Ledger.open(url, clock=lambda: at[-1]) as other:
                 at.insert(-1, at[-1] - timedelta(seconds=1))
                 assert poll(plan, other, port, POLICY, Backlog(), lambda: at[-2])
-            return super().latest(plan_id)
+            return super().latest_in_flight(plan_id)
 
     with Ledger.open(url, clock=lambda: at[-1]) as ledger:
         advance(plan, ledger, port, POLICY, lambda: at[-1])

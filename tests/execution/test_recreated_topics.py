@@ -80,7 +80,7 @@ def test_an_abort_leaves_what_somebody_starts_on_the_new_topic_alone(
     policy = Policy(1000, metadata_grace_s=0)
     assert advance(plan, ledger, cluster, policy).admitted == [OURS.partition]
     memory.again = True  # and its owner makes the very same move
-    abort(plan, ledger, cluster, "enough")
+    abort(plan.plan_id, ledger, cluster, "enough")
     assert memory.targets == {OURS.partition: (3, 2)}
     assert ledger.view(plan.plan_id).moves == {OURS.partition: MoveState.FAILED}
 

@@ -55,7 +55,7 @@ def test_a_topic_created_again_in_mid_move_is_left_to_its_owner(
     settled = advance(plan, ledger, gateway, SLOW).settled
     assert settled == {first: MoveState.FAILED, second: MoveState.FAILED}
     assert {record.detail for record in ledger.moves(plan.plan_id).values()} == {RECREATED}
-    abort(plan, ledger, gateway, "enough")
+    abort(plan.plan_id, ledger, gateway, "enough")
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
     wait_until(lambda: replicas_of(gateway, topic, 1) == (4, 2), "what its owner asked for")
     assert replicas_of(gateway, topic, 0) == (1, 2)

@@ -193,7 +193,9 @@ def test_resuming_from_any_prefix_of_the_ledger_ends_in_the_same_assignment(exam
         whole = watched(plan, policy)
         assert whole.run() is PlanState.DONE
         prefixes = st.integers(1, len(whole.simulation.journal.entries))
-        journal = Journal(crash_after=data.draw(st.sets(prefixes, min_size=1, max_size=4)))
+        journal = Journal(
+            plan.by_partition, crash_after=data.draw(st.sets(prefixes, min_size=1, max_size=4))
+        )
         crashed = watched(plan, policy, journal=journal)
         assert crashed.run() is PlanState.DONE
         assert crashed.simulation.journal is not journal
@@ -208,7 +210,7 @@ def test_crashes_and_faults_together_leave_nothing_of_ours_in_flight(examples: i
     @property_of(examples)
     @given(plans(), policies(), faults(), st.sets(st.integers(1, 30), max_size=4))
     def holds(plan: Plan, policy: Policy, events: list[At], crashes: set[int]) -> None:
-        run = watched(plan, policy, events, journal=Journal(crash_after=crashes))
+        run = watched(plan, policy, events, journal=Journal(plan.by_partition, crash_after=crashes))
         assert run.run().ended
         check_every_admission_has_an_outcome(run.simulation)
 
@@ -276,7 +278,9 @@ def test_what_a_crash_left_unsent_keeps_to_its_slots_though_a_leader_died_since(
     policy = Policy(
         RATE, throttle_efficiency=1.0, stall_timeout_s=120, max_moves_per_broker=1, reaction_s=0
     )
-    run = watched(plan, policy, [At(0, BrokerDies(4))], journal=Journal(crash_after=[2]))
+    run = watched(
+        plan, policy, [At(0, BrokerDies(4))], journal=Journal(plan.by_partition, crash_after=[2])
+    )
     assert run.run() is PlanState.DONE
     check_every_admission_has_an_outcome(run.simulation)
 

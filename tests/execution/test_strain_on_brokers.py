@@ -12,12 +12,13 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import ReplicaId
+from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.bystanders import RISING_LOOKS, bystanders
 from include.execution.decide import decide, needs_worker
 from include.execution.governor import CALM_S, first_rate
-from include.execution.model import Policy
+from include.execution.model import Policy, SetRate
 from include.execution.poll import poll
 from include.execution.rates import RateChange, RateReason
 from include.execution.throttle import clear_throttle, set_up_throttle
@@ -75,6 +76,14 @@ class Run:
         change = self.stepped()
         return change if change.reason is RateReason.STRAIN else None
 
+    def asked_by_strain(self) -> SetRate | None:
+        """What the trigger sees to be due to strain; nothing is changed."""
+        beside = bystanders(self.plan, self.gateway.describe_topics())
+        look = poll(self.plan, self.ledger, self.gateway, POLICY, Backlog(), self.clock, beside)
+        assert look is not None
+        rates = [action for action in look.actions if isinstance(action, SetRate)]
+        return next((rate for rate in rates if rate.reason is RateReason.STRAIN), None)
+
     def knows_what_is_usual(self) -> bool:
         self.stepped()
         looks = [flow for flow, _ in self.ledger.flows(self.plan.plan_id) if flow.strain]
@@ -112,19 +121,24 @@ def running(
     """Runs a plan until it is known how others are, and takes its throttle back."""
 
     @contextmanager
-    def run(config: Mapping[str, str], others: Sequence[int]) -> Iterator[Run]:
+    def run(
+        config: Mapping[str, str], others: Sequence[int], *, own: bool = False
+    ) -> Iterator[Run]:
         cluster = private_cluster(broker_config=config)
         with impatient_gateway(cluster) as gateway, Topics(cluster) as topics:
             mine, theirs = topics.create([[1], [1], [1], [2]]), topics.create([others])
             topics.fill(mine, SIZE // 100_000, size_bytes=100_000)
             clean = throttles_of(gateway, [mine, theirs])
             moves = [move(mine, at, (1 if at < 3 else 2,), (3,), SIZE) for at in range(4)]
+            if own:
+                moves.append(move(theirs, 0, tuple(others), (2, *others[1:])))
             plan = approved(*moves, cluster_id=cluster.cluster_id)
             set_up_throttle(plan, ledger, gateway, first_rate(ASKED), ASKED)
             advance(plan, ledger, gateway, POLICY, clock)
             begun = Run(plan, ledger, cluster, gateway, topics, clock, theirs)
-            wait_until(begun.knows_what_is_usual, "it to be known how others are", 60)
+            wait_until(begun.knows_what_is_usual, "it to be known how others are", 240)
             yield begun
+            abort(plan.plan_id, ledger, gateway, "the test is over")
             assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
             wait_until(lambda: throttles_of(gateway, [mine, theirs]) == clean, "no throttle")
 
@@ -144,14 +158,30 @@ def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
         with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
             run.cluster.pause(BESIDE)
             try:
-                cut = wait_until(run.cut, "the cut", 60)
+                cut = wait_until(run.cut, "the cut", 240)
             finally:
                 run.cluster.resume(BESIDE)
         assert cut is not None
-        assert cut.cause.endswith("replicas of partitions outside the plan have left the ISR")
+        assert cut.cause.endswith("replicas of watched partitions have left the ISR")
         assert_halved(cut, run)
-        wait_until(lambda: whole(run), "the follower to catch up", 60)
+        wait_until(lambda: whole(run), "the follower to catch up", 240)
         run.comes_back(calm_s)
+
+
+def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_rate_too(
+    running: Callable[..., AbstractContextManager[Run]],
+) -> None:
+    """The paused broker is one of the plan's: its own rate cannot be read until it is back."""
+    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, BESIDE], own=True) as run:
+        with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
+            run.cluster.pause(BESIDE)
+            try:
+                asked = wait_until(run.asked_by_strain, "a cut to be due", 120)
+            finally:
+                run.cluster.resume(BESIDE)
+        assert asked is not None
+        assert asked.cause == "1 replicas of watched partitions have left the ISR"
+        assert asked.target_bytes_per_s == ASKED // 2
 
 
 @in_time_and_at_once
@@ -164,15 +194,15 @@ def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caug
             run.topics.fill(run.others, BATCH, size_bytes=10, acks="1")
             return run.cut()
 
-        cut = wait_until(cut_while_somebody_writes, "the cut", 60, 0)
+        cut = wait_until(cut_while_somebody_writes, "the cut", 240, 0)
         assert cut is not None
-        assert cut.cause.startswith("in-sync followers of partitions outside the plan fall behind")
+        assert cut.cause.startswith("in-sync followers of watched partitions fall behind")
         assert_halved(cut, run)
         told = [flow.strain for flow, _ in run.ledger.flows(run.plan.plan_id) if flow.strain]
         assert {strain.outside_isr for strain in told} == {0}
         run.clock.pass_s(2 * CALM_S)
         assert run.stepped() == cut or lacking(run) == 0, "raised before it had caught up"
-        wait_until(lambda: lacking(run) == 0, "the follower to catch up", 60)
+        wait_until(lambda: lacking(run) == 0, "the follower to catch up", 240)
         run.comes_back(calm_s)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -209,8 +210,8 @@ def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_nobody_sa
     topic = topics.create([[1, 2]])
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
     set_up_throttle(plan, ledger, gateway, 5_000_000)
-    for entry in ledger.throttles(plan.plan_id):
-        ledger.mark_throttle(entry, ThrottleState.JOURNALLED)
+    entries = ledger.throttles(plan.plan_id)
+    ledger.mark_throttles([replace(entry, state=ThrottleState.JOURNALLED) for entry in entries])
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
     assert standing(gateway, topic) == {}
 

@@ -116,7 +116,7 @@ class Run:
                 self._now += timedelta(seconds=5)
                 advance(self._plan, ledger, self._port, POLICY, lambda: self._now)
                 self._cluster.step(1)
-            abort(self._plan, ledger, self._port, "enough")
+            abort(self._plan.plan_id, ledger, self._port, "enough")
             self._clear(ledger)
 
 

@@ -8,19 +8,22 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import BrokerError, TopicPartition
+from include.execution.findings import Severity
+from include.execution.reading import read_cluster
+from include.execution.replica_checks import broker_findings
 from include.execution.verdicts import facts_of, predict
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.checked import check, found
-from tests.ledger.small_plans import move
+from tests.ledger.small_plans import make_plan, move
 
 Targets = Mapping[TopicPartition, Sequence[int] | None]
 DEAD = 4
@@ -31,11 +34,14 @@ class HalfDead:
     """A cluster whose broker 4 is dead.
 
     :param lost_topic: a topic whose only replica lies there.
+    :param thin_topic: one of many partitions with one of three replicas there, and two needed in
+        sync; its partition 0 has none there.
     """
 
     cluster: LocalCluster
     gateway: ClusterGateway
     lost_topic: str
+    thin_topic: str
 
     def topic(self, *assignment: Sequence[int]) -> str:
         """A new topic, by a fresh client: an older one may still wait for a dead broker."""
@@ -49,10 +55,13 @@ def half_dead() -> Iterator[HalfDead]:
         with LocalCluster(directory / "cluster") as cluster:
             # Metadata names a dead broker only as a replica: that it is registered shows in this.
             lost_topic = Topics(cluster).create([[DEAD]])
+            thin_topic = Topics(cluster).create(
+                [[1, 2, 3], *[[1, 2, DEAD]] * 60], config={"min.insync.replicas": "2"}
+            )
             with impatient_gateway(cluster) as gateway:
                 cluster.kill(DEAD)
                 wait_until(lambda: DEAD not in gateway.describe_cluster().brokers, "its death")
-                yield HalfDead(cluster, gateway, lost_topic)
+                yield HalfDead(cluster, gateway, lost_topic, thin_topic)
     finally:
         shutil.rmtree(directory)
 
@@ -170,6 +179,62 @@ def test_a_dead_destination_passes_the_controller_and_not_the_dry_run(
     assert [item.subject for item in brokers] == [f"broker {DEAD}"]
     assert "is not alive" in brokers[0].message
     assert f"{topic}-0" in brokers[0].message
+
+
+def test_every_partition_with_too_few_in_sync_is_told_and_those_that_are_alike_at_once(
+    half_dead: HalfDead,
+) -> None:
+    gateway, topic = half_dead.gateway, half_dead.thin_topic
+    wait_until(
+        lambda: all(
+            state.isr == {1, 2}
+            for number, state in gateway.describe_topics([topic])[topic].partitions.items()
+            if number
+        ),
+        "broker 4 to leave the ISRs",
+    )
+    moved = [move(topic, number, (1, 2, DEAD), (1, 2, 3)) for number in range(1, 61) if number != 7]
+    ordered = move(topic, 7, (1, 2, DEAD), (2, 1, DEAD))  # no data moves: there is no "while"
+    fewer = move(topic, 0, (1, 2, 3), (1, 2))
+    result = check(gateway, *moved, ordered, fewer)
+    told = [
+        (item.severity, item.subject, item.message) for item in found(result, "in-sync replicas")
+    ]
+    assert told == [
+        (
+            Severity.WARNING,
+            f"{topic}-1-6,8-60",
+            "2 of 3 replicas are in sync; while it moves 2 are, as few as min.insync.replicas=2 "
+            "allows",
+        ),
+        (Severity.WARNING, f"{topic}-7", "is under-replicated: 2 of 3 replicas are in sync"),
+        (
+            Severity.INFO,
+            f"{topic}-0",
+            "all 3 replicas are in sync; while it moves 2 are, as few as min.insync.replicas=2 "
+            "allows",
+        ),
+    ]
+
+
+def test_a_decrease_that_gives_up_what_is_in_sync_is_refused(half_dead: HalfDead) -> None:
+    topic = half_dead.thin_topic
+    result = check(half_dead.gateway, move(topic, 1, (1, 2, DEAD), (1, DEAD)))
+    refused, waits = found(result, "in-sync replicas")
+    assert refused.severity is Severity.ERROR
+    assert "the move leaves 1 of these, fewer than min.insync.replicas=2" in refused.message
+    assert "keeps replicas that are out of sync (brokers 4)" in waits.message
+
+
+def test_a_broker_that_does_not_answer_stops_only_plans_that_need_it(half_dead: HalfDead) -> None:
+    gateway, topic = half_dead.gateway, half_dead.topic([1, 2])
+    silent = BrokerError(7, "REQUEST_TIMED_OUT")
+    for target, severity in (((1, 3), Severity.ERROR), ((2, 1), Severity.WARNING)):
+        plan = make_plan("p", move(topic, 0, (1, 2), target))
+        now = read_cluster(plan, gateway)
+        without = replace(now, log_dirs=replace(now.log_dirs, missing={3: silent}))
+        (finding,) = broker_findings(plan, without)
+        assert (finding.severity, finding.subject, finding.code) == (severity, "broker 3", 7)
 
 
 def test_a_partition_without_a_live_leader_has_nothing_to_copy_from(half_dead: HalfDead) -> None:

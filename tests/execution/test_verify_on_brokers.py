@@ -137,9 +137,13 @@ def test_a_replica_in_another_log_dir_than_asked_for_is_a_problem(
 ) -> None:
     topic = topics.create([[1, 2]])
     replica = ReplicaId(topic, 0, 1)
-    dirs = {d.path: d for d in gateway.describe_log_dirs([1]).value}
-    here = next(path for path, d in dirs.items() if replica.topic_partition in d.replicas)
-    there = next(path for path in dirs if path != here)
+
+    def holding() -> str | None:
+        dirs = gateway.describe_log_dirs([1]).value
+        return next((d.path for d in dirs if replica.topic_partition in d.replicas), None)
+
+    here = wait_until(holding, "the replica on its broker's disk")
+    there = next(d.path for d in gateway.describe_log_dirs([1]).value if d.path != here)
     plan = make_plan("p", move(topic, 0, (2, 1), (1, 2), target_log_dirs=(there, ANY_LOG_DIR)))
     told = verify(plan, gateway).problems[replica.topic_partition]
     assert told == f"broker 1 holds it in {here}, not in {there}"

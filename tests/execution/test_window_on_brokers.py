@@ -51,7 +51,7 @@ def test_a_copy_that_outlasts_its_window_is_taken_back_and_the_next_window_goes_
         assert step.finished is None
         return step.progress is not None and step.progress.sample.bytes_done > 0
 
-    wait_until(copied, "the copy to begin", 60)
+    wait_until(copied, "the copy to begin", 240)
     step = advance(plan, ledger, gateway, tonight, lambda: closes)
     assert (step.finished, step.cancelled) == (PlanState.PAUSED, [flying])
     assert ledger.plan(plan.plan_id).cause == "the window has ended"

@@ -6,6 +6,7 @@ that is lost, and NOT_CONTROLLER, which needs a second controller.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from abc import ABC, abstractmethod
@@ -20,6 +21,7 @@ from include.execution.throttle_items import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
+    LEADER_REPLICAS,
 )
 from local.waiting import wait_until
 from tests.execution.test_throttle_on_brokers import DEFAULT
@@ -28,6 +30,7 @@ from tests.faults.site import BESIDE, DESTINATION, ELSEWHERE, LEADER, MESSAGES, 
 
 STOPPED_S = 30.0
 NOT_CONTROLLER, REQUEST_TIMED_OUT = 41, 7
+TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 class Broken(Exception):
@@ -103,7 +106,7 @@ class ControllerRestarted(Injection):
 
     def mend(self) -> None:
         self.site.cluster.start_controller()
-        wait_until(self._answers, "the controller to answer", 60)
+        wait_until(self._answers, "the controller to answer", 240)
 
     def _answers(self) -> bool:
         try:
@@ -127,6 +130,25 @@ class DestinationLost(BrokerKilled):
 class LeaderKilled(BrokerKilled):
     broker = LEADER
     lasting = True
+
+
+class BystanderKilled(BrokerKilled):
+    """It is in every target, and nothing is copied to it: for good, once moves are on their way.
+
+    Moves with a dead broker in their target are not started, so before that it comes back.
+    """
+
+    broker = BESIDE
+
+    def __init__(self, site: Site, moment: Moment) -> None:
+        super().__init__(site, moment)
+        self.lasting = moment is not Moment.BEFORE_LEDGER
+
+    def due(self) -> bool:
+        return self.broker not in self.site.alive()
+
+    def mend(self) -> None:
+        self.site.cluster.restart(self.broker)
 
 
 class DestinationRestarted(BrokerKilled):
@@ -161,6 +183,11 @@ class TopicDeleted(Injection):
     def strike(self) -> None:
         topics = self.site.topics
         topics.admin.delete_topics([self.site.other])[self.site.other].result(30)
+
+
+class TopicCreated(Injection):
+    def strike(self) -> None:
+        self.site.late = self.site.topics.create([[LEADER]], "late")
 
 
 class ForeignReassignment(Injection):
@@ -199,6 +226,29 @@ class ForeignThrottle(Injection):
         site.set_theirs(ConfigResource.broker(BESIDE), LEADER_RATE, "123456789")
         if self.moment is not Moment.CLEARING:  # there is no way to take back only if unchanged
             site.set_theirs(DEFAULT, LEADER_RATE, "77777777")
+
+
+class ThrottlesDeleted(Injection):
+    """By Kafka's own tool, given partitions of the plan's topics that do not exist.
+
+    Its ``--verify`` does the same (KIP-455), but only while nothing at all is in flight.
+    """
+
+    def strike(self) -> None:
+        site = self.site
+        file = Path(site.cluster.directory) / "theirs.json"
+        file.write_text(json.dumps(to_nowhere(site.kept, site.other)))
+        done = site.cluster.run_tool(TOOL, "--reassignment-json-file", str(file), "--cancel")
+        assert "Clearing topic-level throttles on topics" in done.stdout, done.stdout
+        del site.theirs[ConfigResource.topic(site.kept), LEADER_REPLICAS]
+        if self.moment is not Moment.CLEARING:  # else it is put back: that was decided before
+            del site.theirs[ConfigResource.broker(DESTINATION), FOLLOWER_RATE]
+
+
+def to_nowhere(*topics: str) -> dict[str, object]:
+    """Kafka's reassignment JSON for a partition of each topic that there is none of."""
+    rows = [{"topic": name, "partition": 99, "replicas": [LEADER, BESIDE]} for name in topics]
+    return {"version": 1, "partitions": rows}
 
 
 class LedgerLocked(Injection):
@@ -251,10 +301,13 @@ INJECTIONS: dict[Fault, type[Injection]] = {
     Fault.LEADER_KILLED: LeaderKilled,
     Fault.DESTINATION_STOPPED: BrokerStopped,
     Fault.LEADER_STOPPED: LeaderStopped,
+    Fault.BYSTANDER_KILLED: BystanderKilled,
     Fault.TOPIC_DELETED: TopicDeleted,
+    Fault.TOPIC_CREATED: TopicCreated,
     Fault.FOREIGN_REASSIGNMENT: ForeignReassignment,
     Fault.SUPERSEDED: Superseded,
     Fault.FOREIGN_THROTTLE: ForeignThrottle,
+    Fault.THROTTLES_DELETED: ThrottlesDeleted,
     Fault.LEDGER_LOCKED: LedgerLocked,
     Fault.LEDGER_AWAY: LedgerAway,
 }

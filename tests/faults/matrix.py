@@ -30,12 +30,34 @@ class Fault(enum.StrEnum):
     LEADER_KILLED = "source leader killed"
     DESTINATION_STOPPED = "destination stopped for 30 s"
     LEADER_STOPPED = "source leader stopped for 30 s"
+    BYSTANDER_KILLED = "broker killed whose replicas stay"
     TOPIC_DELETED = "topic deleted"
+    TOPIC_CREATED = "topic created on the broker that is emptied"
     FOREIGN_REASSIGNMENT = "foreign reassignment beside the plan"
     SUPERSEDED = "foreign reassignment of a partition of the plan"
     FOREIGN_THROTTLE = "foreign throttles added"
+    THROTTLES_DELETED = "throttles deleted by kafka-reassign-partitions"
     LEDGER_LOCKED = "ledger locked"
     LEDGER_AWAY = "ledger unavailable"
+    WAREHOUSE_AWAY = "run ended early, and the warehouse is away"
+    CLEARED_SNAPSHOT = "Clear of snapshot"
+    CLEARED_PLAN = "Clear of plan"
+    CLEARED_DRY_RUN = "Clear of dry_run"
+    CLEARED_APPROVE = "Clear of approve"
+    CLEARED_THROTTLE = "Clear of throttle"
+    CLEARED_EXECUTE = "Clear of execute"
+    CLEARED_PROGRESS = "Clear of progress"
+    CLEARED_CLEAR_THROTTLE = "Clear of clear_throttle"
+
+    @property
+    def cleared(self) -> str:
+        """The task that is cleared, with what comes after it; "" = none is."""
+        return self.value.partition("Clear of ")[2]
+
+    @property
+    def by_operators(self) -> bool:
+        """Whether the operators themselves are called: it is about what they do when cleared."""
+        return bool(self.cleared) or self is Fault.WAREHOUSE_AWAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +100,8 @@ _RACE = (
     "Kafka has no conditional reassignment: what somebody starts between the look and the "
     "request is replaced by it, and nobody can tell"
 )
+_NOT_BEGUN = "the task has not begun by then"
+_IN_EXECUTE = (Moment.BEFORE_LEDGER, Moment.BEFORE_RPC, Moment.AFTER_RPC)
 LEFT_OUT: Mapping[Case, str] = {
     Case(Fault.NO_REPLY, Moment.BEFORE_LEDGER): "no request that changes anything is under way",
     Case(Fault.NO_REPLY, Moment.DEFERRED): "the trigger only reads",
@@ -86,6 +110,17 @@ LEFT_OUT: Mapping[Case, str] = {
     ): "a controller that answers so has applied nothing",
     Case(Fault.SUPERSEDED, Moment.BEFORE_LEDGER): _RACE,
     Case(Fault.SUPERSEDED, Moment.BEFORE_RPC): _RACE,
+    **{
+        Case(Fault.WAREHOUSE_AWAY, moment): "tasks that act read the plan's files as they begin"
+        for moment in Moment
+        if moment is not Moment.CLEARING
+    },
+    **{Case(Fault.CLEARED_PROGRESS, moment): _NOT_BEGUN for moment in _IN_EXECUTE},
+    **{
+        Case(Fault.CLEARED_CLEAR_THROTTLE, moment): _NOT_BEGUN
+        for moment in Moment
+        if moment is not Moment.CLEARING
+    },
 }
 ROWS = (
     *map(Row, Fault),

@@ -11,10 +11,13 @@ from typing import Any
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.drained import wait_until_drained
 from include.execution.model import MoveState, PlanState
+from include.execution.own_cluster import OwnCluster
 from include.execution.throttle_items import FOLLOWER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from include.ledger.store import Ledger
 from include.planning.plan import ANY_LOG_DIR, Move, Plan
+from include.planning.request import Action, ReassignmentRequest
 from local.kafka_cluster import CONTROLLER_ID, LocalCluster
 from local.waiting import wait_until
 from local.workload import Workload
@@ -36,6 +39,7 @@ class Site:
 
     :param kept: a topic of two partitions to which a producer writes all the time.
     :param other: a topic of one partition, with which something may happen.
+    :param late: a topic that appears on the broker that the plan empties; "" = none.
     :param theirs: throttles of somebody else, as they have to stand in the end.
     """
 
@@ -45,19 +49,24 @@ class Site:
     ledger_url: str
     kept: str = ""
     other: str = ""
+    late: str = ""
     theirs: dict[Any, str] = field(default_factory=dict)
 
-    def prepare(self, *, log_dirs: bool = False) -> Plan:
-        """Create, fill, throttle as somebody else would, and record an approved plan.
-
-        :param log_dirs: of copies between the leaders' log dirs, and not to another broker.
-        """
+    def furnish(self) -> None:
+        """Create, fill, throttle as somebody else would."""
         self.kept = self.topics.create([[LEADER, BESIDE], [BESIDE, LEADER]], "kept")
         self.other = self.topics.create([[BESIDE, LEADER]], "other")
         self.topics.fill(self.other, MESSAGES, MESSAGE_BYTES)
         # Higher than ours: it is lowered for the time of the plan, and has to be put back.
         self.set_theirs(ConfigResource.broker(DESTINATION), FOLLOWER_RATE, "90000000")
         self.set_theirs(ConfigResource.topic(self.kept), LEADER_REPLICAS, "7:7,0:1")
+
+    def prepare(self, *, log_dirs: bool = False) -> Plan:
+        """Furnish, and record an approved plan.
+
+        :param log_dirs: of copies between the leaders' log dirs, and not to another broker.
+        """
+        self.furnish()
         if log_dirs:
             self.set_theirs(ConfigResource.broker(LEADER), LOG_DIR_RATE, "90000000")
             return self._record([self._within(*at) for at in self._led()])
@@ -71,6 +80,19 @@ class Site:
             move(self.other, 0, (BESIDE, LEADER), (BESIDE, to), MESSAGES * MESSAGE_BYTES),
         ]
         return self._record(moves)
+
+    def left(self) -> list[TopicPartition]:
+        """What a drain of the leader, of this site's topics, would find there."""
+        names = tuple(filter(None, (self.kept, self.other, self.late)))
+        request = ReassignmentRequest(Action.DRAIN, brokers=(LEADER,), topics=names)
+        return [
+            item.partition
+            for item in wait_until_drained(OwnCluster.itself(self.gateway), request).left
+        ]
+
+    def record_follow_up(self) -> Plan:
+        """A plan that takes the late topic away."""
+        return self._record([move(self.late, 0, (LEADER,), (DESTINATION,), 0)])
 
     def _led(self) -> list[tuple[TopicPartition, tuple[BrokerId, ...]]]:
         kept = [TopicPartition(self.kept, number) for number in range(2)]
@@ -133,7 +155,7 @@ class Site:
                 self.cluster.restart(broker)
             else:
                 self.cluster.resume(broker)
-        wait_until(lambda: len(self.alive()) == len(BROKERS), "every broker", 60)
+        wait_until(lambda: len(self.alive()) == len(BROKERS), "every broker", 240)
 
     def tidy(self) -> None:
         """Leave the brokers as they were found, whatever has failed."""
@@ -160,7 +182,7 @@ def check_throttles(site: Site, ledger: Ledger) -> None:
         # A list of which everything was taken stays, empty: it throttles nothing.
         return {w: v for w, v in found.items() if v or w in expected} == expected
 
-    wait_until(as_expected, f"these throttles, and no others: {expected}", 10)
+    wait_until(as_expected, f"these throttles, and no others: {expected}", 240)
     assert not ledger.throttles(open_only=True)
 
 

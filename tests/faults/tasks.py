@@ -26,6 +26,7 @@ from include.execution.bystanders import bystanders
 from include.execution.decide import decide, needs_worker
 from include.execution.lease import Held, hold
 from include.execution.model import Policy
+from include.execution.own_cluster import OwnCluster
 from include.execution.poll import poll
 from include.execution.throttle import Cleared, clear_throttle, set_up_throttle, sweep
 from include.ledger.fencing import Lease
@@ -120,10 +121,10 @@ class Tasks:
     @contextmanager
     def _task(self, name: str, *, release: bool = False) -> Iterator[Held]:
         self.ledger.strike.task = name
-        plan_id, cluster_id = self.plan.plan_id, self.plan.cluster_id
-        owner = self.ledger.plan(plan_id).run_id
+        record = self.ledger.plan(self.plan.plan_id)
+        own, options = OwnCluster.of_plan(self.cluster, record), {"release": release}
         with hold(
-            self.ledger, self.cluster, cluster_id, owner, LEASE_S, plan_id=plan_id, release=release
+            self.ledger, own, record.run_id, LEASE_S, plan_id=record.plan_id, **options
         ) as held:
             yield held
 
@@ -156,7 +157,12 @@ class Tasks:
     def clear(self) -> Cleared:
         with self._task("clear", release=True) as held:
             if not held.ledger.plan(self.plan.plan_id).state.ended:
-                abort(self.plan, held.ledger, held.cluster, "the run ended before the plan did")
+                abort(
+                    self.plan.plan_id,
+                    held.ledger,
+                    held.cluster,
+                    "the run ended before the plan did",
+                )
             return clear_throttle(self.plan.plan_id, held.ledger, held.cluster)
 
 

@@ -8,6 +8,7 @@ that can be done and can be planned anew.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,13 +16,16 @@ from include.cluster.model import TopicPartition
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import MoveState, PlanState
 from include.execution.throttle import sweep
+from include.execution.verify import verify
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from local.waiting import wait_until
+from tests.faults.cleared import ClearedTasks
 from tests.faults.injections import ForeignReassignment, Superseded
 from tests.faults.matrix import CASES, QUICK, Case, Fault, Moment
 from tests.faults.run import Run
 from tests.faults.site import (
+    BESIDE,
     ELSEWHERE,
     MESSAGE_BYTES,
     MESSAGES,
@@ -33,8 +37,26 @@ from tests.faults.site import (
 _ENDS_PLANS = (Fault.DESTINATION_LOST, Fault.TOPIC_DELETED, Fault.SUPERSEDED)
 
 
+def _done(case: Case) -> str:
+    """What has come of a plan that has ended as it was planned, in words."""
+    if case.fault is Fault.TOPIC_CREATED:
+        return "done; a plan that follows up moves away what appeared"
+    if case.fault is Fault.BYSTANDER_KILLED:
+        back = case.moment is Moment.BEFORE_LEDGER
+        return "done, once it was back" if back else "done, with the dead replicas as findings"
+    return "done"
+
+
+_PUT_BACK = {
+    Fault.DESTINATION_LOST: "put back; a plan to another broker is done",
+    Fault.WAREHOUSE_AWAY: "put back",
+}
+
+
 def ends_plan(case: Case) -> bool:
     """Whether the plan cannot be carried out as a whole any more."""
+    if case.fault is Fault.WAREHOUSE_AWAY:
+        return True
     return case.fault in _ENDS_PLANS and case.moment is not Moment.CLEARING
 
 
@@ -47,16 +69,30 @@ def cases() -> list[object]:
 
 @pytest.mark.parametrize("case", cases())
 def test_whatever_happens_nothing_is_left_and_nothing_lost(
-    case: Case, site: Site, record_property: Callable[[str, object], None]
+    case: Case,
+    site: Site,
+    record_property: Callable[[str, object], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plan = site.prepare(log_dirs=case.log_dirs)
+    if case.fault.by_operators:
+        site.furnish()
+    else:
+        plan = site.prepare(log_dirs=case.log_dirs)
     producer = site.workload()
     producer.fill(2 * MESSAGES * MESSAGE_BYTES)
     with producer, Ledger.open(site.ledger_url) as ledger:
-        run = Run(site, plan, case)
-        state = run.to_its_end()
+        run: Run | ClearedTasks
+        if case.fault.by_operators:
+            run = ClearedTasks(site, case, tmp_path, monkeypatch)
+            state, plan = run.to_its_end(ledger)
+        else:
+            run = Run(site, plan, case)
+            state = run.to_its_end()
+        if case.fault is Fault.BYSTANDER_KILLED and case.moment is not Moment.BEFORE_LEDGER:
+            wait_until(lambda: set(_findings(plan, site)) == {BESIDE}, "the dead to be told of")
         site.repair()
-        wait_until(lambda: not sweep(ledger, site.gateway).owed, "debts to be paid", 30)
+        wait_until(lambda: not sweep(ledger, site.gateway).owed, "debts to be paid", 240)
         check_ledger(plan, ledger)
         assert state is (PlanState.FAILED if ends_plan(case) else PlanState.DONE)
         outcome = check_replicas(case, plan, site, ledger)
@@ -65,22 +101,38 @@ def test_whatever_happens_nothing_is_left_and_nothing_lost(
             anew = site.record(ELSEWHERE)
             assert Run(site, anew, None).to_its_end() is PlanState.DONE
             check_throttles(site, ledger)
+        if case.fault is Fault.TOPIC_CREATED:
+            assert site.left() == [TopicPartition(site.late, 0)]
+            assert Run(site, site.record_follow_up(), None).to_its_end() is PlanState.DONE
+            assert site.left() == []
     read = producer.read_back()
     assert not read.lost, read.problems
     assert read.acknowledged >= 2 * MESSAGES
     record_property("outcome", outcome + (", debt paid" if run.owed else ""))
 
 
+def _findings(plan: Plan, site: Site) -> list[int]:
+    """Brokers whose replicas are out of the ISR, where every partition is where the plan says."""
+    proof = verify(plan, site.gateway)
+    assert proof.ok, proof.text()
+    return [item.broker for found in proof.findings.values() for item in found]
+
+
+def _put_back(plan: Plan, ledger: Ledger) -> dict[TopicPartition, MoveState]:
+    """What had been sent is cancelled; the rest never began."""
+    sent = {start.partition for start in ledger.reassignments(plan.plan_id) if start.sent_at}
+    partitions = [move.partition for move in plan.moves]
+    return {p: MoveState.CANCELLED if p in sent else MoveState.PENDING for p in partitions}
+
+
 def check_replicas(case: Case, plan: Plan, site: Site, ledger: Ledger) -> str:
     """Replicas are where the plan, or somebody else, wants them; what has come of it, in words."""
     there = {move.partition: move.target for move in plan.moves}
     states = dict.fromkeys(there, MoveState.DONE)
-    other, outcome = TopicPartition(site.other, 0), "done"
-    if case.fault is Fault.DESTINATION_LOST and ends_plan(case):
+    other, outcome = TopicPartition(site.other, 0), _done(case)
+    if ends_plan(case) and case.fault in _PUT_BACK:
         there = {move.partition: move.current for move in plan.moves}
-        sent = {start.partition for start in ledger.reassignments(plan.plan_id) if start.sent_at}
-        states = {p: MoveState.CANCELLED if p in sent else MoveState.PENDING for p in there}
-        outcome = "put back; a plan to another broker is done"
+        states, outcome = _put_back(plan, ledger), _PUT_BACK[case.fault]
     if case.fault is Fault.TOPIC_DELETED:
         del there[other]
         if ends_plan(case):

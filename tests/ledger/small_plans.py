@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from include.cluster.model import TopicPartition
-from include.planning.plan import Move, MoveReason, Plan, PlanSummary, plan_hash
+from include.planning.plan import Move, MoveReason, Plan, PlanSummary
+from include.planning.plan_hash import sealed
 
 
 def move(
@@ -28,10 +29,9 @@ def move(
 
 def make_plan(plan_id: str, *moves: Move, cluster_id: str = "c1") -> Plan:
     chosen = moves or (move("t", 0, (1, 2), (3, 2)), move("t", 1, (2, 1), (2, 3)))
-    digest = plan_hash(cluster_id, chosen)
     summary = PlanSummary(
         plan_id=plan_id,
-        plan_hash=digest,
+        plan_hash="",
         cluster_id=cluster_id,
         action="reassign",
         snapshot="",
@@ -46,4 +46,4 @@ def make_plan(plan_id: str, *moves: Move, cluster_id: str = "c1") -> Plan:
         rack_violations_after=0,
         brokers=(),
     )
-    return Plan(plan_id, cluster_id, "reassign", tuple(chosen), summary)
+    return sealed(Plan(plan_id, cluster_id, "reassign", tuple(chosen), summary))

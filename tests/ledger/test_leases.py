@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,9 +14,10 @@ import pytest
 from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
 from include.errors import PlanConflictError
+from include.execution.continuing import orphaned
 from include.execution.model import MoveState, Observation, PlanState
 from include.ledger.fencing import LeaseHeldError, LeaseLostError
-from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.records import ThrottleEntry, ThrottleState, driver_name
 from include.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
@@ -23,6 +26,7 @@ SPAWN = multiprocessing.get_context("spawn")
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 PLAN = make_plan("p1")
 ENTRY = ThrottleEntry("p1", "c1", ConfigResource.topic("t"), "k", ("0:1",), None, "NOT_SET")
+CLEARED = replace(ENTRY, state=ThrottleState.CLEARED)
 
 
 @pytest.fixture
@@ -123,10 +127,10 @@ def test_whoever_does_not_drive_the_plan_gets_no_lease_to_act_on_it(
     running.take_up("p1", "dag", "run-2", {}, "ann", lease_s=60)
     holder = running.holder("c1")
     assert holder is not None
-    assert holder.owner == running.plan("p1").run_id == "run-2"
+    assert holder.owner == running.plan("p1").driver == "dag/run-2"
     assert running.plan("p1").last_progress_at == clock(), "it has not stalled"
     clock.pass_s(600)
-    with pytest.raises(PlanConflictError, match="in the hands of run run-2"):
+    with pytest.raises(PlanConflictError, match="in the hands of run dag/run-2"):
         running.acquire_lease("c1", "run-1", 60, plan_id="p1")
 
 
@@ -138,7 +142,7 @@ WRITES: dict[str, Callable[[Ledger], object]] = {
     "transition": lambda ledger: ledger.transition("p1", PlanState.DONE, "late"),
     "set_rate": lambda ledger: ledger.set_rate("p1", 5, "late"),
     "journal_throttles": lambda ledger: ledger.journal_throttles([ENTRY]),
-    "mark_throttle": lambda ledger: ledger.mark_throttle(ENTRY, ThrottleState.CLEARED),
+    "mark_throttles": lambda ledger: ledger.mark_throttles([CLEARED]),
     "add_event": lambda ledger: ledger.add_event("late", ""),
 }
 
@@ -184,3 +188,34 @@ def test_of_processes_that_ask_at_once_exactly_one_gets_the_first_lease(
     for worker in workers:
         worker.join(60)
     assert answers == [1, None]
+
+
+def test_runs_of_two_dags_that_have_the_same_id_are_told_apart(ledger: Ledger) -> None:
+    """Every night's run of a schedule has the same id in each DAG of that schedule."""
+    plan, night = make_plan("p2"), "scheduled__2030-01-01T01:00:00+00:00"
+    ledger.create_plan(plan, {}, "file:///nowhere", night, "ann", dag_id="by_night")
+    ledger.approve("p2", plan.plan_hash, "ann")
+    ledger.claim("p2")
+    assert ledger.plan("p2").driver == f"by_night/{night}"
+    with pytest.raises(PlanConflictError, match=re.escape(f"in the hands of run by_night/{night}")):
+        ledger.acquire_lease("c1", driver_name("another", night), 60, plan_id="p2")
+    ledger.acquire_lease("c1", driver_name("by_night", night), 60, plan_id="p2")
+    with pytest.raises(LeaseHeldError):
+        ledger.take_up("p2", "another", night, {}, "ben", lease_s=60)
+    assert not ledger.heartbeat("c1", driver_name("another", night), 60)
+    assert not orphaned(ledger.plan("p2"), ledger)
+    ledger.take_up("p2", "by_night", night, {}, "ann", lease_s=60)
+    assert ledger.plan("p2").driver == f"by_night/{night}"
+
+
+def test_a_plan_of_an_earlier_rehome_is_driven_by_a_run_whose_dag_it_does_not_know(
+    ledger: Ledger,
+) -> None:
+    plan = make_plan("p2")
+    ledger.create_plan(plan, {}, "file:///nowhere", "run-1", "ann")
+    ledger.approve("p2", plan.plan_hash, "ann")
+    ledger.claim("p2")
+    ledger.acquire_lease("c1", "run-1", 60, plan_id="p2")
+    ledger.take_up("p2", "reassign_partitions", "run-1", {}, "ann", lease_s=60)
+    record = ledger.plan("p2")
+    assert (record.dag_id, record.driver) == (None, "run-1")

@@ -9,16 +9,20 @@ import threading
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, delete, select, update
 
 from include.errors import RehomeError
+from include.execution.model import MoveState, Observation
 from include.ledger import database
-from include.ledger.database import LedgerUnavailableError, open_engine
+from include.ledger.database import LedgerUnavailableError, open_engine, utc_now
 from include.ledger.models import EVENTS, LEASES, METADATA
 from include.ledger.store import Ledger
 from tests.ledger.postgresql import PostgreSQL
+from tests.ledger.small_plans import make_plan, move
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -54,6 +58,33 @@ def test_the_migrations_build_exactly_the_tables_of_the_models(ledger_url: str) 
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, METADATA) == []
+    engine.dispose()
+
+
+def test_moves_that_an_older_ledger_has_started_are_known_after_its_upgrade(
+    ledger_url: str,
+) -> None:
+    plan = make_plan("p1", move("t", 0, (1, 2), (3, 2), 7), move("t", 1, (1, 2), (3, 2), 7))
+    with Ledger.open(ledger_url) as ledger:
+        ledger.create_plan(plan, {}, "file:///nowhere", "run-1", "ann")
+        ledger.approve("p1", plan.plan_hash, "ann")
+        ledger.claim("p1")
+        ledger.admit("p1", plan.moves[:1], Observation(utc_now(), {}, {}, frozenset()), None)
+    _migrate(ledger_url, "0010")
+    with Ledger.open(ledger_url) as ledger:
+        (started,) = ledger.planned_moves("p1", MoveState.ADMITTED)
+        assert started == plan.moves[0]
+        with pytest.raises(RehomeError, match="an earlier version of Rehome recorded it"):
+            ledger.planned_moves("p1")
+
+
+def _migrate(url: str, to: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(database.__file__).parent / "migrations"))
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, to)
     engine.dispose()
 
 
@@ -143,7 +174,7 @@ def test_a_ledger_that_somebody_locks_for_too_long_says_so(
 def test_a_ledger_on_postgresql_that_somebody_locks_for_too_long_says_so(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 1)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 5)
     url = postgresql.new_database()
     engine = create_engine(url)
     with Ledger.open(url) as ledger:

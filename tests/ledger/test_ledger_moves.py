@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,7 @@ from include.execution.model import (
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
-from tests.ledger.small_plans import make_plan
+from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 TP0, TP1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -42,6 +43,41 @@ def plan(ledger: Ledger) -> Plan:
     ledger.approve("p1", plan.plan_hash, "ann")
     ledger.claim("p1")
     return plan
+
+
+def test_views_of_open_moves_in_a_row_tell_what_the_whole_one_does(ledger: Ledger) -> None:
+    moves = [move("t", number, (1, 2), (3, 2), 100 + number) for number in range(6)]
+    plan = make_plan("p1", *moves)
+    ledger.create_plan(plan, {}, "file:///x", "run-1", "ann")
+    ledger.approve("p1", plan.plan_hash, "ann")
+    ledger.claim("p1")
+    changes: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: ledger.admit("p1", moves[:4], seen(plan), 1000),
+        lambda: ledger.settle("p1", moves[0].partition, MoveState.DONE),
+        lambda: None,
+        lambda: ledger.settle("p1", moves[1].partition, MoveState.FAILED, "refused"),
+        lambda: ledger.settle("p1", moves[2].partition, MoveState.PENDING, "taken back"),
+        lambda: ledger.admit("p1", moves[2:3], seen(plan), 1000),
+        lambda: [ledger.settle("p1", each.partition, MoveState.DONE) for each in moves[2:]],
+    ]
+    view = None
+    listed = []
+    for change in changes:
+        change()
+        view, whole = ledger.view_of_open("p1", view), ledger.view("p1").moves
+        listed.append(len(view.moves))
+        assert view.moves.items() <= whole.items()
+        assert {p: s for p, s in whole.items() if not s.ended}.items() <= view.moves.items()
+        ended = [each for each in moves if whole[each.partition].ended]
+        left_out = [each for each in ended if each.partition not in view.moves]
+        told = Counter({state: sums.moves for state, sums in view.settled.items()})
+        assert +told == Counter(whole[each.partition] for each in left_out)
+        bytes_told = sum(sums.bytes_to_copy for sums in view.settled.values())
+        assert bytes_told == sum(each.bytes_to_copy for each in left_out)
+        first = ledger.view_of_open("p1")
+        assert set(first.moves) == {each.partition for each in moves} - {m.partition for m in ended}
+    assert listed == [6, 6, 6, 5, 5, 4, 4, 4], "what has ended is listed once more"
 
 
 def test_an_admission_is_journalled_with_an_identity_before_it_is_sent(
@@ -128,7 +164,7 @@ def test_a_cleared_throttle_can_be_set_up_anew_with_what_stands_there_now(
     ledger: Ledger, plan: Plan
 ) -> None:
     ledger.journal_throttles([entry()])
-    ledger.mark_throttle(entry(), ThrottleState.CLEARED)
+    ledger.mark_throttles([entry(state=ThrottleState.CLEARED)])
     assert ledger.throttles("p1", open_only=True) == []
     ledger.journal_throttles([entry(ours=("0:9",), prior_value=None)])
     (known,) = ledger.throttles(cluster_id="c1", open_only=True)
@@ -139,7 +175,7 @@ def test_a_cleared_throttle_can_be_set_up_anew_with_what_stands_there_now(
 def test_a_debt_is_visible_in_the_diary_once(ledger: Ledger, plan: Plan) -> None:
     ledger.journal_throttles([entry()])
     for _ in range(2):
-        ledger.mark_throttle(entry(), ThrottleState.OWED, "broker 3 is dead")
+        ledger.mark_throttles([entry(state=ThrottleState.OWED, detail="broker 3 is dead")])
     (event,) = [event for event in ledger.events("p1") if event.kind == "throttle owed"]
     assert "broker 3 is dead" in event.detail
 

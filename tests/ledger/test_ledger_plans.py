@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
 
 from include.errors import PlanConflictError
-from include.execution.model import PlanState
+from include.execution.model import MoveState, PlanState
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from tests.ledger.small_plans import make_plan, move
@@ -48,20 +47,22 @@ def test_recording_a_plan_twice_changes_nothing(ledger: Ledger) -> None:
     assert [event.kind for event in ledger.events("p1")] == ["planned", "approved"]
 
 
-def test_a_plan_nobody_approved_is_replaced_by_a_retry_that_planned_differently(
-    ledger: Ledger,
-) -> None:
-    recorded(ledger, make_plan("p1"))
-    other = recorded(ledger, make_plan("p1", move("u", 5, (1,), (2,))))
-    assert ledger.plan("p1").plan_hash == other.plan_hash
-    assert list(ledger.moves("p1")) == [("u", 5)]
+def test_a_recorded_plan_is_never_replaced_approved_or_not(ledger: Ledger) -> None:
+    for record in (recorded, approved):
+        record(ledger, make_plan("p1"))
+        with pytest.raises(PlanConflictError, match="with other moves"):
+            recorded(ledger, make_plan("p1", move("u", 5, (1,), (2,))))
+        assert ledger.planned_moves("p1") == make_plan("p1").moves
 
 
-def test_an_approved_plan_is_never_replaced(ledger: Ledger) -> None:
-    approved(ledger, make_plan("p1"))
-    with pytest.raises(PlanConflictError, match="with other moves"):
-        recorded(ledger, make_plan("p1", move("u", 5, (1,), (2,))))
-    assert list(ledger.moves("p1")) == [("t", 0), ("t", 1)]
+def test_moves_are_read_back_as_they_were_planned_by_their_state(ledger: Ledger) -> None:
+    within = move("t", 1, (1, 2), (1, 2), 7, ("/a", "any"), ("/b", "any"))
+    other = replace(move("t", 0, (1, 2), (3, 2), 5), topic_id="id-of-t")
+    recorded(ledger, make_plan("p1", other, within))
+    assert ledger.planned_moves("p1") == (other, within)
+    ledger.settle("p1", other.partition, MoveState.DONE)
+    assert ledger.planned_moves("p1", MoveState.DONE) == (other,)
+    assert ledger.planned_moves("p1", MoveState.ADMITTED) == ()
 
 
 def test_an_approval_is_bound_to_the_hash_the_approver_saw(ledger: Ledger) -> None:
@@ -69,27 +70,6 @@ def test_an_approval_is_bound_to_the_hash_the_approver_saw(ledger: Ledger) -> No
     with pytest.raises(PlanConflictError, match="its hash is"):
         ledger.approve("p1", "0" * 64, "ben")
     assert ledger.plan("p1").state is PlanState.PLANNED
-
-
-def test_nothing_comes_between_an_approver_who_looks_and_the_approval(
-    ledger: Ledger, ledger_url: str
-) -> None:
-    seen, other = make_plan("p1"), make_plan("p1", move("u", 5, (1,), (2,)))
-
-    class Replaced(Ledger):
-        """A retry plans differently as soon as somebody has looked."""
-
-        @contextmanager
-        def _reading(self) -> Iterator[Connection]:
-            with super()._reading() as connection:
-                yield connection
-            recorded(ledger, other)
-
-    recorded(ledger, seen)
-    with Replaced.open(ledger_url) as late, suppress(PlanConflictError):
-        late.approve("p1", seen.plan_hash, "ben")
-    found = ledger.plan("p1")
-    assert found.state is PlanState.PLANNED or found.plan_hash == seen.plan_hash
 
 
 def test_a_plan_that_is_not_approved_cannot_start(ledger: Ledger) -> None:

@@ -49,18 +49,57 @@ def test_what_retention_takes_away_does_not_count_against_what_was_written() -> 
     assert one(before, now)["bytes_in"] == pytest.approx(500 * 160_000 / 600)
 
 
-def test_what_the_cleaner_takes_away_does_not_either() -> None:
+def compacted() -> Log:
+    """A log that 1,000 records of 100 bytes were written to, and of which a tenth is left."""
     log = Log(policy="compact,delete")
     log.append(1000, 100)
+    log.size -= 90_000  # from the middle: the log begins and ends as before
+    return log
+
+
+def test_what_a_compacted_log_has_grown_by_is_a_lower_bound_and_never_measured() -> None:
+    log = compacted()
     before = read({"t": log}, 0)
-    log.append(500, 100)
-    grew = one(before, read({"t": log}, 10))
-    assert grew["measured"]
-    assert grew["bytes_in"] == 50_000
-    log.size -= 30_000  # from the middle: the log begins and ends as before
-    cleaned = one(before, read({"t": log}, 10), record_bytes=100)
-    assert not cleaned["measured"]
-    assert cleaned["bytes_in"] == 50_000
+    log.append(1000, 100)
+    log.size -= 95_000
+    # The cleaner has lowered the log's own bytes per offset to 10: 5 do not look odd beside them.
+    seen = one(before, read({"t": log}, 10))
+    assert not seen["measured"]
+    assert seen["least_bytes"] == seen["grown_bytes"] == 5_000
+    assert seen["record_bytes"] == 5
+    assert seen["bytes_in"] >= seen["least_bytes"]
+    told = one(before, read({"t": log}, 10), record_bytes=100)
+    assert told["bytes_in"] == log.written / 2
+    assert told["least_bytes"] == 5_000
+
+
+def test_a_compacted_log_that_became_smaller_is_certain_of_nothing() -> None:
+    log = compacted()
+    before = read({"t": log}, 0)
+    log.append(10, 100)
+    log.size -= 5_000
+    seen = one(before, read({"t": log}, 10), record_bytes=100)
+    assert (seen["bytes_in"], seen["least_bytes"]) == (1_000, 0)
+
+
+def test_few_records_of_a_compacted_log_say_nothing_of_others() -> None:
+    log = compacted()
+    before = read({"t": log}, 0)
+    log.append(1, 1_000_000)
+    seen = one(before, read({"t": log}, 10), record_bytes=100)
+    assert seen["bytes_in"] == seen["least_bytes"] == 1_000_000
+    assert np.isnan(seen["record_bytes"])
+
+
+@pytest.mark.parametrize("policies", [("compact", "delete"), ("delete", "compact")])
+def test_a_log_that_was_compacted_for_a_part_of_the_interval_is_not_measured(
+    policies: tuple[str, str],
+) -> None:
+    log = Log(policy=policies[0])
+    log.append(1000, 100)
+    before = read({"t": log}, 0)
+    log.append(1000, 100)
+    assert not one(before, read({"t": replace(log, policy=policies[1])}, 10))["measured"]
 
 
 def test_another_leader_is_told_and_its_size_is_not_compared() -> None:

@@ -16,12 +16,16 @@ from tests.conftest import Topics
 TOPIC_TOOL = "org.apache.kafka.tools.TopicCommand"
 
 
-def _first_error(settings: Mapping[str, str]) -> int:
-    """Code of the first error a client gets on its way in."""
+def _wait_until_refused(settings: Mapping[str, str], code: int) -> None:
+    """Until a client is refused on its way in for this reason; a slow start may come first."""
     errors: list[KafkaError] = []
     admin = AdminClient({**settings, "error_cb": errors.append, "log_level": 0})
-    wait_until(lambda: admin.poll(0.1) or errors, "the client to be refused", 20)
-    return int(errors[0].code())
+
+    def refused() -> bool:
+        admin.poll(0.1)
+        return any(error.code() == code for error in errors)
+
+    wait_until(refused, f"the client to be refused with {code}", 240)
 
 
 def _visible_topics(cluster: LocalCluster, user: str) -> set[str]:
@@ -53,7 +57,7 @@ def test_a_wrong_password_or_user_is_refused(
     secured_cluster: LocalCluster, wrong: dict[str, str]
 ) -> None:
     settings = secured_cluster.client_settings("planner") | wrong
-    assert _first_error(settings) == KafkaError._AUTHENTICATION
+    _wait_until_refused(settings, KafkaError._AUTHENTICATION)
 
 
 def test_a_client_that_trusts_another_ca_does_not_connect(
@@ -61,7 +65,7 @@ def test_a_client_that_trusts_another_ca_does_not_connect(
 ) -> None:
     other = CertificateAuthority().write(tmp_path_factory.mktemp("other") / "ca.pem")
     settings = secured_cluster.client_settings() | {"ssl.ca.location": str(other)}
-    assert _first_error(settings) == KafkaError._SSL
+    _wait_until_refused(settings, KafkaError._SSL)
 
 
 def test_a_right_holds_from_allow_to_revoke(secured_cluster: LocalCluster) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +26,8 @@ class Cluster:
     :param replicas: partition → broker ids, preferred leader first.
     :param sizes: partition → bytes of one replica.
     :param disks: broker → (total bytes, usable bytes) of its one log dir.
+    :param lagging: replicas that are not in the ISR; ``failed``: replicas in a failed log dir.
+    :param min_isr: topic → min.insync.replicas.
     :param bytes_in, bytes_out: partition → bytes per second; None = not measured.
     """
 
@@ -38,6 +40,9 @@ class Cluster:
     adding: frozenset[tuple[TopicPartition, int]] = frozenset()
     removing: frozenset[tuple[TopicPartition, int]] = frozenset()
     cordoned: frozenset[int] = frozenset()
+    lagging: frozenset[tuple[TopicPartition, int]] = frozenset()
+    failed: frozenset[tuple[TopicPartition, int]] = frozenset()
+    min_isr: Mapping[str, int] = field(default_factory=dict)
     hidden_topics: tuple[str, ...] = ()
     bytes_in: Mapping[TopicPartition, float] | None = None
     bytes_out: Mapping[TopicPartition, float] | None = None
@@ -100,31 +105,41 @@ class Cluster:
 
     def _log_dirs(self) -> list[dict[str, Any]]:
         disks = self.disks or {}
+        failed = {broker for _, broker in self.failed} - self.dead
         return [
             {
                 "broker": broker,
-                "log_dir": f"/data/{broker}",
+                "log_dir": f"/{name}/{broker}",
                 "total_bytes": disks.get(broker, (None, None))[0],
                 "usable_bytes": disks.get(broker, (None, None))[1],
-                "offline": False,
+                "offline": name == "failed",
                 "cordoned": broker in self.cordoned,
                 "stray_replicas": 0,
                 "error": None,
             }
             for broker in self.racks
+            for name in (("data", "failed") if broker in failed else ("data",))
             if broker not in self.dead
         ]
 
     def _topics(self) -> list[dict[str, Any]]:
         names = sorted({partition.topic for partition in self.replicas})
         return [
-            {"topic": name, "internal": name in self.internal, "visible": True} for name in names
+            {
+                "topic": name,
+                "internal": name in self.internal,
+                "visible": True,
+                "min_insync_replicas": self.min_isr.get(name),
+            }
+            for name in names
         ]
 
     def _replicas(self) -> list[dict[str, Any]]:
         rows = []
         for partition, brokers in self.replicas.items():
-            leader = next((b for b in brokers if b not in self.dead), None)
+            offline = {b for b in brokers if b in self.dead or (partition, b) in self.failed}
+            synced = [b for b in brokers if b not in offline and (partition, b) not in self.lagging]
+            leader = synced[0] if synced else None
             for position, broker in enumerate(brokers):
                 rows.append(
                     {
@@ -133,11 +148,11 @@ class Cluster:
                         "broker": broker,
                         "position": position,
                         "is_leader": broker == leader,
-                        "in_isr": broker not in self.dead,
+                        "in_isr": broker in synced,
                         "adding": (partition, broker) in self.adding,
                         "removing": (partition, broker) in self.removing,
-                        "log_dir": None if broker in self.dead else f"/data/{broker}",
-                        "size_bytes": None if broker in self.dead else self.sizes[partition],
+                        "log_dir": None if broker in offline else f"/data/{broker}",
+                        "size_bytes": None if broker in offline else self.sizes[partition],
                         "log_end_offset": None,
                     }
                 )

@@ -193,3 +193,14 @@ def test_where_copies_are_counted_partitions_that_lack_fewest_go_first():
     of = cluster([""] * 4, [(0,), (0, 1), (1, 2)], [1, 50, 60])
     params = {"action": "set_replication_factor", "replication_factor": 3, "budget_moves": 2}
     assert moved(plan(of, **params)) == [1, 2]
+
+
+def test_a_plan_that_its_budget_cut_off_is_compared_with_the_bound_of_what_was_asked():
+    of = cluster([""] * 2, [(0,)] * 8)
+    whole, part = plan(of, action="rebalance"), plan(of, action="rebalance", budget_moves=1)
+    assert whole.summary.asked_bound_bytes is None
+    assert part.summary.asked_bound_bytes == whole.summary.lower_bound_bytes
+    assert part.summary.ratio_to_bound == round(100 / part.summary.asked_bound_bytes, 4) < 0.3
+    assert part.summary.lower_bound_bytes <= part.summary.bytes_to_move
+    drained = plan(of, action="drain", brokers=[0], budget_moves=2)
+    assert drained.summary.ratio_to_bound == 0.25

@@ -23,6 +23,8 @@ from include.planning.request import Action, ReassignmentRequest
 from include.warehouse import TABLES, Warehouse, read_snapshot
 from tests.planning.large import large_snapshot
 
+SPREADS_TOPICS = True  # see conftest: the processes that plan elsewhere know nothing of it
+
 ROOT = Path(__file__).resolve().parents[2]
 REQUESTS = {
     "rebalance": ReassignmentRequest(Action.REBALANCE, seed=7),

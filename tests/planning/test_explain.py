@@ -115,7 +115,7 @@ def test_what_keeping_a_replica_would_have_meant_is_told():
         (
             cluster([""] * 3, [(0, 1)] * 4, dead=frozenset({1})),
             {"action": "drain", "brokers": [2]},
-            "one of its replicas is on a broker that was not live",
+            "one of its replicas was on a broker that was not live, or in a failed log dir",
         ),
         (
             cluster([""] * 3, [(0,)] * 4),

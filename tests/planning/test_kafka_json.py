@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,11 +10,17 @@ from include.cluster.model import TopicPartition
 from include.errors import InvalidRequestError
 from include.planning.kafka_json import (
     Assignment,
+    KafkaFiles,
     parse_reassignment,
     reassignment_json,
+    refuse_other_files,
     rollback_json,
 )
 from include.planning.plan import Move, MoveReason
+from include.planning.plan_hash import PlanChangedError
+from include.planning.request import Action, ReassignmentRequest
+from include.warehouse import Warehouse
+from tests.ledger.small_plans import make_plan
 
 T0 = TopicPartition("t", 0)
 
@@ -87,3 +95,20 @@ def test_every_bad_entry_is_named():
     with pytest.raises(InvalidRequestError) as refused:
         parse_reassignment(bad)
     assert len(refused.value.problems) == 3
+
+
+def test_the_files_that_are_written_are_the_text_that_was_checked(tmp_path: Path) -> None:
+    """Whatever a second rendering would have come to."""
+    plan = make_plan("p")
+    files = KafkaFiles.of(plan.moves)
+    checked = KafkaFiles(files.reassignment + " ", files.rollback)
+    directory = Warehouse(tmp_path.as_uri()).plan("p")
+    directory.save(checked.told_by(plan), ReassignmentRequest(Action.DRAIN, brokers=(1,)), checked)
+    for name, text in checked.texts.items():
+        there = (tmp_path / "plans" / "p" / name).read_bytes()
+        assert there == text.encode()
+        assert checked.digests()[name] == hashlib.sha256(there).hexdigest()
+    assert directory.file_digests() == checked.digests() == directory.load().summary.files
+    refuse_other_files("p", directory.file_digests(), checked.digests())
+    with pytest.raises(PlanChangedError, match=r"reassignment\.json of plan p are not the bytes"):
+        refuse_other_files("p", directory.file_digests(), files.digests())

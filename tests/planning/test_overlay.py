@@ -189,14 +189,11 @@ def test_slices_read_copies_from_near_leaders_where_replicas_are_alike(monkeypat
     [
         ({"action": "drain", "brokers": [9]}, "Unknown broker 9"),
         ({"action": "rebalance", "topics": ["x*"]}, "No topic matches"),
-        ({"action": "rebalance"}, "not live"),
         ({"action": "drain", "brokers": [0]}, "hidden"),
     ],
 )
 def test_what_the_cluster_contradicts_is_refused(params, problem):
     of = cluster([""] * 3, [(0, 1), (1, 0), (1, 2)])
-    if problem == "not live":
-        of = replace(of, dead=frozenset({2}))
     if problem == "hidden":
         of = replace(of, hidden_topics=("secret",))
     with pytest.raises(InvalidRequestError, match=problem):

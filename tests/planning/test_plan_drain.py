@@ -96,15 +96,19 @@ def test_a_drain_with_topics_hidden_from_us_is_refused():
     assert "secret" in problems(of, action="drain", brokers=[0])
 
 
-def test_a_partition_without_a_leader_cannot_be_drained():
-    of = cluster([""] * 3, [(0,)], dead=frozenset({0}))
-    assert "t-0 has no leader to copy from" in problems(of, action="drain", brokers=[0])
+def test_a_partition_without_a_leader_is_named_and_the_rest_of_the_broker_drained():
+    of = cluster([""] * 3, [(0,), (0, 1)], dead=frozenset({0}))
+    made = plan(of, action="drain", brokers=[0])
+    assert [move.partition for move in made.moves] == [T[1]]
+    (note,) = made.summary.infeasible
+    assert (note.subject, "no live leader" in note.constraint) == ("t-0", True)
 
 
-def test_a_drain_does_not_touch_a_partition_that_has_a_replica_on_another_dead_broker():
-    of = cluster([""] * 4, [(0, 1)], dead=frozenset({1}))
-    assert "not live: bring it back or drain it" in problems(of, action="drain", brokers=[0])
-    assert plan(of, action="drain", brokers=[0, 1]).moves[0].target == (2, 3)
+def test_what_leaves_a_drained_broker_leaves_a_dead_one_too_and_nothing_else_does():
+    of = cluster([""] * 4, [(0, 1), (1, 2)], dead=frozenset({1}))
+    (move,) = plan(of, action="drain", brokers=[0]).moves
+    assert (move.partition, set(move.target)) == (T[0], {2, 3})
+    assert "Broker 0 is drained, and broker 1 not live" in move.why
 
 
 def test_no_broker_gets_more_than_its_disk_holds():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pyarrow.parquet as pq
@@ -14,13 +15,14 @@ from include.planning.plan import (
     Infeasible,
     Move,
     MoveReason,
+    Plan,
     PlanSummary,
     moves_from_table,
     moves_table,
-    plan_hash,
     summary_from_json,
     summary_to_json,
 )
+from include.planning.plan_hash import PlanChangedError, plan_hash, refuse_changed, sealed
 
 MOVES_OF_T = (
     Move(TopicPartition("t", 0), (1, 2), (2, 3), 10, MoveReason.DRAIN, "why", ("/a", "any"), ()),
@@ -28,54 +30,11 @@ MOVES_OF_T = (
 )
 
 
-def test_the_hash_does_not_depend_on_the_order_of_moves_or_on_sizes_and_sentences():
-    same = [replace(move, why="other", size_bytes=7) for move in reversed(MOVES_OF_T)]
-    assert plan_hash("c", same) == plan_hash("c", MOVES_OF_T)
+def of(moves: Iterable[Move], *, cluster: str = "c", action: str = "drain", allow: bool = False):
+    return plan_hash(cluster, action, moves, allow_replication_factor_change=allow)
 
 
-def test_the_hash_is_stable_across_versions():
-    assert plan_hash("c", MOVES_OF_T) == (
-        "832f13148ca1a282fe4f3e8b3e23290d57e330dcf5739bad1192d9ce083e9ada"
-    )
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"partition": TopicPartition("t", 2)},
-        {"current": (2, 1)},
-        {"target": (3, 2)},
-        {"target_log_dirs": ("/x", "any")},
-    ],
-)
-def test_the_hash_changes_with_what_will_happen(change):
-    changed = (replace(MOVES_OF_T[0], **change), MOVES_OF_T[1])
-    assert plan_hash("c", changed) != plan_hash("c", MOVES_OF_T)
-
-
-def test_the_hash_changes_with_the_cluster():
-    assert plan_hash("c", MOVES_OF_T) != plan_hash("d", MOVES_OF_T)
-
-
-def test_no_wish_and_any_log_dir_are_the_same_plan():
-    spelled = (replace(MOVES_OF_T[0], target_log_dirs=("any", "any")), MOVES_OF_T[1])
-    assert plan_hash("c", spelled) == plan_hash("c", MOVES_OF_T)
-
-
-def test_moves_survive_parquet_and_come_back_in_partition_order():
-    file = io.BytesIO()
-    pq.write_table(moves_table(reversed(MOVES_OF_T)), file)
-    table = pq.read_table(file)
-    assert table.schema.equals(MOVES)
-    assert moves_from_table(table) == MOVES_OF_T
-
-
-def test_a_plan_without_moves_has_an_empty_table_of_the_same_schema():
-    assert moves_table([]).schema.equals(MOVES)
-    assert moves_from_table(moves_table([])) == ()
-
-
-def test_a_summary_survives_json():
+def a_plan(moves: tuple[Move, ...] = MOVES_OF_T) -> Plan:
     summary = PlanSummary(
         plan_id="p",
         plan_hash="h",
@@ -94,4 +53,74 @@ def test_a_summary_survives_json():
         brokers=(BrokerLoad(1, 10, 0, 1, 0, 1, 0, 0, 10),),
         infeasible=(Infeasible("broker 1", "disk", 1.0, 2.0),),
     )
+    return sealed(Plan("p", "c", "drain", moves, summary))
+
+
+def test_the_hash_does_not_depend_on_the_order_of_moves_or_on_sizes_and_sentences():
+    same = [replace(move, why="other", size_bytes=7) for move in reversed(MOVES_OF_T)]
+    assert of(same) == of(MOVES_OF_T)
+
+
+def test_the_hash_is_stable_across_versions():
+    assert of(MOVES_OF_T) == ("bbab3dabf8d96feb76463404095477b0da2eeeba626e22cdf154ce3ce7318195")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"partition": TopicPartition("t", 2)},
+        {"topic_id": "another topic of that name"},
+        {"current": (2, 1)},
+        {"current_log_dirs": ("/b", "any")},
+        {"target": (3, 2)},
+        {"target_log_dirs": ("/x", "any")},
+    ],
+)
+def test_the_hash_changes_with_what_will_happen(change):
+    changed = (replace(MOVES_OF_T[0], **change), MOVES_OF_T[1])
+    assert of(changed) != of(MOVES_OF_T)
+
+
+@pytest.mark.parametrize("change", [{"cluster": "d"}, {"action": "rebalance"}, {"allow": True}])
+def test_the_hash_changes_with_the_cluster_the_action_and_the_guard_of_the_factor(change):
+    assert of(MOVES_OF_T, **change) != of(MOVES_OF_T)
+
+
+def test_no_wish_and_any_log_dir_are_the_same_plan():
+    spelled = (replace(MOVES_OF_T[0], target_log_dirs=("any", "any")), MOVES_OF_T[1])
+    assert of(spelled) == of(MOVES_OF_T)
+
+
+def test_a_plan_is_acted_on_only_as_it_was_recorded():
+    plan = a_plan()
+    refuse_changed(plan, "p", plan.plan_hash)
+    other_moves = replace(plan, moves=(replace(MOVES_OF_T[0], target=(3, 2)), MOVES_OF_T[1]))
+    changed = {
+        "their moves have the hash": (other_moves, replace(plan, action="rebalance")),
+        "those of plan q": (replace(plan, plan_id="q"),),
+        "it tells the hash": (replace(plan, summary=replace(plan.summary, plan_hash="other")),),
+    }
+    for told, plans in changed.items():
+        for other in plans:
+            with pytest.raises(PlanChangedError, match=told):
+                refuse_changed(other, "p", plan.plan_hash)
+    with pytest.raises(PlanChangedError, match="their moves have the hash"):
+        refuse_changed(sealed(other_moves), "p", plan.plan_hash)
+
+
+def test_moves_survive_parquet_and_come_back_in_partition_order():
+    file = io.BytesIO()
+    pq.write_table(moves_table(reversed(MOVES_OF_T)), file)
+    table = pq.read_table(file)
+    assert table.schema.equals(MOVES)
+    assert moves_from_table(table) == MOVES_OF_T
+
+
+def test_a_plan_without_moves_has_an_empty_table_of_the_same_schema():
+    assert moves_table([]).schema.equals(MOVES)
+    assert moves_from_table(moves_table([])) == ()
+
+
+def test_a_summary_survives_json():
+    summary = a_plan().summary
     assert summary_from_json(json.loads(json.dumps(summary_to_json(summary)))) == summary

@@ -76,12 +76,31 @@ def with_topic_id(snapshot: Snapshot, topic_id: str) -> Snapshot:
     return replace(snapshot, topics=table.set_column(place, "topic_id", ids))
 
 
-def test_a_rollback_to_a_dead_broker_is_refused():
-    of = cluster([""] * 3, [(0, 1)])
-    made = plan(of, action="drain", brokers=[0])
+def test_what_would_go_back_to_a_dead_broker_is_named_and_left_and_the_rest_goes_back():
+    of = cluster([""] * 5, [(0, 1), (4, 1)])
+    made = plan(of, action="drain", brokers=[0, 4])
     since = replace(of.after(made), dead=frozenset({0}))
-    with pytest.raises(InvalidRequestError, match="broker 0 is not live"):
-        rollback_plan(made, since.snapshot(), plan_id="back")
+    back = rollback_plan(made, since.snapshot(), plan_id="back")
+    assert [move.partition for move in back.moves] == [T[1]]
+    (note,) = infeasible(back)
+    assert note.subject == "t-0"
+    assert note.constraint == "brokers [0], to which it would go back, are not live: left alone"
+
+
+def test_a_rollback_of_more_replicas_keeps_those_in_sync():
+    of = cluster([""] * 4, [(0, 1), (0, 1)])
+    more = plan(of, action="set_replication_factor", replication_factor=3)
+    after = of.after(more)
+    added = {move.partition: move.adding[0] for move in more.moves}
+    since = replace(after, lagging=frozenset({(T[0], 0)}), min_isr={"t": 2})
+    back = rollback_plan(more, since.snapshot(), plan_id="back")
+    assert {move.partition: move.target for move in back.moves} == {
+        T[0]: (added[T[0]], 1),
+        T[1]: (0, 1),
+    }
+    assert [(note.subject, note.constraint) for note in infeasible(back)] == [
+        ("t-0", f"replicas in sync are kept: {[added[T[0]], 1]} instead of [0, 1]")
+    ]
 
 
 def test_a_plan_of_another_cluster_is_not_rolled_back_here():

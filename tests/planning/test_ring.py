@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -107,41 +109,47 @@ def test_brokers_that_may_not_host_are_passed_over():
     assert placed(TWO_RACKS, 2, 2, dead=(0,)) == [[1, 2], [1, 3]]
 
 
-# The root goes on behind the partition's last replica; a node below that has none of its replicas
-# points where the topic's last partition left it.
+# The rings stand where the topic's last partition left them, and go on from partition to partition.
+# Where that would leave a partition uneven, a rack that has its share of it already is passed over.
 GROWTH = {
     "one level": (
         ["", "", ""],
         [(0, 1), (2, 0), (1, 2)],
         3,
-        [[2], [1], [0]],  # behind 1 →2; behind 0 →1; behind 2 →0
+        [[2], [1], [0]],  # each has one broker left
     ),
     "four racks of one broker": (
         ["/A", "/B", "/C", "/D"],
-        [(0, 1), (2, 3)],
+        [(0, 1), (2, 3)],  # leave the root pointing at A
         3,
-        [[2], [0]],  # behind B: C→2; behind D: A→0
+        [[2], [0]],  # A and B have one: C→2; D has one: A→0
     ),
     "two racks": (
         ["/A", "/A", "/B", "/B"],
-        [(0, 2), (1, 3)],
+        [(0, 2), (1, 3)],  # leave the root at A, A at 0, B at 2
         3,
-        [[1], [0]],  # behind B: A, in which it is behind 0: →1; A, in which it is behind 1: →0
+        [[1], [2]],  # A→0 has one: →1; B→2
     ),
     "three racks of two": (
         ["/A", "/A", "/B", "/B", "/C", "/C"],
-        [(0, 2), (4, 1), (3, 5)],  # left behind by the last ones: A→0, B→2, C→4
+        [(0, 2), (4, 1), (3, 5)],  # leave the root at A, A at 0, B at 2, C at 4
         3,
-        [[4], [2], [0]],  # behind B: C→4; behind A: B→2; behind C: A→0
+        [[4], [2], [0]],  # A and B have one: C→4; A has one: B→2; C has one: A→0
     ),
     "by two at once, over two levels": (
         ["/dc0/r0", "/dc0/r1", "/dc1/r0", "/dc1/r1"],
-        [(0,), (2,)],  # leave dc0 pointing at r1, and dc1, too
+        [(0,), (2,)],  # leave the root at dc0, dc0 at r1, dc1 at r1
         3,
         [
-            [3, 1],  # behind dc0: dc1→r1→3; dc0→r1→1, in which it is behind r0
-            [1, 3],  # behind dc1: dc0→r1→1; dc1→r1→3, in which it is behind r0
+            [1, 3],  # dc0→r1→1 dc1→r1→3; the root points at dc0, dc0 at r0, dc1 at r0
+            [0, 3],  # dc0→r0→0; dc1→r0 holds it on its only broker: r1→3
         ],
+    ),
+    "partitions that all lie on the same brokers": (
+        [""] * 4,
+        [(0, 1)] * 4,  # leave the root at 2
+        3,
+        [[2], [3], [2], [3]],  # 0 and 1 have one
     ),
 }
 
@@ -152,6 +160,13 @@ def test_more_replicas_go_on_where_the_existing_ones_left_the_rings(growth):
     made = plan(cluster(racks, rows), action="set_replication_factor", replication_factor=replicas)
     assert [list(move.target[len(move.current) :]) for move in made.moves] == added
     assert [move.target[: len(move.current)] for move in made.moves] == rows
+
+
+def test_sixty_partitions_on_two_brokers_of_four_get_thirty_replicas_on_each_of_the_others():
+    of = cluster([""] * 4, [(0, 1)] * 60)
+    made = plan(of, action="set_replication_factor", replication_factor=3)
+    added = [move.target[2] for move in made.moves]
+    assert added == [2, 3] * 30
 
 
 def test_the_ring_passes_over_a_broker_that_is_fuller_than_its_siblings():
@@ -204,19 +219,32 @@ class LiteralRing:
                 node = node["children"][name]
         self.hosts = hosts
 
-    def place(self, replicas):
-        taken = []
+    def place(self, replicas, held=(), *, even=False):
+        """Step 3 and 4 for each replica; ``even``: racks that have their share are passed over."""
+        taken = list(held)
         for _ in range(replicas):
             node, broker = self.root, None
             while node["ring"]:
+                fewest = min(
+                    self.holds(child, name, taken)
+                    for name, child in node["children"].items()
+                    if self.room(child, name, taken)
+                )
                 while True:
                     broker = node["ring"][node["next"]]
                     node["next"] = (node["next"] + 1) % len(node["ring"])
-                    if self.room(node["children"][broker], broker, taken):
+                    child = node["children"][broker]
+                    share = not even or self.holds(child, broker, taken) == fewest
+                    if share and self.room(child, broker, taken):
                         break
-                node = node["children"][broker]
+                node = child
             taken.append(broker)
-        return taken
+        return taken[len(held) :]
+
+    def holds(self, node, name, taken):
+        if not node["ring"]:
+            return int(name in taken)
+        return sum(self.holds(child, name, taken) for name, child in node["children"].items())
 
     def room(self, node, name, taken):
         if not node["ring"]:
@@ -236,3 +264,46 @@ def test_rings_place_as_a_literal_reading_of_the_kip_does_and_evenly(paths, dead
     assert rows == [literal.place(replicas) for _ in rows]
     by_broker = dict(enumerate(paths))
     assert all(is_even(row, by_broker, hosts) for row in rows)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    paths=trees(3),
+    replicas=st.integers(1, 3),
+    more=st.integers(1, 3),
+    partitions=st.integers(1, 12),
+)
+def test_more_replicas_are_handed_out_as_a_literal_reading_of_the_kip_does(
+    paths, replicas, more, partitions
+):
+    """The rings pick up where they left the last partition. The KIP says nothing of racks that have
+    their share of a partition already: where its own steps leave the partition evenly spread, they
+    are what is done; elsewhere such racks are passed over.
+    """
+    hosts = np.ones(len(paths), bool)
+    replicas = min(replicas, len(paths))
+    more = min(more, len(paths) - replicas)
+    literal = LiteralRing(paths, set(range(len(paths))))
+    rows = [literal.place(replicas) for _ in range(partitions)]
+    tree = RackTree(paths, hosts, replicas + more)
+    ring = Ring(tree)
+    ring.replay(rows)
+    handed_out = []
+    for row in rows:
+        free = hosts.copy()
+        free[row] = False
+        handed_out.append(ring.hand_out(tree, row, more, free, nobody))
+    by_broker, brokers = dict(enumerate(paths)), set(range(len(paths)))
+    by_words = []
+    for row in rows:
+        before = copy.deepcopy(literal.root)
+        by_words.append(literal.place(more, row))
+        if not is_even(row + by_words[-1], by_broker, brokers):
+            literal.root = before
+            by_words[-1] = literal.place(more, row, even=True)
+            assert is_even(row + by_words[-1], by_broker, brokers)
+    assert handed_out == by_words
+
+
+def nobody(level, node, child):
+    return False

@@ -1,20 +1,43 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from include.execution.approval import Terms
+from include.planning.plan import PlanSummary
 from rehome.operators.approve import approval_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 from tests.planning.stored_clusters import Stored
 
+TRIED = {"predicted_s": 20.0, "rate_cause": "half of what broker 3 can spare"}
+
+
+def text_of(summary: PlanSummary) -> str:
+    ends = datetime(2030, 1, 1, 5, tzinfo=UTC)
+    terms = Terms(summary.plan_hash, 10_000_000, ends, additional=True)
+    return approval_text(summary, terms, "file:///w", lasting_s=7200, tried=TRIED)
+
 
 def test_moves_between_log_dirs_are_told_apart_from_what_crosses_the_network():
     of = Stored({(0, "/a"): {0: 100, 1: 100, 2: 100, 3: 100}, (0, "/b"): {}})
-    text = approval_text(plan(of, action="move_log_dirs", rate=10).summary, "file:///w")
+    text = text_of(plan(of, action="move_log_dirs", rate=10).summary)
     assert "- 0 B to move" in text
     assert "- 2 replicas (200 B) move between log dirs of the brokers they are on" in text
 
 
 def test_a_plan_without_moves_between_log_dirs_does_not_speak_of_them():
     drained = plan(cluster([""] * 3, [(0, 1)]), action="drain", brokers=[0], rate=10)
-    text = approval_text(drained.summary, "file:///w")
+    text = text_of(drained.summary)
     assert "- 100 B to move" in text
     assert "log dirs" not in text
+
+
+def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
+    drained = plan(cluster([""] * 3, [(0, 1)]), action="drain", brokers=[0], rate=10)
+    text = text_of(drained.summary)
+    assert drained.plan_hash in text
+    assert "about 20 s at 10 MB/s per broker and direction (auto: half of what" in text
+    assert "10 MB/s (10000000 bytes per second) for each broker and direction at most" in text
+    assert "until 2030-01-01 05:00:00 UTC, when nothing is in flight any more" in text
+    assert "also beside reassignments of others" in text
+    assert "2 h after it was given" in text

@@ -14,7 +14,8 @@ from include.cluster.model import TopicPartition
 from include.cluster.snapshot import Snapshot
 from include.planning.figures import ResourceBalance
 from include.planning.kafka_json import reassignment_json, rollback_json
-from include.planning.plan import BrokerLoad, Move, Plan, PlanSummary, plan_hash
+from include.planning.plan import BrokerLoad, Move, Plan, PlanSummary
+from include.planning.plan_hash import hash_of
 from include.planning.planner import make_plan
 from include.planning.request import ReassignmentRequest
 from include.quality.brokers_after import BALANCED, COMPARED, brokers_after
@@ -51,7 +52,7 @@ def with_moves(checked: Checked, moves: Iterable[Move]) -> Checked:
     rows = brokers_after(altered).to_pylist()
     summary = replace(
         plan.summary,
-        plan_hash=plan_hash(plan.cluster_id, moves),
+        plan_hash=hash_of(plan),
         partitions=len(moves),
         replica_moves=sum(len(move.adding) for move in moves),
         leader_changes=sum(move.current[:1] != move.target[:1] for move in moves),

@@ -20,6 +20,7 @@ ACTIONS = (
     Action.DRAIN,
     Action.SET_REPLICATION_FACTOR,
     Action.REPAIR_RACKS,
+    Action.FIX_OFFLINE_REPLICAS,
     Action.BALANCE_LEADERS,
     Action.REASSIGN,
     Action.ROLLBACK,
@@ -90,13 +91,28 @@ def _file(rng: Random, of: Cluster) -> dict[str, object]:
 
 
 def troubled(rng: Random, of: Cluster, request: ReassignmentRequest) -> Cluster:
-    """Sometimes the drained broker is dead, or a partition is being reassigned already."""
+    """Sometimes brokers are dead, log dirs have failed, replicas are out of sync, or a partition is
+    being reassigned already.
+    """
+    if request.action is Action.FIX_OFFLINE_REPLICAS or rng.random() < 0.2:
+        of = unwell(rng, of)
     if request.action is Action.DRAIN and rng.random() < 0.3:
         return replace(of, dead=frozenset(request.brokers))
     if request.action is Action.REBALANCE and rng.random() < 0.3:
         partition = rng.choice(list(of.replicas))
         return replace(of, adding=frozenset({(partition, of.replicas[partition][-1])}))
     return of
+
+
+def unwell(rng: Random, of: Cluster) -> Cluster:
+    """A broker may be dead, some log dirs have failed, and some replicas lag behind."""
+    replicas = [(p, broker) for p, brokers in of.replicas.items() for broker in brokers]
+    return replace(
+        of,
+        dead=frozenset(rng.sample(list(of.racks), rng.randint(0, 1))),
+        failed=frozenset(rng.sample(replicas, min(len(replicas), rng.randint(0, 3)))),
+        lagging=frozenset(rng.sample(replicas, min(len(replicas), rng.randint(0, 3)))),
+    )
 
 
 def sound_plans(count: int, seed: int) -> Iterator[tuple[str, Checked]]:

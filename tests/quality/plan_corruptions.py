@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from include.planning.plan import Infeasible
+from include.planning.plan_hash import sealed
 from include.planning.request import Action, ReassignmentRequest
 from include.quality.checked import Checked
 from include.quality.request_rules import rack_rule_name
@@ -29,11 +30,15 @@ from tests.quality.checked_plans import (
     cordoned,
     drain,
     excluding,
+    fixed,
     heavier,
     in_flight,
     internal_topic,
     leaders_that_copy,
+    led_out_of_sync,
     log_dir,
+    lost_on_drained,
+    lowered,
     move,
     named,
     of_budget,
@@ -47,6 +52,7 @@ from tests.quality.checked_plans import (
     seen,
     sent,
     small_disk,
+    small_disks,
     tree_with,
     without_leader,
     without_one,
@@ -57,8 +63,11 @@ SPREAD_1, SPREAD_2, SPREAD_3 = (rack_rule_name(level) for level in (1, 2, 3))
 TWICE = "a target names no broker twice"
 ONLY_LIVE = "a target names live brokers only"
 DRAINED = "no target names a drained broker"
-EMPTY = "a drained broker ends empty"
-PAID_EMPTY = "a drained broker keeps what the summary says that the budget leaves on it"
+EMPTY = "a drained broker ends empty, but for partitions without a leader that the summary names"
+PAID_EMPTY = (
+    "a drained broker keeps what the summary says that the budget leaves on it, and what has no "
+    "leader"
+)
 ON_DRAINED = "a drain moves only what lies on its brokers"
 WAY_BACK = "the way back leads to where the snapshot found the partition"
 WAY_BACK_DIRS = "the way back leads to the log dirs where the snapshot found the replicas"
@@ -66,12 +75,14 @@ SENT = "what is sent is what was planned"
 FILES = "a file lists what is planned, once, and nothing else"
 MID_MOVE = "a broker's disk holds old and new copies at once"
 AT_END = "a broker's disk holds what it has in the end"
+HOMELESS = "each copy fits into a log dir"
 LOG_DIR = "a log dir that is named can be used"
 LOG_DIR_ROOM = "a log dir holds what is sent to it"
 NO_SOURCE = "a copy has a live leader to come from"
 SIZE = "a move is as large as the snapshot says"
 FACTOR = "the replication factor stays"
 FACTOR_FLAG = "the controller is told to accept another replication factor only where one is asked"
+HASH = "the hash is that of what the plan does"
 CHECKED = "the plan is for the snapshot that was checked"
 BYTES_TOLD = "the summary tells the bytes that are moved"
 COUNTS_TOLD = "the summary counts partitions, copies and leaders as they are"
@@ -80,9 +91,15 @@ SCOPE = "only topics that the request is about are moved"
 LEFT_OUT = "no partition that the request is about is left out"
 UNPAID = "as many partitions are left out as the summary says that the budget leaves"
 AS_ASKED = "a partition goes where the request's file says"
+SPREAD = "a topic ends spread over brokers within tolerance, or is named"
 SHARE = "a broker ends within tolerance of its share of bytes, or the summary tells why not"
 COUNT = "a broker ends within tolerance of its share of replicas, or the summary tells why not"
 BANDS = "a broker ends within the bands that the summary tells, or is named"
+
+TAKEN_ONLINE = "only offline replicas get new homes"
+KEPT_OFFLINE = "no target keeps an offline replica"
+KEEPS_IN_SYNC = "a partition that gives up replicas keeps those that are in sync"
+LEADER_IS_ABLE = "a new preferred leader is in sync, or gets a copy"
 
 CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     # Targets
@@ -145,6 +162,10 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: plus(drain(), [move(0, (1, 2), (1, 2))]),
         {"a move changes something", ON_DRAINED},
     ),
+    "another number in sync": (
+        lambda: with_move(drain(), named(2), in_sync=1),
+        {"a move tells how many replicas are in sync"},
+    ),
     "no reason": (lambda: with_move(drain(), named(2), why=" "), {"a move says why"}),
     "a negative size": (
         lambda: with_move(drain(), named(2), size_bytes=-1),
@@ -154,6 +175,11 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_move(drain(), named(2), size_bytes=SIZE_BYTES // 2),
         {SIZE, BYTES_TOLD},
     ),
+    "a replica in sync is given up": (
+        lambda: with_move(lowered(), named(0), target=(2,)),
+        {KEEPS_IN_SYNC},
+    ),
+    "a leader out of sync": (led_out_of_sync, {LEADER_IS_ABLE}),
     # Log dirs
     "too few log dirs": (
         lambda: with_move(drain(), named(2), target_log_dirs=("any",)),
@@ -173,8 +199,9 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         {LOG_DIR_ROOM},
     ),
     # Disks
-    "a disk too full in the end": (lambda: seen(drain(), small_disk), {MID_MOVE, AT_END}),
-    "a disk too full in mid-move": (lambda: copy_from_broker_4(Rows()), {MID_MOVE}),
+    "a disk too full in the end": (lambda: seen(drain(), small_disk), {MID_MOVE, AT_END, HOMELESS}),
+    "a disk too full in mid-move": (lambda: copy_from_broker_4(Rows()), {MID_MOVE, HOMELESS}),
+    "two small disks for a large replica": (lambda: seen(drain(), small_disks), {HOMELESS}),
     # The way back, and Kafka's files
     "a row is missing in the rollback": (
         lambda: back(drain(), lambda entries: entries.pop()),
@@ -216,7 +243,11 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     # The summary
     "another hash": (
         lambda: with_summary(drain(), plan_hash="0" * 64),
-        {"the hash is that of the moves"},
+        {HASH},
+    ),
+    "files that were not checked": (
+        lambda: with_summary(drain(), files={"rollback.json": "0" * 64}),
+        {"the summary tells the files that were checked, to the byte"},
     ),
     "a bound above the bytes": (
         lambda: with_summary(drain(), lower_bound_bytes=10**7),
@@ -278,6 +309,29 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_summary(of_budget(raised(), 5), infeasible=()),
         {UNPAID},
     ),
+    "a partition without a leader stays on a drained broker, and nobody says so": (
+        lambda: with_summary(lost_on_drained(), infeasible=()),
+        {EMPTY, SPREAD},
+    ),
+    "an online replica gets a new home": (
+        lambda: with_move(fixed(), named(6), target=(1, 2)),
+        {TAKEN_ONLINE},
+    ),
+    "an offline replica is kept": (
+        lambda: with_move(fixed(), named(0), target=(2, 1)),
+        {KEPT_OFFLINE, LEADER_IS_ABLE},
+    ),
+    "an offline replica is left, and nobody says so": (
+        lambda: with_moves(fixed(), fixed().plan.moves[1:]),
+        {LEFT_OUT},
+    ),
+    "what could get a new home is only named": (
+        lambda: with_summary(
+            with_moves(fixed(), fixed().plan.moves[1:]),
+            infeasible=(Infeasible(str(fixed().plan.moves[0].partition), "too hard", 1, 0),),
+        ),
+        {LEFT_OUT},
+    ),
     "a drain moves something else": (
         lambda: plus(drain(), [move(0, (1, 2), (3, 2))]),
         {ON_DRAINED},
@@ -294,7 +348,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_moves(repaired(), repaired().plan.moves[1:]),
         {LEFT_OUT},
     ),
-    "the controller is told to allow it": (lambda: allowing(drain()), {FACTOR_FLAG}),
+    "the controller is told to allow it": (lambda: allowing(drain()), {FACTOR_FLAG, HASH}),
     "another target than asked for": (
         lambda: with_move(reassign(), named(0), target=(3, 4)),
         {AS_ASKED},
@@ -312,7 +366,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: replace(
             rebalance(),
             request=ReassignmentRequest(Action.EXPAND, brokers=(2,)),
-            plan=replace(rebalance().plan, action="expand"),
+            plan=sealed(replace(rebalance().plan, action="expand")),
         ),
         {"only the brokers of the request give and take"},
     ),
@@ -324,7 +378,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: replace(
             leaders_that_copy(),
             request=ReassignmentRequest(Action.MOVE_LOG_DIRS),
-            plan=replace(leaders_that_copy().plan, action="move_log_dirs"),
+            plan=sealed(replace(leaders_that_copy().plan, action="move_log_dirs")),
         ),
         {"a move between log dirs stays on its broker"},
     ),
@@ -336,18 +390,18 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: replace(rebalance(), request=replace(REBALANCE, budget_moves=1)),
         {"no more replicas are copied than the budget allows"},
     ),
-    "weights that were not heeded": (heavier, {SHARE}),
+    "weights that were not heeded": (heavier, {SHARE, SPREAD}),
     "a tolerance of replicas that was not heeded": (
         lambda: replace(heavier(), request=replace(heavier().request, tolerances=COUNTED)),
-        {SHARE, COUNT},
+        {SHARE, COUNT, SPREAD},
     ),
     "a partition in flight excuses no broker": (
         lambda: with_summary(heavier(), infeasible=(Infeasible("payments-0", "in flight", 1, 0),)),
-        {SHARE},
+        {SHARE, SPREAD},
     ),
     "what is named for another resource is no excuse": (
         lambda: with_summary(heavier(), infeasible=all_named("number of replicas: too few")),
-        {SHARE},
+        {SHARE, SPREAD},
     ),
     "a broker outside its band": (lambda: without_one(rebalance()), {SHARE, BANDS}),
     "too much, where only that counts": (lambda: without_one(one_sided()), {SHARE, BANDS}),

@@ -22,6 +22,9 @@ from tests.quality.cases import (
 from tests.quality.checked_plans import (
     COUNTED,
     drain,
+    fixed,
+    lost_on_drained,
+    lowered,
     one_sided,
     raised,
     reassign,
@@ -49,6 +52,8 @@ def broken(spark: SparkSession) -> dict[str, list[Broken]]:
     """What each corruption breaks, and what the plans that it started from do."""
     sound = {"sound drain": drain(), "sound rebalance": rebalance(), "sound tree": tree()}
     sound |= {"sound factor": raised(), "sound reassign": reassign(), "sound repair": repaired()}
+    sound |= {"sound lower factor": lowered(), "sound homes": fixed()}
+    sound |= {"sound drain of a dead broker": lost_on_drained()}
     sound |= {"sound one-sided": one_sided(), "sound counts": rebalance(tolerances=COUNTED)}
     sound |= {f"sound {name}": checked for name, checked in sound_plans(64, seed=0)}
     spoilt = {name: corrupt() for name, (corrupt, _) in CORRUPTIONS.items()}

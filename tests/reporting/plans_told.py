@@ -60,6 +60,7 @@ def record(plan: Plan, state: PlanState, cause: str = "", **values: Any) -> Plan
             plan_hash=plan.plan_hash,
             request={},
             plan_dir="file:///warehouse/plans/plan-1",
+            planned_through=None,
             run_id="run-1",
             actor="asker",
             approved_by=None,

@@ -194,6 +194,48 @@ def test_a_plan_is_called_good_only_when_it_was_verified() -> None:
         assert standing.label == "Not verified"
 
 
+def test_a_replica_out_of_the_isr_is_a_finding_of_a_plan_that_ended_well() -> None:
+    finding = "the replica on broker 1 is not in the ISR: the broker is not alive"
+    proof = {"ok": True, "partitions": 3, "problems": {}, "findings": {"orders-0": finding}}
+    data = replace(good_end(), verification=proof)
+    standing = standing_of(data)
+    assert standing.tone is Tone.GOOD
+    assert "1 partition has replicas out of the ISR." in standing.state_left
+    assert "look at their brokers" in standing.next_step
+    told = page(data).text
+    assert f"orders-0 {finding}" in told
+    assert "all of them in the ISR" not in told
+    assert "all of them in the ISR" in page(good_end()).text
+
+
+def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
+    empty = {
+        "as_planned": True,
+        "unpaid": [],
+        "brokers": [4],
+        "left": [],
+        "unread": {"4": "it is not alive"},
+        "follow_up": "plan-1-follow_up",
+        "not_followed_up": None,
+    }
+    data = replace(good_end(), drained=empty)
+    assert standing_of(data).tone is Tone.GOOD
+    told = page(data).text
+    assert "was moved away by plan plan-1-follow_up" in told
+    assert "The log dirs of broker 4 could not be read: it is not alive." in told
+    late = {"broker": 4, "topic": "late", "partition": 0, "where": "assigned", "log_dir": "/d"}
+    unpaid = page(replace(good_end(), drained=empty | {"unpaid": [late]}))
+    assert "1 replica stays on the brokers to be drained, for want of budget" in unpaid.text
+    left = empty | {"as_planned": False, "left": [late], "not_followed_up": "the window has ended"}
+    data = replace(good_end(), drained=left)
+    standing = standing_of(data)
+    assert (standing.tone, standing.label) == (Tone.BAD, "Not empty")
+    assert "Do not take the brokers away" in standing.next_step
+    told = page(data).text
+    assert "late-0 on broker 4, assigned" in told
+    assert "Not moved away: the window has ended." in told
+
+
 def test_leaders_that_could_not_be_restored_are_named() -> None:
     assert "Preferred leaders" not in page(good_end()).text
     leaders = {

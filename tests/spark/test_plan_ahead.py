@@ -4,6 +4,8 @@ same, and nothing is left of a plan that it does not let pass.
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import signal
 import subprocess
@@ -17,7 +19,9 @@ import psutil
 import pytest
 
 from include.errors import InvalidRequestError
+from include.planning import kafka_json
 from include.planning.planner import make_plan
+from include.quality.gates import Evidence
 from include.quality.results import ExpectationOutcome, GateResult, Status
 from spark_jobs import plan as job
 from spark_jobs import proof
@@ -77,6 +81,7 @@ def test_a_plan_made_ahead_is_the_plan_that_is_made_afterwards(
     made_ahead = ahead.out.load()
     monkeypatch.setattr(job, "MANY_REPLICAS", 1_000_000)
     monkeypatch.setattr(job, "make_plan", make_plan)
+    ahead.out.discard()  # a plan's files are written once
     assert ahead.run(Rows(), DRAIN) == 0
     afterwards = ahead.out.load()
     assert made_ahead.plan_hash == afterwards.plan_hash
@@ -203,3 +208,26 @@ def _refuse() -> None:
 
 def _fail() -> float:
     return 1 / 0
+
+
+def test_the_bytes_that_the_gate_checks_are_those_that_are_written(
+    tmp_path: Path, gates: dict[str, GateResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where Kafka's files come out differently each time that they are made."""
+    made = itertools.count()
+    rendered = kafka_json.reassignment_text
+    monkeypatch.setattr(
+        kafka_json,
+        "reassignment_text",
+        lambda moves: itertools.chain(rendered(moves), " " * next(made), "\n"),
+    )
+    seen: list[Evidence] = []
+    monkeypatch.setattr(
+        proof, "check_evidence", lambda _, evidence: seen.append(evidence) or gates["plan"]
+    )
+    one = Job(tmp_path)
+    assert one.run(Rows(), DRAIN) == 0
+    (row,) = seen[0].tables["plan"].to_pylist()
+    assert json.loads(row["files_checked"]) == one.out.file_digests()
+    assert row["files_told"] == row["files_checked"]
+    assert one.out.load().summary.files == one.out.file_digests()

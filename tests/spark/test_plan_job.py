@@ -62,12 +62,12 @@ def test_a_proven_plan_leaves_all_its_files_and_then_its_rollback_does(
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_poor_snapshot_is_refused_before_planning_and_an_earlier_plan_is_gone(
+def test_a_poor_snapshot_is_refused_before_planning_and_an_interrupted_plan_is_gone(
     plan_job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned: list[object] = []
     monkeypatch.setattr("spark_jobs.plan.plan_forward", lambda *a, **_: planned.append(a))
-    for name in (*TO_CARRY_OUT, "dry_run.json"):
+    for name in (*TO_CARRY_OUT[1:], "gates.json"):  # without its summary it was never finished
         plan_job.out.write_text(name, "of an earlier run")
     rows = Rows()
     rows.broker(3).update(answered=False, error="REQUEST_TIMED_OUT (7)")
@@ -79,9 +79,17 @@ def test_a_poor_snapshot_is_refused_before_planning_and_an_earlier_plan_is_gone(
     assert failure["details"] == ["every live broker answered", "every replica has a size"]
     assert "broker 3, error REQUEST_TIMED_OUT (7)" in failure["message"]
     assert "remedy: Find out why the broker does not answer" in failure["message"]
-    assert not plan_job.out.exists("dry_run.json")
     assert [gate["passed"] for gate in plan_job.out.read_json("gates.json")] == [False]
     assert failure["message"] in capsys.readouterr().err
+
+
+def test_a_finished_plan_is_not_replaced(plan_job: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in TO_CARRY_OUT:
+        plan_job.out.write_text(name, "of an earlier run")
+    assert plan_job.run(Rows(), DRAIN) == 2
+    assert {plan_job.out.read_text(name) for name in TO_CARRY_OUT} == {"of an earlier run"}
+    assert not plan_job.out.exists("failure.json")
+    assert "plans are never replaced" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("spark")
@@ -114,7 +122,7 @@ def test_a_plan_that_breaks_a_rule_leaves_nothing_to_carry_out(
     assert {
         "a target names no broker twice",
         "no target names a drained broker",
-        "the hash is that of the moves",
+        "the hash is that of what the plan does",
     } <= set(failure["details"])
     assert [gate["passed"] for gate in plan_job.out.read_json("gates.json")] == [True, False]
 
@@ -136,6 +144,7 @@ def test_beyond_a_size_the_plan_is_made_in_slices_and_the_parallelism_does_not_s
         gates = plan_job.out.read_json("gates.json")
         assert [gate["passed"] for gate in gates] == [True, True]
         hashes.add(plan.plan_hash)
+        plan_job.out.discard()
     assert len(hashes) == 1
 
 

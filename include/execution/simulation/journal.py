@@ -27,13 +27,17 @@ class Entry:
 class Journal:
     """Entries in their order, and what follows from them.
 
+    :param partitions: of the plan's moves: each is pending at first.
     :param crash_after: the process dies right after so many entries, once for each number.
     """
 
-    def __init__(self, crash_after: Collection[int] = ()) -> None:
+    def __init__(
+        self, partitions: Collection[TopicPartition], crash_after: Collection[int] = ()
+    ) -> None:
         self.entries: list[Entry] = []
+        self._partitions = partitions
         self._crash_after = frozenset(crash_after)
-        self.states: dict[TopicPartition, MoveState] = {}
+        self.states = dict.fromkeys(partitions, MoveState.PENDING)
         self.sent: dict[TopicPartition, datetime] = {}
 
     def write(self, entry: Entry) -> None:
@@ -47,7 +51,7 @@ class Journal:
 
     def reread(self) -> Journal:
         """What a new process knows: the entries alone."""
-        journal = Journal(self._crash_after)
+        journal = Journal(self._partitions, self._crash_after)
         for entry in self.entries:
             journal._append(entry)
         return journal

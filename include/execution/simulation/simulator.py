@@ -103,7 +103,7 @@ class Simulation:
         self.state = PlanState.RUNNING
         self.cause = ""
         self.polls = 0
-        self.journal = journal or Journal()
+        self.journal = journal or Journal([move.partition for move in plan.moves])
         self._start = start
         self._events = deque(sorted(events, key=lambda event: event.after_s))
         self._resolution_s = resolution_s

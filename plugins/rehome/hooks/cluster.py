@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -13,6 +13,7 @@ from include.errors import InvalidRequestError, RehomeError
 if TYPE_CHECKING:
     from include.cluster.connection import Connection
     from include.cluster.gateway import ClusterGateway
+    from include.execution.connection_policy import ConnectionPolicy
     from include.settings import Settings
 
 
@@ -33,12 +34,26 @@ class KafkaClusterHook(KafkaBaseHook):
         """
         from include.cluster.connection import Connection
 
+        return Connection.from_settings(self._extra)
+
+    @cached_property
+    def policy(self) -> ConnectionPolicy:
+        """What may be done through the connection.
+
+        :raises InvalidRequestError: there is no such connection, or its policy is not one.
+        """
+        from include.execution.connection_policy import KEY, ConnectionPolicy
+
+        return ConnectionPolicy.parse(self._extra.get(KEY), self.kafka_config_id)
+
+    @cached_property
+    def _extra(self) -> dict[str, Any]:
         try:
-            found = self.get_connection(self.kafka_config_id)
+            extra: dict[str, Any] = self.get_connection(self.kafka_config_id).extra_dejson
         except AirflowNotFoundException:
             problem = f"There is no Airflow connection {self.kafka_config_id!r}."
             raise InvalidRequestError([problem]) from None
-        return Connection.from_settings(found.extra_dejson)
+        return extra
 
     def gateway(self, settings: Settings) -> ClusterGateway:
         """A gateway with the settings' time limits; close it, or use it as a context manager."""
@@ -46,6 +61,7 @@ class KafkaClusterHook(KafkaBaseHook):
 
         return ClusterGateway(
             self.connection,
+            name=self.kafka_config_id,
             request_timeout_s=settings.request_timeout_s,
             connect_timeout_s=settings.connect_timeout_s,
         )
@@ -55,6 +71,7 @@ class KafkaClusterHook(KafkaBaseHook):
         from include.cluster.connection import check_connection
 
         try:
+            self.policy  # noqa: B018 - read for what is wrong with it
             return True, check_connection(self.connection)
         except RehomeError as error:
             return False, str(error)

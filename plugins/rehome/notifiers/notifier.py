@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook, BaseNotifier
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from rehome import runtime
+from rehome import plan_of_run, runtime
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -21,16 +21,18 @@ log = logging.getLogger(__name__)
 
 
 class RehomeNotifier(BaseNotifier):
-    """A DAG's failure and success callback.
+    """A DAG's failure and success callback. Of what it cannot find out it says so.
 
     Runs that never started have neither a plan nor params: the context is read with care.
 
     :param ended: ``failed`` or ``succeeded``.
+    :param makes_plan: whether the DAG's runs change the cluster by a plan, and only by one.
     """
 
-    def __init__(self, ended: str) -> None:
+    def __init__(self, ended: str, *, makes_plan: bool = False) -> None:
         super().__init__()
         self.ended = ended
+        self.makes_plan = makes_plan
 
     def render_template_fields(self, context: Any, jinja_env: Any = None) -> None:
         """Nothing to render: a scheduler's serialized DAG has no environment to render with."""
@@ -45,7 +47,7 @@ class RehomeNotifier(BaseNotifier):
             "reason": context.get("reason"),
         }
         facts |= _plan_facts(context)
-        send(_sentence(facts), failed=self.ended == "failed", **facts)
+        send(_sentence(facts, self.makes_plan), failed=self.ended == "failed", **facts)
 
 
 def send(text: str, *, failed: bool = True, **facts: Any) -> None:
@@ -76,18 +78,21 @@ def send(text: str, *, failed: bool = True, **facts: Any) -> None:
 
 
 def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of the run's plan; {} = that there is none; ``unknown``: why nothing is."""
     from include.errors import RehomeError
 
     if context.get("dag_run") is None or not context.get("params"):
-        return {}
+        return {"unknown": "Airflow does not say with which parameters it was triggered."}
     try:
         plan_id = runtime.plan_id_of(context)
         with runtime.open_ledger() as ledger:
-            record = ledger.plan(plan_id)
+            record = plan_of_run.known(plan_id, ledger)
+            if record is None:
+                return {}
             moves = [move.state.value for move in ledger.moves(plan_id).values()]
             owed = ledger.throttles(plan_id, open_only=True)
-    except RehomeError:
-        return {}  # the run ended before there was a plan
+    except RehomeError as error:
+        return {"unknown": str(error)}
     return {
         "plan_id": plan_id,
         "state": record.state.value,
@@ -98,11 +103,14 @@ def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sentence(facts: Mapping[str, Any]) -> str:
+def _sentence(facts: Mapping[str, Any], makes_plan: bool) -> str:
     run = f"Run {facts['run_id']} of {facts['dag_id']} {facts['ended']}."
     if "plan_id" not in facts:
         reason = f" {facts['reason']}." if facts["reason"] else ""
-        return f"{run}{reason} No plan was made; nothing was changed. See the log of the run."
+        known = "No plan was made; nothing was changed. " if makes_plan else ""
+        if "unknown" in facts:
+            known = f"What it has changed is not known here: {facts['unknown']} "
+        return f"{run}{reason} {known}See the log of the run."
     moves = ", ".join(f"{count} {state}" for state, count in facts["moves"].items()) or "none"
     owed = ", ".join(facts["throttles_owed"]) or "none"
     text = (
@@ -115,8 +123,9 @@ def _sentence(facts: Mapping[str, Any]) -> str:
 def _next_step(facts: Mapping[str, Any]) -> str:
     if facts["throttles_owed"]:
         return (
-            "bring the brokers back; sweep_throttles, once triggered for this connection, then "
-            "takes the throttles back."
+            "bring back brokers that are away, and let copies end that could not be cancelled; "
+            "sweep_throttles then takes the throttles back. Its schedule sees to kafka_default; "
+            "for another connection, trigger it."
         )
     if facts["ended"] == "failed" and "done" in facts["moves"]:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -10,6 +11,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import runtime
+from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from include.planning.partition_counts import AddedPartitions, PartitionCountsRequest
 
 PLACED, FOUND = "new_partitions.json", "dry_run.json"
+ADDING, ADDED = "adding partitions", "partitions added"
+"""Kinds of events: before the controller is told, and when a reading has proven it."""
 
 
 def _request(context: Context) -> PartitionCountsRequest:
@@ -30,6 +34,15 @@ def _placed(context: Context) -> AddedPartitions:
     from include.planning.partition_counts import AddedPartitions
 
     return AddedPartitions.from_json(runtime.plan_directory(context).read_json(PLACED))
+
+
+def _begun(context: Context) -> bool:
+    """Whether the run has told the controller of its partitions: then tasks that come before that,
+    and are cleared, leave the placement as it is.
+    """
+    with runtime.open_ledger() as ledger:
+        events = ledger.events(runtime.plan_id_of(context))
+    return any(event.kind == ADDING for event in events)
 
 
 class PlacePartitionsOperator(ClusterOperator):
@@ -49,7 +62,11 @@ class PlacePartitionsOperator(ClusterOperator):
         from include.planning.partition_counts import place
         from include.warehouse import read_snapshot
 
+        refuse_unshared_ledger(context, runtime.settings().ledger_url)
         plan_id = runtime.plan_id_of(context)
+        if _begun(context):
+            self.log.info("Creating the partitions has begun: their placement stays.")
+            return f"{runtime.plan_directory(context).uri}/{PLACED}"
         plan = place(read_snapshot(self.snapshot), _request(context), plan_id)
         for partition, replicas in sorted(plan.assignments.items()):
             self.log.info("%s: %s", partition, list(replicas))
@@ -67,14 +84,22 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Ask, report, and either go on or stop here."""
+        from include.execution.connection_policy import ADD_PARTITIONS
         from include.execution.findings import Severity
+        from include.execution.own_cluster import OwnCluster
         from include.execution.partition_counts import check
         from include.reporting.partitions import partitions_report
 
         plan, directory = _placed(context), runtime.plan_directory(context)
+        if _begun(context):
+            self.log.info("Creating the partitions has begun: there is nothing to try out.")
+            return f"{directory.uri}/report.html"
+        if not _request(context).dry_run:
+            self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             active = ledger.active_plan(plan.cluster_id)
-            found = check(plan, cluster, active_plan=active.plan_id if active else None)
+            own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
+            found = check(plan, own, active_plan=active.plan_id if active else None)
         for finding in found:
             self.log.info("%s", finding)
         errors = [str(item) for item in found if item.severity is Severity.ERROR]
@@ -106,7 +131,8 @@ class ApprovePartitionsOperator(ApprovalOperator):
     def execute(self, context: Context) -> Any:
         """Wait, or go on in the name of the run's parameters; returns the approved hash."""
         plan = _placed(context)
-        if not _request(context).approval:
+        asked = _request(context).approval or runtime.policy_of(context).approval
+        if _begun(context) or not asked:
             return plan.plan_hash
         totals = [f"- {topic}: {total} partitions" for topic, total in plan.totals.items()]
         report = f"{runtime.plan_directory(context).uri}/report.html"
@@ -116,6 +142,9 @@ class ApprovePartitionsOperator(ApprovalOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """The hash that the person saw."""
+        if event.get("chosen_options") != [self.REJECT]:
+            with runtime.plain_errors():
+                runtime.refuse_own_approval(context, event, runtime.actor_of(context))
         super().execute_complete(context, event)
         return context["ti"].xcom_pull(task_ids=self.task_id, key="plan_hash")
 
@@ -136,6 +165,8 @@ class CreatePartitionsOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Create, prove, tell the diary, complete the report."""
+        from include.execution.connection_policy import ADD_PARTITIONS
+        from include.execution.own_cluster import OwnCluster
         from include.execution.partition_counts import create
         from include.reporting.partitions import partitions_report
 
@@ -148,8 +179,11 @@ class CreatePartitionsOperator(ClusterOperator):
         told = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
         who = {"actor": runtime.actor_of(context), "cluster_id": plan.cluster_id}
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            ledger.add_event("adding partitions", told, plan_id=plan.plan_id, **who)
-            created = create(plan, cluster)
-            ledger.add_event("partitions added", told, plan_id=plan.plan_id, **who)
+            own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
+            own.compare()
+            self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
+            ledger.add_event(ADDING, told, plan_id=plan.plan_id, **who)
+            created = create(plan, own)
+            ledger.add_event(ADDED, told, plan_id=plan.plan_id, **who)
         directory.write_text("report.html", partitions_report(plan, (), created=True))
         self.log.info("%d partitions created and led: %s", len(created), told)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-from rehome import runtime
+from rehome import plan_of_run, runtime
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.execution.approval import Terms
+    from include.ledger.records import PlanRecord
     from include.planning.plan import PlanSummary
+    from include.planning.request import ReassignmentRequest
 
 BODY = """
 Plan **{summary.plan_id}** ({summary.action}) is ready.
@@ -20,19 +24,24 @@ Plan **{summary.plan_id}** ({summary.action}) is ready.
 {summary.leader_changes} changes of leader
 - {bytes_to_move} to move; no plan that ends the same moves less than {lower_bound}
 {within_brokers}\
-- {duration} at {rate} per broker and direction
+- {duration} at {rate} per broker and direction{rate_cause}
 - report: {report}
 
-The approval holds for this very plan, hash `{summary.plan_hash}`. It lapses when one of its
-partitions changes before the plan starts.
+The approval holds for exactly this:
+
+{terms}
+
+It lapses when any of this is another by the time the plan starts, or one of its partitions is, and
+{lasting} after it was given. A run that goes on with the plan under other terms asks anew.
 """
 
 
 class ApprovePlanOperator(ApprovalOperator):
     """Waits for a person's approval where the parameter ``approval`` asks for it.
 
-    The approval is bound to the plan's hash, and holds for a plan that is continued later.
-    Rejecting cancels the plan; nothing was changed.
+    The approval names the plan's hash, the rate, the window, and whether the plan may run beside
+    others. It holds for a plan that is continued later, as long as these stay as they are.
+    Rejecting cancels a plan that has not started; nothing was changed.
     """
 
     ui_color = "#f3e2e9"
@@ -42,51 +51,109 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         """Wait, or approve in the name of the run's parameters."""
-        plan, request = runtime.load_plan(context)
-        if runtime.continued_plan_id(context) is not None:
-            self.log.info("Plan %s was approved before it started.", plan.plan_id)
+        from include.execution.model import PlanState
+
+        with runtime.plain_errors(), runtime.open_ledger() as ledger:
+            record = plan_of_run.required(context, ledger)
+        plan_id = record.plan_id
+        if record.state.ended:
+            self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
             return None
-        if request.approval and plan.moves:
-            context["ti"].xcom_push(key="plan_hash", value=plan.plan_hash)
-            self.body = approval_text(plan.summary, runtime.plan_directory(context).uri)
+        with runtime.plain_errors():
+            plan, request = runtime.load_plan(context)
+            runtime.refuse_changed_files(plan, runtime.plan_directory(context))
+            terms = runtime.terms_of(context, request)
+        if record.state is not PlanState.PLANNED and self._holds(record, terms):
+            self.log.info("Plan %s was approved by %s before.", plan_id, record.approved_by)
+            return None
+        if plan.moves and self._needs_a_person(record, request):
+            context["ti"].xcom_push(key="terms", value=terms.to_json())
+            self.body = approval_text(
+                plan.summary,
+                terms,
+                runtime.plan_directory(context).uri,
+                lasting_s=runtime.settings().approval_lasts_s,
+                tried=runtime.plan_directory(context).read_json("dry_run.json"),
+            )
             return super().execute(context)
-        return self._approve(plan.plan_id, plan.plan_hash, runtime.actor_of(context))
+        return self._approve(plan.plan_id, terms, runtime.actor_of(context), by_person=False)
+
+    def _holds(self, record: PlanRecord, terms: Terms) -> bool:
+        from include.execution.approval import lapses
+        from include.execution.model import PlanState
+
+        now = None if record.state is PlanState.RUNNING else datetime.now(UTC)
+        requested = record.requested_rate_bytes_per_s
+        return not lapses(record.approval, terms, now, requested_rate_bytes_per_s=requested)
+
+    def _needs_a_person(self, record: PlanRecord, request: ReassignmentRequest) -> bool:
+        """Whether the run asks for it, or the run did that the plan is continued from."""
+        by_person = record.approval is not None and record.approval.by_person
+        return request.approval or by_person
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what."""
-        from include.execution.model import PlanState
+        from include.execution.approval import Terms
 
         plan_id = runtime.plan_id_of(context)
         user = event.get("responded_by_user") or {}
         actor = str(user.get("name") or user.get("id") or "unknown")
         if event.get("chosen_options") == [self.REJECT]:
-            with runtime.open_ledger() as ledger:
-                ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor)
-            self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
+            self._reject(plan_id, actor)
+            return super().execute_complete(context, event)
+        with runtime.plain_errors(), runtime.open_ledger() as ledger:
+            runtime.refuse_own_approval(context, event, ledger.plan(plan_id).actor)
         result = super().execute_complete(context, event)
-        seen = context["ti"].xcom_pull(task_ids=self.task_id, key="plan_hash")
-        self._approve(plan_id, str(seen), actor)
+        seen = context["ti"].xcom_pull(task_ids=self.task_id, key="terms")
+        self._approve(plan_id, Terms.from_json(seen), actor, by_person=True)
         return result
 
-    def _approve(self, plan_id: str, plan_hash: str, actor: str) -> None:
+    def _reject(self, plan_id: str, actor: str) -> None:
+        from include.execution.model import PlanState
+
         with runtime.plain_errors(), runtime.open_ledger() as ledger:
-            ledger.approve(plan_id, plan_hash, actor)
-        self.log.info("Plan %s approved by %s (hash %s)", plan_id, actor, plan_hash)
+            state = ledger.plan(plan_id).state
+            if state.active:
+                self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
+                return
+            ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor)
+        self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
+
+    def _approve(self, plan_id: str, terms: Terms, actor: str, *, by_person: bool) -> None:
+        lasting_s = runtime.settings().approval_lasts_s
+        with runtime.plain_errors(), runtime.open_ledger() as ledger:
+            ledger.approve(
+                plan_id, terms.plan_hash, actor, terms, by_person=by_person, lasting_s=lasting_s
+            )
+        self.log.info("Plan %s approved by %s: %s", plan_id, actor, "; ".join(terms.lines()))
 
 
-def approval_text(summary: PlanSummary, directory_uri: str) -> str:
-    """What a person reads who is asked to approve a plan, as Markdown."""
+def approval_text(
+    summary: PlanSummary,
+    terms: Terms,
+    directory_uri: str,
+    *,
+    lasting_s: float,
+    tried: dict[str, Any],
+) -> str:
+    """What a person reads who is asked to approve a plan, as Markdown.
+
+    :param tried: dry_run.json.
+    """
     from include.planning.explanation import bytes_text
 
-    rate, duration_s = summary.rate_bytes_per_s, summary.predicted_s
+    duration_s, cause = tried.get("predicted_s"), tried.get("rate_cause")
     return BODY.format(
         summary=summary,
         bytes_to_move=bytes_text(summary.bytes_to_move),
         lower_bound=bytes_text(summary.lower_bound_bytes),
         duration="unknown time" if duration_s is None else f"about {duration_s:.0f} s",
-        rate="an unknown rate" if rate is None else f"{bytes_text(rate)}/s",
+        rate=f"{bytes_text(terms.rate_bytes_per_s)}/s",
+        rate_cause=f" (auto: {cause})" if cause else "",
         report=f"{directory_uri}/report.html",
         within_brokers=_within_brokers(summary),
+        terms="\n".join(f"- {line}" for line in terms.lines()),
+        lasting=f"{lasting_s / 3600:g} h",
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.cluster.gateway import ClusterGateway
+    from include.execution.connection_policy import ConnectionPolicy
 
 
 class ClusterOperator(BaseOperator):
@@ -38,6 +39,11 @@ class ClusterOperator(BaseOperator):
     @abstractmethod
     def step(self, context: Context) -> Any:
         """The operator's own work."""
+
+    @property
+    def policy(self) -> ConnectionPolicy:
+        """What may be done through the operator's connection."""
+        return KafkaClusterHook(self.kafka_config_id).policy
 
     def gateway(self) -> ClusterGateway:
         """A gateway on the cluster; use it as a context manager."""

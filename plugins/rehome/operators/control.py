@@ -24,11 +24,13 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
     def step(self, context: Context) -> dict[str, Any] | None:
         """Ask, and say what happens now."""
         from include.execution.model import Control
+        from include.planning.values import checked_plan_id
 
         params = context["params"]
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            controller = runtime.controller(context, ledger, cluster)
-            plan_id, rate = str(params["plan_id"]).strip(), params.get("throttle")
+            controller = runtime.controller(context, ledger, cluster, self.policy)
+            plan_id = checked_plan_id(params["plan_id"])
+            rate = params.get("throttle")
             done = controller.control(Control(params["action"]), plan_id, rate)
         self.log.info("Plan %s: %s", plan_id, done.told)
         if done.run is None:

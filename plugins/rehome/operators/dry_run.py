@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import runtime
+from rehome import plan_of_run, runtime
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
+
+    from include.execution.model import PlanState
 
 
 class DryRunOperator(ClusterOperator, SkipMixin):
@@ -36,10 +38,18 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.execution.continuing import not_started
         from include.execution.dry_run import describe, dry_run
         from include.execution.model import PlanState
+        from include.execution.own_cluster import OwnCluster
         from include.execution.progress import admitted
         from include.reporting.collect import write_plan_report
         from include.warehouse import read_snapshot
 
+        with runtime.open_ledger() as ledger:
+            looks_only = bool(context["params"].get("dry_run"))
+            find = plan_of_run.recorded if looks_only else plan_of_run.required
+            record = find(context, ledger)
+        if record is not None and record.state is PlanState.DONE:
+            self.log.info("Plan %s is done: there is nothing to try out.", record.plan_id)
+            return f"{record.plan_dir}/report.html"
         plan, request = runtime.load_plan(context)
         settings, directory = runtime.settings(), runtime.plan_directory(context)
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
@@ -50,7 +60,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
                 not_started(plan, view),
                 request,
                 read_snapshot(self.snapshot),
-                cluster,
+                OwnCluster.of_plan(cluster, ledger.plan(plan.plan_id)),
                 settings,
                 active_plan=active.plan_id if active else None,
                 in_flight={move.partition for move in admitted(plan, view)},
@@ -63,9 +73,17 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         self.log.info("Report: %s", uri)
         if not result.ok:
             problems = "\n".join(str(finding) for finding in result.errors)
-            told = f"The dry run refuses plan {plan.plan_id}:\n{problems}\nNothing was changed."
+            left = _left(plan.plan_id, view.state) if continued else "Nothing was changed."
+            told = f"The dry run refuses plan {plan.plan_id}:\n{problems}\n{left}"
             self.log.error("%s", told)
             raise AirflowFailException(told)
         if request.dry_run:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
         return uri
+
+
+def _left(plan_id: str, state: PlanState) -> str:
+    return (
+        f"This step has changed nothing. Plan {plan_id} had started before, and is {state}: what "
+        "it has moved stays moved."
+    )

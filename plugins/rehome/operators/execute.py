@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rehome import runtime
+from include.errors import PlanConflictError
+from rehome import plan_of_run, runtime
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -20,8 +21,20 @@ class StartReassignmentOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """One advance."""
         from include.execution.advance import advance
+        from include.execution.model import PlanState
         from include.execution.policy import policy_for
 
+        with runtime.open_ledger() as ledger:
+            record = plan_of_run.required(context, ledger)
+        if record.state is PlanState.DONE:
+            self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
+            return
+        if not record.state.active:
+            raise PlanConflictError(
+                f"Plan {record.plan_id} is {record.state}: it has no throttle yet",
+                state_left="Nothing of it has started.",
+                next_step="Clear the task throttle, with what comes after it.",
+            )
         plan, request = runtime.load_plan(context)
         policy = policy_for(request, runtime.settings())
         with (

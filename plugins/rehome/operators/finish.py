@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from rehome import runtime
+from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome import plan_of_run, runtime
 from rehome.operators.base import ClusterOperator
+from rehome.operators.drained import DRAINED
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.ledger.records import PlanRecord
+    from include.warehouse import PlanDirectory
 
 
 class VerifyReassignmentOperator(ClusterOperator):
@@ -21,13 +24,22 @@ class VerifyReassignmentOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Read, compare, keep the proof, fail on any difference."""
         from include.execution.model import PlanState
+        from include.execution.own_cluster import OwnCluster
         from include.execution.verify import verify
 
+        with runtime.open_ledger() as ledger:
+            record = plan_of_run.required(context, ledger)
+        if record.state is PlanState.PAUSED:
+            raise AirflowSkipException("The plan is paused; its end will be verified.")
+        if record.state is not PlanState.DONE:
+            raise PlanConflictError(
+                f"Plan {record.plan_id} is {record.state} ({record.cause}): it has no end to prove",
+                state_left=STEP_UNCHANGED,
+                next_step="See the task progress.",
+            )
         plan, directory = runtime.directory_plan(context)
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            if ledger.plan(plan.plan_id).state is PlanState.PAUSED:
-                raise AirflowSkipException("The plan is paused; its end will be verified.")
-            result = verify(plan, cluster)
+        with self.gateway() as cluster:
+            result = verify(plan, OwnCluster.of_plan(cluster, record))
         directory.write_json("verification.json", result.to_json())
         self.log.info("%s", result.text())
         if not result.ok:
@@ -40,20 +52,26 @@ class RestorePreferredLeadersOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
         from include.execution.leaders import restore_preferred_leaders
+        from include.execution.model import PlanState
         from include.ledger.fencing import LeaseHeldError
 
-        plan, directory = runtime.directory_plan(context)
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            record = ledger.plan(plan.plan_id)
+            record = plan_of_run.required(context, ledger)
+            if record.state is not PlanState.DONE:
+                raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
+            plan, directory = runtime.directory_plan(context)
             try:
                 with runtime.driving(
                     context, ledger, cluster, record, wait_s=0, release=True
                 ) as held:
-                    result = restore_preferred_leaders(plan, held.cluster)
+                    result = restore_preferred_leaders(plan, held.cluster, tell=self._tell)
             except LeaseHeldError as error:
                 raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
         directory.write_json("leaders.json", result.to_json())
         self.log.info("%s", result.text())
+
+    def _tell(self, done: int, of: int) -> None:
+        self.log.info("Preferred leaders: %d of %d partitions dealt with", done, of)
 
 
 class WriteReportOperator(ClusterOperator):
@@ -65,7 +83,7 @@ class WriteReportOperator(ClusterOperator):
 
         directory = runtime.plan_directory(context)
         with runtime.open_ledger() as ledger:
-            if runtime.recorded_plan(ledger, runtime.plan_id_of(context)) is None:
+            if plan_of_run.recorded(context, ledger) is None:
                 raise AirflowSkipException("There is no plan to report on.")
             uri = write_plan_report(directory, ledger)
         self.log.info("Report: %s", uri)
@@ -82,37 +100,85 @@ class VerdictOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Read the ledger, believe nothing else."""
         from include.execution.model import PlanState
+        from include.warehouse import PlanDirectory
 
-        plan_id = runtime.plan_id_of(context)
-        directory = runtime.plan_directory(context)
         with runtime.open_ledger() as ledger:
-            record = runtime.recorded_plan(ledger, plan_id)
-            owed = ledger.throttles(plan_id, open_only=True)
+            record = plan_of_run.recorded(context, ledger)
+            follow_up = plan_of_run.follow_up(context, ledger) if record else None
+            plans = [plan.plan_id for plan in (record, follow_up) if plan is not None]
+            owed = [entry for plan in plans for entry in ledger.throttles(plan, open_only=True)]
         if record is None:
             raise AirflowFailException(
-                "The run ended before there was a plan; nothing was changed. The task that "
+                "The run ended before there was a plan. Nothing was changed. The task that "
                 "failed first says why."
             )
+        plan_id = record.plan_id
         if record.state is PlanState.PAUSED or self._rejected(record):
             self.log.info("Plan %s is %s: %s", plan_id, record.state, record.cause)
             return
         if record.state is not PlanState.DONE:
             raise AirflowFailException(
                 f"Plan {plan_id} is {record.state}: {record.cause}. See the report: "
-                f"{directory.uri}/report.html"
+                f"{record.plan_dir}/report.html"
             )
-        if not directory.exists("verification.json") or not directory.read_json(
-            "verification.json"
-        ).get("ok"):
-            raise AirflowFailException(f"Plan {plan_id} is done, but was not verified.")
+        self._require_proof(record)
         if owed:
             raise AirflowFailException(
                 f"Plan {plan_id} is done and verified, but throttles are owed: "
                 + "; ".join(f"{entry.resource} {entry.key}: {entry.detail}" for entry in owed)
                 + ". When the cause is gone, trigger sweep_throttles with kafka_config_id "
-                + f"{self.kafka_config_id}, or leave it to its schedule where that is switched on."
+                + f"{self.kafka_config_id}, or leave it to its schedule, which sees to "
+                "kafka_default."
             )
-        self.log.info("Plan %s is done and verified.", plan_id)
+        directory = PlanDirectory(record.plan_dir)
+        if self._not_empty(directory, follow_up):
+            return
+        findings = directory.read_json("verification.json").get("findings", {})
+        for partition, finding in findings.items():
+            self.log.warning("%s: %s", partition, finding)
+        told = f", with {len(findings)} findings" if findings else ""
+        self.log.info("Plan %s is done and verified%s.", plan_id, told)
+
+    def _not_empty(self, directory: PlanDirectory, follow_up: PlanRecord | None) -> bool:
+        """Whether a drain goes on later, with its follow-up.
+
+        :raises AirflowFailException: its brokers are not empty, and nothing goes on.
+        """
+        from include.execution.drained import still_there
+        from include.execution.model import PlanState
+
+        found = directory.read_json(DRAINED) if directory.exists(DRAINED) else None
+        if found is None or found["as_planned"]:
+            return False
+        if follow_up is not None and follow_up.state is PlanState.PAUSED:
+            told = f"{follow_up.plan_id} is paused: {follow_up.cause}"
+            self.log.warning("%s\nThe plan that follows up, %s", still_there(found), told)
+            return True
+        why = found["not_followed_up"]
+        if follow_up is not None:
+            why = f"plan {follow_up.plan_id} is {follow_up.state}: {follow_up.cause}"
+        raise AirflowFailException(
+            f"The plan is done, but its brokers are not empty. {still_there(found)}\n"
+            f"Why it is still there: {why or 'no plan could be made for it'}. "
+            "Do not take the brokers away. Trigger the drain again."
+        )
+
+    @staticmethod
+    def _require_proof(record: PlanRecord) -> None:
+        from include.warehouse import PlanDirectory
+
+        directory = PlanDirectory(record.plan_dir)
+        try:
+            if not directory.exists("summary.json"):
+                raise FileNotFoundError(f"there is no plan at {directory.uri}")
+            found = directory.exists("verification.json")
+            proven = found and directory.read_json("verification.json")["ok"]
+        except (OSError, ValueError) as error:
+            raise AirflowFailException(
+                f"Plan {record.plan_id} is done. Whether it was verified is not known: {error}."
+            ) from None
+        if not proven:
+            raise AirflowFailException(f"Plan {record.plan_id} is done, but was not verified.")
 
     @staticmethod
     def _rejected(record: PlanRecord) -> bool:

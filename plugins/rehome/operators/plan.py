@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from rehome import runtime
+from rehome import plan_of_run, runtime
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -24,6 +24,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 class PlanReassignmentOperator(SparkSubmitOperator):
     """Submits spark_jobs/plan.py, shows the gates' results, and records the plan.
+
+    A run has one plan: once it is recorded, whoever clears this task gets the same one, and its
+    files stay as they are. A planning that was interrupted before that is done again.
 
     :param snapshot: URI of the snapshot to plan on.
     """
@@ -43,11 +46,10 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> str:
         """Plan; returns the plan's id. A plan that is continued is there already."""
-        continued = runtime.continued_plan_id(context)
-        if continued is not None:
-            self.log.info("Plan %s goes on where it was left.", continued)
-            return continued
         with runtime.plain_errors():
+            made = self._made_already(context)
+            if made is not None:
+                return made
             directory = self._prepare(context)
         try:
             with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
@@ -62,6 +64,17 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         with runtime.plain_errors():
             return self._record(context, directory)
 
+    def _made_already(self, context: Context) -> str | None:
+        """The id of the plan that the run has recorded, or goes on with."""
+        look_only = context["params"].get("dry_run") and runtime.named_plan_id(context) is not None
+        find = plan_of_run.recorded if look_only else plan_of_run.carried_on
+        with runtime.open_ledger() as ledger:
+            record = find(context, ledger)
+        if record is None:
+            return None
+        self.log.info("Plan %s is %s, and stays as it was made.", record.plan_id, record.state)
+        return record.plan_id
+
     def _prepare(self, context: Context) -> PlanDirectory:
         from include.execution.policy import rate_for
         from include.planning.request import Action, request_to_params
@@ -69,7 +82,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 
         request, settings = runtime.request_of(context), runtime.settings()
         directory = runtime.plan_directory(context)
-        directory.remove("failure.json")
+        directory.discard()  # no ledger has recorded it
         request_uri = directory.write_json("request.json", request_to_params(request))
         self.application_args = [
             *("--snapshot", self.snapshot),
@@ -83,6 +96,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
             *("--max-driver-replicas", str(settings.max_driver_replicas)),
         ]
+        with runtime.open_ledger() as ledger:
+            self.application_args += ["--ledger-id", ledger.ledger_id]
         warehouse = runtime.warehouse()
         if warehouse.rollups(cluster_of(self.snapshot)).days():
             self.application_args += [
@@ -94,6 +109,10 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         if request.action is Action.ROLLBACK:
             taken_back = warehouse.plan(str(request.plan_id))
             self.application_args += ["--rollback-of", taken_back.uri]
+            with runtime.open_ledger() as ledger:
+                record = runtime.recorded_plan(ledger, str(request.plan_id))
+            if record is not None:  # else it is another ledger's, and its own hash has to do
+                self.application_args += ["--rollback-of-hash", record.plan_hash]
         return directory
 
     def _ship_sources(self, scratch: Path) -> None:
@@ -116,9 +135,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 
     def _refuse(self, failure: Mapping[str, Any]) -> NoReturn:
         """What the job refused stays refused: no other attempt."""
-        told = f"No plan ({failure['kind'].replace('_', ' ')}). {failure['message']}"
-        if "Nothing was changed" not in told:
-            told += "\nNothing was changed."
+        kind = failure["kind"].replace("_", " ")
+        told = f"No plan ({kind}). {failure['message']}\nNothing was changed."
         self.log.error("%s", told)
         raise AirflowFailException(told) from None
 
@@ -131,8 +149,10 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 
     def _record(self, context: Context, directory: PlanDirectory) -> str:
         from include.planning.explanation import bytes_text
+        from include.planning.kafka_json import refuse_other_files
 
         plan, run = directory.load(), context["dag_run"]
+        refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
         with runtime.open_ledger() as ledger:
             ledger.create_plan(
                 plan,
@@ -140,6 +160,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
                 directory.uri,
                 run.run_id,
                 runtime.actor_of(context),
+                context["params"].get("kafka_config_id"),
+                run.dag_id,
             )
         summary = plan.summary
         self.log.info(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome import runtime
+from rehome import plan_of_run, runtime
+from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -35,9 +36,13 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.cluster.rights import Role, rights_to_start
 
         if self.for_request:
+            refuse_unshared_ledger(context, runtime.settings().ledger_url)
+        begins = self.for_request and not _goes_on(context)
+        if begins:
             _refuse_closed_window(context)
+            self._refuse_by_policy(context)
         with self.gateway() as cluster:
-            if self.for_request:
+            if begins:
                 role = Role.PLANNER if context["params"].get("dry_run") else Role.REASSIGNER
                 require("This run", rights_to_start(cluster, role))
                 with runtime.open_ledger() as ledger:
@@ -56,11 +61,27 @@ class SnapshotClusterOperator(ClusterOperator):
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
         hidden = [f"Topic Describe on {name}" for name in snapshot.hidden_topics]
-        if self.for_request:
+        if begins:
             require("A plan", hidden)
         elif hidden:
             self.log.warning("Topics are hidden for want of %s", ", ".join(hidden))
         return uri
+
+    def _refuse_by_policy(self, context: Context) -> None:
+        """A dry run changes nothing, so it is only told what a run would meet."""
+        from include.execution.connection_policy import PolicyError
+
+        request, named = runtime.request_of(context), runtime.named_plan_id(context)
+        action = request.action.value
+        if named is not None:
+            with runtime.open_ledger() as ledger:
+                action = ledger.plan(named).action
+        try:
+            self.policy.require(action, request.throttle_bytes_per_s, datetime.now(UTC))
+        except PolicyError as error:
+            if not request.dry_run:
+                raise
+            self.log.warning("A run that changes the cluster would be refused: %s", error.what)
 
     def _settle_plan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
         """Go on with a paused plan, or see that a new one may be made."""
@@ -74,10 +95,8 @@ class SnapshotClusterOperator(ClusterOperator):
         active = ledger.active_plan(cluster.describe_cluster().cluster_id)
         if active is None or context["params"].get("dry_run"):
             return
-        if active.run_id == context["dag_run"].run_id:
-            return
         if runtime.window_end_of(context) is None or not waits_for_window(active, ledger):
-            told = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.run_id})"
+            told = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.driver})"
             what_next = "Wait until it has ended, or cancel it; resume it if it is paused."
             if orphaned(active, ledger):
                 told += ", and its run gives no sign of life"
@@ -91,26 +110,29 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.execution.control import give_up
         from include.execution.drift import DriftError
         from include.execution.lease import ttl_s
-        from include.warehouse import PlanDirectory
+        from include.execution.own_cluster import OwnCluster
 
         try:
             self._take_up(context, ledger, cluster, plan_id)
         except DriftError as error:
             self.log.warning("%s A new plan is made instead.", error.what)
-            plan = PlanDirectory(ledger.plan(plan_id).plan_dir).load()
-            owner, lease_s = context["dag_run"].run_id, ttl_s(runtime.settings())
-            give_up(plan, ledger, cluster, error.what, owner, lease_s)
+            owner, lease_s = runtime.driver_of(context), ttl_s(runtime.settings())
+            record = ledger.plan(plan_id)
+            own = OwnCluster.of_plan(cluster, record)
+            give_up(record, ledger, own, error.what, owner, lease_s)
 
     def _take_up(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> None:
         from include.execution.continuing import bounds_of, check_continuable
         from include.execution.lease import ttl_s
-        from include.warehouse import PlanDirectory
+        from include.execution.own_cluster import OwnCluster
 
         run, request = context["dag_run"], runtime.request_of(context)
-        plan = PlanDirectory(ledger.plan(plan_id).plan_dir).load()
-        check_continuable(plan, ledger, cluster, run.run_id)
+        record = ledger.plan(plan_id)
+        own = OwnCluster.of_plan(cluster, record)
+        plan, driver = runtime.recorded_moves(ledger, record), runtime.driver_of(context, record)
+        check_continuable(plan, ledger, own, driver)
         if request.dry_run:
             return
         in_window = runtime.window_end_of(context) is not None
@@ -124,6 +146,24 @@ class SnapshotClusterOperator(ClusterOperator):
             rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,
         )
         self.log.info("Going on with plan %s.", plan_id)
+
+
+def _goes_on(context: Context) -> bool:
+    """Whether the run drives its plan by now, or has driven it to its end: it was cleared, and
+    what was to be seen to before it began is behind it.
+
+    :raises PlanConflictError: its plan has ended otherwise, or is in other hands.
+    """
+    from include.execution.model import PlanState
+
+    with runtime.open_ledger() as ledger:
+        named = runtime.named_plan_id(context)
+        if named is not None:
+            found = runtime.recorded_plan(ledger, named)
+            record = found if found and runtime.drives(context, found) else None
+        else:
+            record = plan_of_run.carried_on(context, ledger)
+    return record is not None and (record.state.active or record.state is PlanState.DONE)
 
 
 def _refuse_closed_window(context: Context) -> None:

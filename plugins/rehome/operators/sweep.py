@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from airflow.sdk.exceptions import AirflowSkipException
+
 from rehome import runtime
+from rehome.executors import refuse_unshared_ledger
+from rehome.notifiers.notifier import send
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -14,7 +19,14 @@ if TYPE_CHECKING:
     from include.execution.foreign_throttles import ForeignThrottles
     from include.execution.owed_copies import OwedCopies
     from include.execution.throttle import Cleared
+    from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
+
+ORPHAN_ALERT = "orphan alert"
+"""Kind of the event for a plan that runs, and that no run drives."""
+
+ALERT_AGAIN = timedelta(hours=1)
+"""How long after an alert the same plan is worth another one."""
 
 
 class SweepThrottlesOperator(ClusterOperator):
@@ -25,16 +37,30 @@ class SweepThrottlesOperator(ClusterOperator):
     """
 
     def step(self, context: Context) -> None:
-        """End what nobody else will, sweep, and say what is left."""
+        """End what nobody else will, sweep, and say what is left.
+
+        The schedule opens no connection that nobody has planned through: it may lead nowhere.
+        """
+        refuse_unshared_ledger(context, runtime.settings().ledger_url)
+        with runtime.open_ledger() as ledger:
+            scheduled = context["dag_run"].run_type == "scheduled"
+            if scheduled and not was_planned_through(ledger, self.kafka_config_id):
+                raise AirflowSkipException(
+                    f"No plan was ever made through connection {self.kafka_config_id}: Rehome "
+                    "owes nothing there. The connection was not opened."
+                )
+            self._sweep_all(context, ledger)
+
+    def _sweep_all(self, context: Context, ledger: Ledger) -> None:
         from include.execution.foreign_throttles import foreign_throttles
 
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+        with self.gateway() as cluster:
             self._end_orphan(context, ledger, cluster)
             self._sweep(ledger, cluster, context["dag_run"].run_id)
             self._tell_foreign(foreign_throttles(ledger, cluster))
 
     def _end_orphan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
-        """Cancel a plan whose run died before it could heed a cancel; warn of one to be cancelled.
+        """Cancel a plan whose run died before it could heed a cancel; alert of any other.
 
         Without a person's word nothing is ended: its run may be on its way back.
         """
@@ -45,34 +71,47 @@ class SweepThrottlesOperator(ClusterOperator):
         if plan is None or not orphaned(plan, ledger):
             return
         if plan.cancel_requested:
-            done = runtime.controller(context, ledger, cluster).control(
+            done = runtime.controller(context, ledger, cluster, self.policy).control(
                 Control.CANCEL, plan.plan_id
             )
             self.log.info("Plan %s: %s", plan.plan_id, done.told)
             return
-        self.log.warning(
-            "Plan %s is running, but its run %s gives no sign of life. Its moves in flight go on, "
-            "throttled. Resume it or cancel it with control_reassignment.",
-            plan.plan_id,
-            plan.run_id,
+        self._alert(plan, ledger)
+
+    def _alert(self, plan: PlanRecord, ledger: Ledger) -> None:
+        """Tell people of a plan that nobody drives; again after a while, not at each sweep."""
+        told = (
+            f"Plan {plan.plan_id} is running, but its run {plan.driver} gives no sign of life. "
+            "Its moves in flight go on, throttled; nobody ends them at a window's end. Resume it "
+            "or cancel it with control_reassignment."
         )
+        now = datetime.now(UTC)
+        alerts = [event.at for event in ledger.events(plan.plan_id) if event.kind == ORPHAN_ALERT]
+        if alerts and now - max(alerts) < ALERT_AGAIN:
+            self.log.warning("%s", told)
+            return
+        ledger.add_event(
+            ORPHAN_ALERT,
+            f"run {plan.driver} gives no sign of life",
+            plan_id=plan.plan_id,
+            cluster_id=plan.cluster_id,
+        )
+        send(told, plan_id=plan.plan_id, run_id=plan.run_id)
 
     def _sweep(self, ledger: Ledger, cluster: ClusterGateway, run_id: str) -> None:
         """Under the cluster's lease, so that no plan begins or resumes meanwhile."""
         from include.execution.lease import hold, ttl_s
         from include.execution.owed_copies import stop_owed_copies
+        from include.execution.own_cluster import OwnCluster
         from include.execution.throttle import sweep
         from include.ledger.fencing import LeaseHeldError
 
         lasting_s, owner = ttl_s(runtime.settings()), f"sweep_throttles ({run_id})"
-        cluster_id = cluster.describe_cluster().cluster_id
+        own = OwnCluster.itself(cluster)
         try:
-            with hold(
-                ledger, cluster, cluster_id, owner, lasting_s, wait_s=0, release=True
-            ) as held:
-                self._tell_cleared(sweep(held.ledger, held.cluster, cluster_id))
-                load = runtime.load_plan_at
-                self._tell_copies(stop_owed_copies(held.ledger, held.cluster, cluster_id, load))
+            with hold(ledger, own, owner, lasting_s, wait_s=0, release=True) as held:
+                self._tell_cleared(sweep(held.ledger, held.cluster, own.cluster_id))
+                self._tell_copies(stop_owed_copies(held.ledger, held.cluster, own.cluster_id))
         except LeaseHeldError as error:
             self.log.info("%s A run that drives a plan pays all debts that it can.", error.what)
 
@@ -81,6 +120,10 @@ class SweepThrottlesOperator(ClusterOperator):
             self.log.info("%s: its copy between log dirs is over", partition)
         for partition, error in done.owed.items():
             self.log.warning("%s: its copy between log dirs is owed still: %s", partition, error)
+        for partition, state in done.ended.items():
+            self.log.info("%s: could not be cancelled when its plan ended; is %s", partition, state)
+        for partition in done.copying:
+            self.log.warning("%s: could not be cancelled, and goes on, throttled", partition)
 
     def _tell_cleared(self, done: Cleared) -> None:
         self.log.info("%d throttle settings taken back", len(done.cleared))
@@ -109,3 +152,10 @@ class SweepThrottlesOperator(ClusterOperator):
                 resource,
                 error,
             )
+
+
+def was_planned_through(ledger: Ledger, connection: str) -> bool:
+    """Whether a plan was made through a connection, or through one that the ledger does not know
+    the name of.
+    """
+    return any(plan.planned_through in (None, connection) for plan in ledger.plans())

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from include.errors import RehomeError
-from rehome import runtime
+from rehome import plan_of_run, runtime
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.execution.approval import Terms
     from include.execution.lease import Held
     from include.execution.throttle import Cleared
-    from include.ledger.records import ThrottleEntry
+    from include.ledger.records import PlanRecord, ThrottleEntry
     from include.planning.plan import Plan
-    from include.planning.request import ReassignmentRequest
-    from include.warehouse import PlanDirectory
+
+APPROVAL_LAPSED = "approval lapsed"
+"""Kind of the event for a plan whose approval does not hold any more."""
 
 EARLY_END = "the run ended before the plan did"
 
@@ -25,33 +28,48 @@ EARLY_END = "the run ended before the plan did"
 class SetThrottleOperator(ClusterOperator):
     """Claims the cluster and throttles what is about to move (a setup).
 
+    Brokers that are drained are cordoned here, where that was asked for.
+
     The journal is written before the cluster is told, so that clearing works from it alone.
     """
 
+    def _refuse_by_policy(self, record: PlanRecord, plan: Plan, rate: int) -> None:
+        """As at the start of the run: since then the window may have closed, the policy changed."""
+        self.policy.require(record.action, rate, datetime.now(UTC))
+        if plan.moves:
+            self.policy.require_approver(record.approved_by, record.actor)
+
     def step(self, context: Context) -> None:
-        """Lease, drift, claim, journal, set, read back."""
-        from include.execution.continuing import not_started
-        from include.execution.drift import refuse_drift
+        """Policy, lease, drift, approval, claim, journal, set, read back."""
+        from include.execution.cordon import cordon
         from include.execution.governor import first_rate
         from include.execution.model import PlanState
         from include.execution.throttle import set_up_throttle
         from include.planning.explanation import bytes_text
 
+        with runtime.open_ledger() as ledger:
+            record = plan_of_run.required(context, ledger)
+        if record.state is PlanState.DONE:
+            self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
+            return
         plan, request = runtime.load_plan(context)
-        rate, cause = _rate(request, runtime.plan_directory(context))
+        rate, cause = runtime.rate_of(context, request)
         if cause:
             self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
+        if record.state is not PlanState.RUNNING:
+            self._refuse_by_policy(record, plan, rate)
         with (
             runtime.open_ledger() as ledger,
             self.gateway() as cluster,
             runtime.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
-            view = ledger.view(plan.plan_id)
-            if view.state is not PlanState.RUNNING:
-                refuse_drift(not_started(plan, view), cluster)
-            if view.state.active:
-                self.log.info("Plan %s goes on where it was left.", plan.plan_id)
+            if held.ledger.plan(plan.plan_id).state is not PlanState.RUNNING:
+                runtime.refuse_changed_files(plan, runtime.plan_directory(context))
+            self._check(plan, runtime.terms_of(context, request), held)
             done = set_up_throttle(plan, held.ledger, held.cluster, first_rate(rate), rate, cause)
+            cordoned = cordon(plan, request, held.ledger, held.cluster)
+        for broker in cordoned:
+            self.log.info("Broker %d: its log dirs are cordoned (%s)", broker, request.cordon)
         for entry in done.entries:
             self.log.info("%s %s: %s", entry.resource, entry.key, ",".join(entry.ours))
         for where, value in done.foreign_rates.items():
@@ -61,13 +79,36 @@ class SetThrottleOperator(ClusterOperator):
                 bytes_text(value),
             )
 
+    def _check(self, plan: Plan, terms: Terms, held: Held) -> None:
+        """See that what was approved is what starts; else the approval lapses.
 
-def _rate(request: ReassignmentRequest, directory: PlanDirectory) -> tuple[int, str]:
-    """The throttle that was asked for, or what the dry run has found for it, and why."""
-    if request.throttle_bytes_per_s is not None:
-        return request.throttle_bytes_per_s, ""
-    tried = directory.read_json("dry_run.json")
-    return tried["rate_bytes_per_s"], f"auto: {tried['rate_cause']}"
+        A plan that pauses stays as it is, one that has not started yet fails.
+        """
+        from include.execution.approval import ApprovalLapsedError, refuse_lapsed
+        from include.execution.continuing import not_started
+        from include.execution.drift import DriftError, refuse_drift
+        from include.execution.model import PlanState
+
+        record, view = held.ledger.plan(plan.plan_id), held.ledger.view(plan.plan_id)
+        runs = view.state is PlanState.RUNNING
+        try:
+            if not runs:
+                refuse_drift(not_started(plan, view), held.cluster)
+            refuse_lapsed(
+                plan.plan_id,
+                record.approval,
+                terms,
+                None if runs else datetime.now(UTC),
+                requested_rate_bytes_per_s=record.requested_rate_bytes_per_s,
+            )
+        except (DriftError, ApprovalLapsedError) as error:
+            if not view.state.ended:
+                held.ledger.add_event(APPROVAL_LAPSED, error.what, plan_id=plan.plan_id)
+            if view.state is PlanState.APPROVED:
+                held.ledger.transition(plan.plan_id, PlanState.FAILED, error.what)
+            raise
+        if view.state.active:
+            self.log.info("Plan %s goes on where it was left.", plan.plan_id)
 
 
 class ClearThrottleOperator(ClusterOperator):
@@ -84,14 +125,14 @@ class ClearThrottleOperator(ClusterOperator):
         """Stop what is left, clear, give the lease back, say what is owed."""
         from include.execution.model import PlanState
 
-        plan_id = runtime.plan_id_of(context)
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            record = runtime.recorded_plan(ledger, plan_id)
+            record = plan_of_run.recorded(context, ledger)
             if record is None:
                 self.log.info("No plan was recorded: nothing was changed.")
                 return
-            if record.run_id != context["dag_run"].run_id:
-                self.log.info("Run %s goes on with the plan: it will clear.", record.run_id)
+            plan_id = record.plan_id
+            if not runtime.drives(context, record):
+                self.log.info("Run %s goes on with the plan: it will clear.", record.driver)
                 return
             if not record.state.active and not ledger.throttles(plan_id, open_only=True):
                 # Nothing of it is on the cluster, which another plan may hold by now.
@@ -99,20 +140,23 @@ class ClearThrottleOperator(ClusterOperator):
                     ledger.transition(plan_id, PlanState.FAILED, EARLY_END)
                 return
             with runtime.driving(context, ledger, cluster, record, release=True) as held:
-                done = self._clear(runtime.plan_directory(context).load(), held)
+                done = self._clear(record, held)
         self.log.info("%d throttle settings are as they were before", len(done.cleared))
         if done.owed:
             self._owe(context, done.owed)
 
-    def _clear(self, plan: Plan, held: Held) -> Cleared:
+    def _clear(self, plan: PlanRecord, held: Held) -> Cleared:
         from include.execution.abort import abort
         from include.execution.model import PlanState
         from include.execution.throttle import clear_throttle
 
-        state = held.ledger.plan(plan.plan_id).state
-        if not state.ended and state is not PlanState.PAUSED:
-            stopped = len(abort(plan, held.ledger, held.cluster, EARLY_END).cancelled)
-            self.log.warning("Plan %s was %s: %d moves cancelled", plan.plan_id, state, stopped)
+        now = held.ledger.plan(plan.plan_id)
+        if not now.state.ended and now.state is not PlanState.PAUSED:
+            asked = now.cancel_requested  # and nobody could heed it
+            cause, end = EARLY_END, PlanState.CANCELLED if asked else PlanState.FAILED
+            done = abort(plan.plan_id, held.ledger, held.cluster, cause, state=end)
+            stopped = len(done.cancelled)
+            self.log.warning("Plan %s was %s: %d moves cancelled", plan.plan_id, now.state, stopped)
         return clear_throttle(plan.plan_id, held.ledger, held.cluster)
 
     def _owe(self, context: Context, entries: Collection[ThrottleEntry]) -> None:
@@ -122,7 +166,7 @@ class ClearThrottleOperator(ClusterOperator):
             f"Throttles that could not be taken back yet:\n{owed}\n",
             state_left="They are in the ledger as owed.",
             next_step="When the cause is gone, trigger sweep_throttles with kafka_config_id "
-            f"{self.kafka_config_id}, or leave it to its schedule where that is switched on.",
+            f"{self.kafka_config_id}, or leave it to its schedule, which sees to kafka_default.",
         )
         if context["ti"].try_number <= context["ti"].max_tries:
             raise error

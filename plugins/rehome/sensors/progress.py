@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import runtime
+from rehome import plan_of_run, runtime
 from rehome.notifiers.notifier import send
 from rehome.operators.base import ClusterOperator
 from rehome.triggers.progress import FIRST_POLL_S, ReassignmentTrigger
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.execution.advance import Advance
-    from include.planning.plan import Plan
+    from include.execution.model import PlanState
+    from include.ledger.store import Ledger
 
 
 class ReassignmentSensor(ClusterOperator):
@@ -87,10 +88,14 @@ class ReassignmentSensor(ClusterOperator):
         from include.execution.stall import overdue
         from include.execution.throttle import sweep
 
-        plan, request = runtime.load_plan(context)
-        policy = policy_for(request, runtime.settings())
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
-            record = ledger.plan(plan.plan_id)
+            record = plan_of_run.recorded(context, ledger)
+            if record is None:
+                raise plan_of_run.no_plan_yet()
+            if record.state.ended:
+                return self._ended(record.plan_id, record.state, record.cause)
+            plan, request = runtime.load_plan(context)
+            policy = policy_for(request, runtime.settings())
             try:
                 with runtime.driving(context, ledger, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
@@ -101,10 +106,12 @@ class ReassignmentSensor(ClusterOperator):
                 view = ledger.view(plan.plan_id)
                 if overdue(view, datetime.now(UTC), policy.stall_timeout_s):
                     raise
+                self._alert_of_throttles(ledger, plan.plan_id)
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
+            self._alert_of_throttles(ledger, plan.plan_id)
         self._tell(done)
-        return self._ended(plan, done)
+        return self._ended(plan.plan_id, done.finished, done.cause)
 
     def _tell(self, done: Advance) -> None:
         if done.progress is not None:
@@ -116,15 +123,15 @@ class ReassignmentSensor(ClusterOperator):
         for cause in done.holds:
             self.log.info("Held back: %s", cause)
 
-    def _ended(self, plan: Plan, done: Advance) -> bool:
+    def _ended(self, plan_id: str, state: PlanState | None, cause: str) -> bool:
         from include.execution.model import PlanState
 
-        if done.finished is None:
+        if state is None:
             return False
-        if done.finished in (PlanState.DONE, PlanState.PAUSED):
-            self.log.info("Plan %s is %s: %s", plan.plan_id, done.finished, done.cause)
+        if state in (PlanState.DONE, PlanState.PAUSED):
+            self.log.info("Plan %s is %s: %s", plan_id, state, cause)
             return True
-        raise AirflowFailException(f"Plan {plan.plan_id} is {done.finished}: {done.cause}")
+        raise AirflowFailException(f"Plan {plan_id} is {state}: {cause}")
 
     def _watch(self, known: Sequence[Mapping[str, Any]] | None) -> None:
         """Look until all of it has ended; then say how.
@@ -181,6 +188,17 @@ class ReassignmentSensor(ClusterOperator):
                 "and the run fails. Check the destination brokers and the rate of the throttle."
             )
         send(" ".join(told), plan_id=plan_id)
+
+    def _alert_of_throttles(self, ledger: Ledger, plan_id: str) -> None:
+        """Tell people of throttles that are taken away again and again."""
+        from include.execution.throttle_coverage import ALERT_AFTER, gone_text
+
+        often = ledger.throttles_gone_often(plan_id, ALERT_AFTER)
+        if not often:
+            return
+        told = gone_text(plan_id, often, self._interval_s())
+        ledger.record_throttle_alert(often, told)
+        send(told, plan_id=plan_id)
 
     def _interval_s(self) -> float:
         return self.poll_interval_s or runtime.settings().poll_interval_s

@@ -68,7 +68,8 @@ class ReassignmentTrigger(BaseTrigger):
                     return
                 await asyncio.sleep(self.poll_interval_s)
         finally:
-            watch.close()
+            # Connections to brokers that hang take their time to close; the loop is everybody's.
+            await asyncio.shield(asyncio.to_thread(watch.close))
 
     def _open(self) -> PlanWatch | ReassignmentWatch:
         from rehome import runtime

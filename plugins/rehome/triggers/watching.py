@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from include.execution.watched import Watched
 
 STALLED = "nothing moves"
+WRONG_CLUSTER = "the connection leads to another cluster"
+SHOWN = 10
+"""Partitions that one line of the log names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +44,17 @@ class PlanWatch:
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
         from include.execution.backlog import Backlog
         from include.execution.lease import ttl_s
+        from include.execution.own_cluster import OwnCluster
         from include.execution.policy import policy_for
-        from include.planning.request import parse_request
-        from include.warehouse import PlanDirectory
 
-        self._cluster = gateway
+        self._gateway = gateway
         self._ledger = runtime.open_ledger()
         record = self._ledger.plan(plan_id)
-        self._run_id = record.run_id
+        self._cluster = OwnCluster.of_plan(gateway, record)
+        self._driver = record.driver
         self._lease_s = ttl_s(runtime.settings())
-        self._plan = PlanDirectory(record.plan_dir).load()
-        # A window that was open when the run began may be over by now.
-        request = parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
-        self._policy = policy_for(request, runtime.settings())
+        self._plan = runtime.recorded_moves(self._ledger, record)
+        self._policy = policy_for(runtime.recorded_request(record), runtime.settings())
         self._backlog = Backlog()
         self._beside: tuple[TopicPartition, ...] | None = None
         self._ledger_away_since: float | None = None
@@ -74,18 +75,21 @@ class PlanWatch:
 
     def _look_alive(self) -> Look:
         from include.cluster.errors import ClusterError
+        from include.execution.own_cluster import WrongClusterError
 
-        if not self._ledger.heartbeat(self._plan.cluster_id, self._run_id, self._lease_s):
+        if not self._ledger.heartbeat(self._plan.cluster_id, self._driver, self._lease_s):
             return Look("somebody has taken the lease over", "")
         try:
             return self._look()
+        except WrongClusterError as error:
+            return Look(WRONG_CLUSTER, str(error))
         except ClusterError as error:
             text = f"Nothing could be seen this time: {error}"
             return Look("the cluster is away" if self._overdue() else "", text)
 
     def _look(self) -> Look:
         from include.execution.bystanders import bystanders
-        from include.execution.decide import decide, needs_worker, waits_for
+        from include.execution.decide import needs_worker, waits_for
         from include.execution.poll import poll
         from include.execution.stall import STALL_ALERT, stall_alert_due
 
@@ -96,13 +100,16 @@ class PlanWatch:
         if found is None:
             return Look(f"the plan is {ledger.plan(plan.plan_id).state}", "")
         view, seen, text = found.view, found.seen, found.progress.table()
-        actions = decide(plan, view, seen, seen.taken_at, self._policy, self._backlog)
-        if held := waits_for(actions):
+        if held := waits_for(found.actions):
             text = f"{text}\nHeld back: {held}"
-        alerts = [event.at for event in ledger.events(plan.plan_id) if event.kind == STALL_ALERT]
-        if stall_alert_due(view, max(alerts, default=None), seen.taken_at, self._policy):
+        for resource, error in seen.throttles_unread.items():
+            text = f"{text}\nThe throttle of {resource} could not be read this time: {error}"
+        if seen.unthrottled:
+            text = f"{text}\nWhat throttles them is gone or changed: {_some(seen.unthrottled)}"
+        alerted_at = ledger.last_event_at(plan.plan_id, STALL_ALERT)
+        if stall_alert_due(view, alerted_at, seen.taken_at, self._policy):
             return Look(STALLED, text, held)
-        return Look("there is something to do" if needs_worker(actions) else "", text)
+        return Look("there is something to do" if needs_worker(found.actions) else "", text)
 
     def _overdue(self) -> bool:
         from include.execution.stall import overdue
@@ -112,8 +119,15 @@ class PlanWatch:
 
     def close(self) -> None:
         """Give connections back."""
-        self._cluster.close()
+        self._gateway.close()
         self._ledger.close()
+
+
+def _some(partitions: Collection[TopicPartition]) -> str:
+    """The first few, and how many more there are."""
+    shown = ", ".join(map(str, sorted(partitions)[:SHOWN]))
+    more = len(partitions) - SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 class ReassignmentWatch:
@@ -158,14 +172,15 @@ class ReassignmentWatch:
         except ClusterError as error:
             return Look("", f"Nothing could be seen this time: {error}")
         self.watched = follow(self.watched, seen)
+        goes_on = (Fate.IN_FLIGHT, Fate.UNREADABLE)
         found = fates(self.watched, seen)
         self.ended_otherwise = {
             partition: detail
             for partition, (what, detail) in found.items()
-            if what not in (Fate.IN_FLIGHT, Fate.DONE)
+            if what not in (*goes_on, Fate.DONE)
         }
         text = status_table(replica_statuses(moves, seen))
-        flying = any(what is Fate.IN_FLIGHT for what, _ in found.values())
+        flying = any(what in goes_on for what, _ in found.values())
         return Look("" if flying else "no reassignment is in flight", text)
 
     def close(self) -> None:

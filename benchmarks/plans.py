@@ -1,0 +1,32 @@
+"""Plans of moves that a benchmark has made itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from include.planning.plan import Move, Plan, PlanSummary
+from include.planning.plan_hash import sealed
+
+
+def plan_of_moves(
+    plan_id: str, cluster_id: str, moves: Sequence[Move], rate_bytes_per_s: int | None = None
+) -> Plan:
+    """These moves, each of one replica, with a summary that tells no more than what they copy."""
+    summary = PlanSummary(
+        plan_id=plan_id,
+        plan_hash="",
+        cluster_id=cluster_id,
+        action="reassign",
+        snapshot="",
+        partitions=len(moves),
+        replica_moves=len(moves),
+        leader_changes=0,
+        bytes_to_move=sum(move.bytes_to_move for move in moves),
+        lower_bound_bytes=0,
+        rate_bytes_per_s=rate_bytes_per_s,
+        predicted_s=None,
+        rack_violations_before=0,
+        rack_violations_after=0,
+        brokers=(),
+    )
+    return sealed(Plan(plan_id, cluster_id, "reassign", tuple(moves), summary))

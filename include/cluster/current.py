@@ -1,0 +1,107 @@
+"""Topics as a broker shows them that is known to be up to date: asked of the controller first.
+
+A broker that is cut off from the controller goes on answering Metadata, for as long as nobody ends
+it, from what it knew when it was cut off. Metadata (any version) does not say how old it is. The
+controller does: DescribeQuorum (KIP-595) tells how far each broker has read the metadata log.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+from include.cluster import messages
+from include.cluster.clients import Clients, refuse
+from include.cluster.errors import ClusterError
+from include.cluster.metadata import read_topics
+from include.cluster.model import TopicDescription
+from include.cluster.rights import Call
+from include.cluster.wire import metadata_request
+
+ATTEMPTS, PAUSE_S = 20, 0.1
+"""Brokers fetch the metadata log at least every 500 ms, and show what they fetched at once."""
+ASKED = 2
+UNSUPPORTED_VERSION = 35
+
+
+def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str, TopicDescription]:
+    """These topics, by name, no older than what the controller had committed at the call.
+
+    Where brokers know no DescribeQuorum (ZooKeeper, before 3.3), all of them are asked, and a topic
+    on which they do not agree is left out.
+
+    :param names: None = all that this principal may describe.
+    :raises ClusterError: the controller does not answer, or no broker catches up with it; of all
+        topics, brokers do not agree on which there are.
+    """
+    committed: int | None = None
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(PAUSE_S)
+        quorum = _quorum(clients)
+        if quorum is None:
+            return _agreed_on(clients, names)
+        committed = quorum.committed if committed is None else committed
+        ready = [broker for broker, end in quorum.read_to.items() if end >= committed]
+        answers = _ask(clients, names, random.sample(ready, min(ASKED, len(ready))))
+        if answers:
+            return answers[0]
+    raise ClusterError(
+        "No broker has read the metadata log as far as the controller has written it",
+        state_left="What is in flight goes on.",
+        next_step="Look at the brokers' connections to the controllers; the next look tries again.",
+    )
+
+
+def _quorum(clients: Clients) -> messages.Quorum | None:
+    """What the controller knows of the brokers' metadata; None where there is no such request."""
+    request = messages.describe_quorum_request()
+    try:
+        answer = clients.ask_controller(Call.DESCRIBE_QUORUM, request)
+    except ClusterError as error:
+        if error.error is not None and error.error.code == UNSUPPORTED_VERSION:
+            return None
+        raise
+    code = messages.quorum_error(answer)
+    refuse(Call.DESCRIBE_QUORUM, code)
+    return messages.read_quorum(answer)
+
+
+def _ask(
+    clients: Clients, names: Collection[str] | None, brokers: Collection[int]
+) -> list[dict[str, TopicDescription]]:
+    if not brokers:
+        return []
+    request: Any = metadata_request(None if names is None else sorted(names))
+    answers, _ = clients.ask(
+        Call.DESCRIBE_TOPICS,
+        partial(clients.reads.ask_each, dict.fromkeys(brokers, request)),
+    )
+    return [read_topics(answer) for answer in answers.values()]
+
+
+def _agreed_on(clients: Clients, names: Collection[str] | None) -> dict[str, TopicDescription]:
+    alive = clients.ask(Call.DESCRIBE_CLUSTER, clients.reads.metadata).brokers
+    answers = _ask(clients, names, [broker.node_id for broker in alive])
+    if not answers:
+        raise ClusterError("No broker shows the topics", next_step="The next look tries again.")
+    first, *others = answers
+    agreed = {
+        name: topic
+        for name, topic in first.items()
+        if all(_alike(topic, other.get(name)) for other in others)
+    }
+    if names is None and any(answer.keys() != agreed.keys() for answer in answers):
+        raise ClusterError("The brokers do not agree on the cluster's topics")
+    return agreed
+
+
+def _alike(one: TopicDescription, other: TopicDescription | None) -> bool:
+    if other is None or one.topic_id != other.topic_id or one.error != other.error:
+        return False
+    return {n: state.replicas for n, state in one.partitions.items()} == {
+        n: state.replicas for n, state in other.partitions.items()
+    }

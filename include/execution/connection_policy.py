@@ -1,0 +1,219 @@
+"""What may be done through a connection: the JSON key ``rehome.policy`` in its extra.
+
+Whoever edits connections says so there; whoever only triggers runs cannot go beyond it.
+See docs/security.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from include.cluster.connection import POLICY as KEY
+from include.errors import InvalidRequestError, RehomeError
+from include.execution.model import Control
+from include.execution.open_windows import CronWindow, FixedWindow, Window, window_from_json
+from include.planning import values
+from include.planning.request import Action, ReassignmentRequest
+
+ADD_PARTITIONS = "add_partitions"
+ACTIONS = (*(action.value for action in Action), ADD_PARTITIONS)
+"""What a policy may allow. Stopping and cleaning up is never refused, so it is not among them."""
+
+
+class PolicyError(RehomeError):
+    """The connection's policy does not allow it; lists every cause.
+
+    :param connection: the connection's name.
+    :param refusals: one sentence each.
+    """
+
+    def __init__(self, connection: str, refusals: Collection[str]) -> None:
+        self.connection = connection
+        self.refusals = tuple(refusals)
+        super().__init__(
+            f"The policy of connection {connection} does not allow this: {' '.join(refusals)}",
+            state_left="This step changed nothing.",
+            next_step=f"Ask for what is allowed, or have {KEY} in the connection's extra changed.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionPolicy:
+    """What may be done through a connection. Build it with :meth:`parse`.
+
+    :param connection: its name.
+    :param actions: which actions may change the cluster; None = all.
+    :param approval: whether a person has to approve every plan.
+    :param own_approval: whether that may be the one who has asked for it.
+    :param largest_throttle: bytes per second, per broker and direction; None = any.
+    :param windows: when the cluster may be changed; empty = always.
+    """
+
+    connection: str = ""
+    actions: frozenset[str] | None = None
+    approval: bool = False
+    own_approval: bool = False
+    largest_throttle: int | None = None
+    windows: tuple[Window, ...] = ()
+
+    @classmethod
+    def parse(cls, value: Any, connection: str) -> ConnectionPolicy:
+        """Read the key's value; None = no policy, everything is allowed.
+
+        :raises InvalidRequestError: lists every problem, unknown keys included.
+        """
+        if value is None:
+            return cls(connection)
+        if not isinstance(value, Mapping):
+            raise InvalidRequestError([f"{KEY} of connection {connection} is not a JSON object."])
+        problems: list[str] = []
+        found: dict[str, Any] = {}
+        for name, given in value.items():
+            if name not in _READ:
+                known = ", ".join(_READ)
+                problems.append(f"{KEY} has no key {name!r}; known: {known}.")
+                continue
+            try:
+                found[name] = _READ[name](given)
+            except InvalidRequestError as error:
+                problems += error.problems
+            except (TypeError, ValueError) as error:
+                problems.append(f"{KEY}: {name}={given!r} {error}.")
+        if problems:
+            raise InvalidRequestError([f"{text} (connection {connection})" for text in problems])
+        return cls(connection, **found)
+
+    def bounded(self, request: ReassignmentRequest, begun: datetime) -> ReassignmentRequest:
+        """The request within the policy: with its approval, largest throttle, and window's end.
+
+        :param begun: when the run was due; the window that was open then is the run's.
+        """
+        end = self._open_until(begun)
+        ends = [at for at in (request.window_end, end) if at is not None]
+        highest = [m for m in (request.throttle_max, self.largest_throttle) if m is not None]
+        least = request.throttle_min
+        if least is not None and highest:
+            least = min(least, *highest)
+        return replace(
+            request,
+            approval=request.approval or self.approval,
+            throttle_min=least,
+            throttle_max=min(highest, default=None),
+            window_end=min(ends, default=None),
+        )
+
+    def require(self, action: str, rate_bytes_per_s: int | None, now: datetime) -> None:
+        """See that a run may change the cluster now.
+
+        :param action: one of ``ACTIONS``.
+        :param rate_bytes_per_s: the throttle; None = it is not known yet, or there is none.
+        :raises PolicyError: it may not.
+        """
+        refusals = [*self._of_action(action), *self._of_rate(rate_bytes_per_s)]
+        if self.windows and self._open_until(now) is None:
+            opens = min((w.opens_after(now) for w in self.windows), key=_never_last)
+            then = "none opens again" if opens is None else f"the next one opens at {_utc(opens)}"
+            refusals.append(f"It is outside the allowed windows; {then}.")
+        if refusals:
+            raise PolicyError(self.connection, refusals)
+
+    def require_control(self, what: Control, rate_bytes_per_s: int | None) -> None:
+        """See that this may be asked of a plan. Pausing and cancelling always may.
+
+        :raises PolicyError: it may not.
+        """
+        refusals = self._of_rate(rate_bytes_per_s)
+        if what is Control.ROLL_BACK:
+            refusals += self._of_action(Action.ROLLBACK.value)
+        if refusals and what not in (Control.PAUSE, Control.CANCEL):
+            raise PolicyError(self.connection, refusals)
+
+    def require_approver(self, approver: str | None, requester: str, *names: str) -> None:
+        """See that the approval is one that counts.
+
+        :param approver: who has approved; None = nobody.
+        :param requester: who has asked for the plan.
+        :param names: other names of the approver.
+        :raises PolicyError: it does not count.
+        """
+        if not self.approval:
+            return
+        if approver is None:
+            raise PolicyError(self.connection, ["A person has to approve it, and nobody has."])
+        if requester in (approver, *names) and not self.own_approval:
+            told = f"{requester} has asked for it; somebody else has to approve it."
+            raise PolicyError(self.connection, [told])
+
+    def _of_action(self, action: str) -> list[str]:
+        if self.actions is None or action in self.actions:
+            return []
+        allowed = ", ".join(sorted(self.actions)) or "none"
+        return [f"Action {action} is not among the allowed ones: {allowed}."]
+
+    def _of_rate(self, rate_bytes_per_s: int | None) -> list[str]:
+        largest = self.largest_throttle
+        if largest is None or rate_bytes_per_s is None or rate_bytes_per_s <= largest:
+            return []
+        return [f"{rate_bytes_per_s} bytes per second is above the largest throttle, {largest}."]
+
+    def _open_until(self, at: datetime) -> datetime | None:
+        """The end of what is open then; None = nothing is, or there are no windows."""
+        ends = [end for window in self.windows if (end := window.open_until(at)) is not None]
+        return max(ends, default=None)
+
+
+def _never_last(opens: datetime | None) -> datetime:
+    return opens or datetime.max.replace(tzinfo=UTC)
+
+
+def _utc(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _actions(value: Any) -> frozenset[str]:
+    found = values.texts(value)
+    unknown = sorted(set(found) - set(ACTIONS))
+    if unknown:
+        raise ValueError(f"names {', '.join(unknown)}; known: {', '.join(ACTIONS)}")
+    return frozenset(found)
+
+
+def _windows(value: Any) -> tuple[Window, ...]:
+    if not isinstance(value, list):
+        raise TypeError("is not a list")
+    if not value:
+        raise ValueError("names no window; leave it out to allow every time")
+    problems, found = [], []
+    for number, item in enumerate(value, 1):
+        try:
+            found.append(window_from_json(item))
+        except (TypeError, ValueError) as error:
+            problems.append(f"{KEY}: window {number} {error}.")
+    if problems:
+        raise InvalidRequestError(problems)
+    return tuple(found)
+
+
+ANYTHING = ConnectionPolicy()
+"""What holds where a connection has no policy."""
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "actions": _actions,
+    "approval": values.boolean,
+    "own_approval": values.boolean,
+    "largest_throttle": values.integer(1),
+    "windows": _windows,
+}
+
+__all__ = [
+    "ACTIONS",
+    "ADD_PARTITIONS",
+    "KEY",
+    "ConnectionPolicy",
+    "CronWindow",
+    "FixedWindow",
+    "PolicyError",
+]

@@ -1,0 +1,110 @@
+"""Cordoning the log dirs of brokers that are being drained (KIP-1066), journalled like throttles.
+
+Kafka places no new replica on a broker all of whose log dirs are cordoned, unless a request names
+the broker in an assignment. Needs metadata.version 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from include.cluster.model import BrokerId
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.errors import RehomeError
+from include.execution.findings import Finding, Severity
+from include.execution.own_cluster import OwnCluster
+from include.execution.throttle_configs import put, read_settled
+from include.execution.throttle_items import CORDONED, own_value, source_of
+from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from include.planning.request import Cordon, ReassignmentRequest
+
+EVERY_LOG_DIR = "*"
+_CHECK = "cordon"
+
+
+def cordon(
+    plan: Plan, request: ReassignmentRequest, ledger: Ledger, cluster: OwnCluster
+) -> tuple[BrokerId, ...]:
+    """Cordon every log dir of the request's live brokers; those that were not cordoned before.
+
+    With ``Cordon.UNDO`` clearing the plan's throttles puts back what stood there before; with
+    ``Cordon.KEEP`` it stays. A retry changes nothing.
+
+    :raises RehomeError: a broker refuses it, or it does not read back as set.
+    """
+    if request.cordon is Cordon.NO:
+        return ()
+    live = cluster.describe_cluster().brokers.keys()
+    resources = [ConfigResource.broker(broker) for broker in request.brokers if broker in live]
+    if not resources:
+        return ()
+    known = {
+        entry.resource
+        for entry in ledger.throttles(plan.plan_id, open_only=True)
+        if entry.key == CORDONED
+    }
+    entries = []
+    for resource, configs in read_settled(cluster, resources, [CORDONED]).items():
+        standing = own_value(resource, configs.get(CORDONED))
+        if standing == EVERY_LOG_DIR and resource not in known:
+            continue  # somebody else's, or kept by this plan
+        source = "NOT_SET" if standing is None else source_of(resource)
+        ours = (EVERY_LOG_DIR,)
+        where = (plan.plan_id, plan.cluster_id, resource, CORDONED)
+        entries.append(ThrottleEntry(*where, ours, standing, source))
+    changes = [_cordon(entry.resource) for entry in entries]
+    _refuse(cluster, changes)
+    put(ledger, cluster, entries, changes)
+    if request.cordon is Cordon.KEEP:
+        detail = "stays until an operator takes it back, as was asked for"
+        ledger.mark_throttles(
+            [replace(e, state=ThrottleState.KEPT, detail=detail) for e in entries]
+        )
+    return tuple(int(entry.resource.name) for entry in entries)
+
+
+def cordon_findings(
+    request: ReassignmentRequest, live: Collection[BrokerId], cluster: OwnCluster
+) -> Iterator[Finding]:
+    """What brokers would refuse of it, asked with validate_only."""
+    if request.cordon is Cordon.NO:
+        return
+    changes = [_cordon(ConfigResource.broker(b)) for b in request.brokers if b in live]
+    for resource, error in cluster.alter_configs(changes, validate_only=True).items():
+        if error is not None:
+            yield Finding(
+                Severity.ERROR,
+                _CHECK,
+                str(resource),
+                f"its log dirs cannot be cordoned: {error.name}: {error.message}",
+                "Leave the parameter cordon at no, or correct what the broker names.",
+                error.code,
+            )
+    for broker in sorted(set(request.brokers) - set(live)):
+        yield Finding(
+            Severity.WARNING,
+            _CHECK,
+            f"broker {broker}",
+            "is not alive, so its log dirs cannot be cordoned",
+            "Nothing new is placed on it while it is away.",
+        )
+
+
+def _cordon(resource: ConfigResource) -> ConfigChange:
+    return ConfigChange(resource, CORDONED, ConfigOperation.SET, EVERY_LOG_DIR)
+
+
+def _refuse(cluster: OwnCluster, changes: list[ConfigChange]) -> None:
+    if not changes:
+        return
+    refused = cluster.alter_configs(changes, validate_only=True)
+    told = "; ".join(f"{resource}: {error}" for resource, error in refused.items() if error)
+    if told:
+        raise RehomeError(
+            f"The log dirs cannot be cordoned. {told}",
+            state_left="Nothing was cordoned. The plan's throttles are set, and will be cleared.",
+            next_step="Trigger again with cordon=no, or correct what the broker names.",
+        )

@@ -1,0 +1,272 @@
+"""Whether a drain has left its brokers empty: by metadata, and by what lies in their log dirs.
+
+Between the snapshot that a drain is planned on and its end somebody may create topics, partitions
+or replicas on the very brokers that are being emptied. Whoever takes such a broker away because its
+run is green loses them.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Any
+
+from include.cluster.model import BrokerId, LogDir, TopicDescription, TopicPartition
+from include.execution.own_cluster import OwnCluster
+from include.planning.plan import Plan
+from include.planning.request import Action, ReassignmentRequest
+
+PATIENCE_S, PAUSE_S = 60.0, 0.5
+"""Brokers delete a replica a moment after the controller has taken it from them."""
+_SHOWN = 20
+
+
+class Where(enum.StrEnum):
+    """What says that a replica is on a broker."""
+
+    ASSIGNED = "assigned"  # metadata: it is one of the partition's replicas
+    ON_DISK = "on disk"  # only its log dirs: metadata does not place it there
+    HIDDEN = "hidden"  # only its log dirs: its topic is hidden from this principal, or gone
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LeftOver:
+    """A replica on a broker that was to be empty.
+
+    :param log_dir: where it lies; "" where no log dir shows it.
+    """
+
+    broker: BrokerId
+    partition: TopicPartition
+    where: Where
+    log_dir: str = ""
+
+    def __str__(self) -> str:
+        place = f" in {self.log_dir}" if self.log_dir else ""
+        return f"{self.partition} on broker {self.broker} ({self.where}{place})"
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {
+            "broker": self.broker,
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "where": self.where.value,
+            "log_dir": self.log_dir,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """What a fresh read shows of brokers that a drain was to empty.
+
+    :param left: what is on them though it ought not to be.
+    :param unpaid: what the plan has left on them, and said so, for want of budget.
+    :param unread: brokers whose log dirs could not be read, each with the reason: of these only
+        metadata has told.
+    """
+
+    brokers: tuple[BrokerId, ...]
+    left: tuple[LeftOver, ...] = ()
+    unread: Mapping[BrokerId, str] = field(default_factory=dict)
+    unpaid: tuple[LeftOver, ...] = ()
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether nothing was found on them but what the plan has left there: mostly, nothing."""
+        return not self.left
+
+    @property
+    def plannable(self) -> tuple[LeftOver, ...]:
+        """What can be moved away: the rest is no replica that a partition knows of."""
+        return tuple(item for item in self.left if item.where is Where.ASSIGNED)
+
+    def text(self) -> str:
+        """A sentence, and a line for each of the first replicas found."""
+        names = ", ".join(map(str, self.brokers))
+        empty = not (self.left or self.unpaid)
+        lines = [f"Brokers {names} are {'empty' if empty else 'not empty'}."]
+        lines += _listed("What ought not to be there:", self.left)
+        lines += _listed("What the plan has left there for want of budget:", self.unpaid)
+        lines += [
+            f"Broker {broker}: its log dirs could not be read ({why}); only metadata has told."
+            for broker, why in sorted(self.unread.items())
+        ]
+        return "\n".join(lines)
+
+
+def _listed(head: str, items: Sequence[LeftOver]) -> list[str]:
+    lines = [head, *(f"  {item}" for item in items[:_SHOWN])] if items else []
+    return [*lines, f"  and {len(items) - _SHOWN} more"] if len(items) > _SHOWN else lines
+
+
+def still_there(content: Mapping[str, Any]) -> str:
+    """What drained.json tells, in words."""
+    names = ", ".join(map(str, content["brokers"]))
+    left = [
+        f"{item['topic']}-{item['partition']} on broker {item['broker']} ({item['where']})"
+        for item in content["left"]
+    ]
+    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+    return f"On brokers {names} lie: {', '.join(left[:_SHOWN])}{more}."
+
+
+def wait_until_drained(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
+    """Look until nothing is on the brokers but replicas that do not go by themselves.
+
+    :raises ClusterError: the cluster could not be read.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = look(cluster, request)
+        if len(found.plannable) == len(found.left) or time.monotonic() > deadline:
+            return found
+        time.sleep(PAUSE_S)
+
+
+def look(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
+    """What is on the brokers of a drain now, as far as its request is about it.
+
+    Log dirs are read before metadata, so that a replica that arrives meanwhile is in one of them.
+
+    :raises ClusterError: the cluster could not be read.
+    """
+    live = cluster.describe_cluster().brokers.keys()
+    on_disk = cluster.describe_log_dirs(sorted(set(request.brokers) & live))
+    topics = cluster.current_topics(None)
+    unread = {broker: "it is not alive" for broker in request.brokers if broker not in live}
+    unread |= {broker: str(error) for broker, error in on_disk.missing.items()}
+    places = {
+        (log_dir.broker, partition): log_dir.path
+        for log_dir in on_disk.value
+        for partition in log_dir.replicas
+    }
+    unread |= _offline(on_disk.value)
+    left = {
+        (item.broker, item.partition): item
+        for item in (*_on_disk(request, places, topics), *_assigned(request, places, topics))
+    }
+    return Drained(request.brokers, tuple(sorted(left.values())), unread)
+
+
+def _assigned(
+    request: ReassignmentRequest,
+    places: Mapping[tuple[BrokerId, TopicPartition], str],
+    topics: Mapping[str, TopicDescription],
+) -> Iterator[LeftOver]:
+    for topic in topics.values():
+        if not covers(request, topic.name, internal=topic.internal):
+            continue
+        for number, state in topic.partitions.items():
+            partition = TopicPartition(topic.name, number)
+            for broker in set(request.brokers).intersection(state.replicas):
+                log_dir = places.get((broker, partition), "")
+                yield LeftOver(broker, partition, Where.ASSIGNED, log_dir)
+
+
+def _on_disk(
+    request: ReassignmentRequest,
+    places: Mapping[tuple[BrokerId, TopicPartition], str],
+    topics: Mapping[str, TopicDescription],
+) -> Iterator[LeftOver]:
+    for (broker, partition), log_dir in places.items():
+        topic = topics.get(partition.topic)
+        if covers(request, partition.topic, internal=topic is not None and topic.internal):
+            where = Where.HIDDEN if topic is None else Where.ON_DISK
+            yield LeftOver(broker, partition, where, log_dir)
+
+
+def _offline(log_dirs: Collection[LogDir]) -> dict[BrokerId, str]:
+    failed: dict[BrokerId, list[str]] = {}
+    for log_dir in log_dirs:
+        if log_dir.error is not None:
+            failed.setdefault(log_dir.broker, []).append(f"{log_dir.path}: {log_dir.error}")
+    return {broker: "; ".join(reasons) for broker, reasons in failed.items()}
+
+
+def covers(request: ReassignmentRequest, topic: str, *, internal: bool) -> bool:
+    """Whether a drain's request is about a topic, as the planner takes it (``planning.scope``)."""
+    if not request.topics:
+        return True
+    return any(_matches(name, topic, internal=internal) for name in request.topics)
+
+
+def _matches(name: str, topic: str, *, internal: bool) -> bool:
+    if any(character in name for character in "*?["):
+        return not internal and fnmatchcase(topic, name)
+    return topic == name
+
+
+def less_unpaid(
+    found: Drained, plan: Plan, planned_on: Iterable[tuple[BrokerId, TopicPartition]]
+) -> Drained:
+    """The same, with what was there already and is in no move of the plan told apart.
+
+    :param planned_on: replicas, as the snapshot has them that a plan with a budget was made on.
+    """
+    kept = {(b, partition) for b, partition in planned_on if partition not in plan.by_partition}
+    unpaid = {item for item in found.plannable if (item.broker, item.partition) in kept}
+    left = tuple(item for item in found.left if item not in unpaid)
+    return replace(found, left=left, unpaid=tuple(sorted(unpaid)))
+
+
+class NoFollowUp(enum.StrEnum):
+    """Why what has appeared on a drained broker is not moved away by the same run."""
+
+    ONLY_ON_DISK = "nothing of it is a replica that could be moved"
+    WINDOW = "the window has ended"
+    BUDGET = "the budget is spent"
+    SECOND = "it appeared while the follow-up ran"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may still be copied. None = no limit."""
+
+    bytes: int | None
+    moves: int | None
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing may be copied any more."""
+        return any(left is not None and left <= 0 for left in (self.bytes, self.moves))
+
+
+def budget_left(request: ReassignmentRequest, plan: Plan) -> Budget:
+    """What a request's budget leaves after a plan that was made for it."""
+    copies = sum(len(move.adding) + len(move.relocating) for move in plan.moves)
+    size = sum(move.bytes_to_copy for move in plan.moves)
+    return Budget(
+        None if request.budget_bytes is None else request.budget_bytes - size,
+        None if request.budget_moves is None else request.budget_moves - copies,
+    )
+
+
+def why_no_follow_up(
+    found: Drained, request: ReassignmentRequest, plan: Plan, now: datetime
+) -> NoFollowUp | None:
+    """Why what was found may not be moved now; None = it may."""
+    if not found.plannable:
+        return NoFollowUp.ONLY_ON_DISK
+    if request.window_end is not None and now >= request.window_end:
+        return NoFollowUp.WINDOW
+    return NoFollowUp.BUDGET if budget_left(request, plan).spent else None
+
+
+def follow_up_request(request: ReassignmentRequest, plan: Plan) -> ReassignmentRequest:
+    """The same drain once more, with what is left of its budget."""
+    left = budget_left(request, plan)
+    return replace(request, budget_bytes=left.bytes, budget_moves=left.moves, plan_id=None)
+
+
+def is_drain(request: ReassignmentRequest) -> bool:
+    """Whether brokers are to be empty at the end."""
+    return request.action is Action.DRAIN
+
+
+FOLLOWED_UP, NOT_EMPTY = "followed up", "not empty"
+"""Kinds of events."""

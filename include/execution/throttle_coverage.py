@@ -1,0 +1,175 @@
+"""Whether everything in flight is throttled still: what each look checks. Nothing is changed.
+
+Anybody may take a list or a rate away. Kafka's own tool does: ``--cancel`` of a topic's partitions
+deletes its lists and every broker's own rates, also where other partitions of it are on their
+way, and ``--execute`` with a throttle replaces the lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from include.cluster.errors import ClusterError
+from include.cluster.model import BrokerError, BrokerId, ConfigValue, ReplicaId, TopicPartition
+from include.cluster.port import ClusterPort, ConfigResource
+from include.execution.model import LedgerView, Observation
+from include.execution.outcome import on_its_way
+from include.execution.throttle_configs import UNKNOWN_TOPIC_OR_PARTITION
+from include.execution.throttle_items import (
+    EVERY_REPLICA,
+    LISTS,
+    RATES,
+    list_items,
+    own_value,
+    rate_keys,
+    split,
+)
+from include.execution.throttle_rates import DEFAULT, choose_rates, is_gone, set_up_by_broker
+from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
+from include.ledger.store import Ledger
+from include.planning.plan import Move, Plan
+
+ALERT_AFTER = 3
+"""After so many losses of one key an alert is sent, and another one after as many more."""
+Standing = dict[ConfigResource, Mapping[str, ConfigValue]]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a look has found.
+
+    :param unthrottled: partitions in flight of which a list or a rate is not as it has to be, or
+        was changed by somebody else since the ledger was told.
+    :param unread: resources whose throttle could not be read, and why: nobody knows then.
+    """
+
+    unthrottled: tuple[TopicPartition, ...] = ()
+    unread: Mapping[ConfigResource, BrokerError] = field(default_factory=dict)
+
+
+def look_at_throttles(
+    plan: Plan, view: LedgerView, seen: Observation, ledger: Ledger, cluster: ClusterPort
+) -> Coverage:
+    """Read the lists of the topics, and the rates of the brokers, that something in flight needs.
+
+    That is one request about topics and the brokers' default, and one to each broker involved.
+    """
+    moves = in_flight(plan, view, seen)
+    keys = rate_keys(moves)
+    if view.rate_bytes_per_s is None or not keys:
+        return Coverage()
+    topics = {ConfigResource.topic(topic) for topic, _ in list_items(moves)}
+    brokers = {b for move in moves for b in _involved(move)} & seen.live_brokers
+    resources = [*sorted(topics), DEFAULT, *map(ConfigResource.broker, sorted(brokers))]
+    found, unread = _read(cluster, resources)
+    entries = ledger.throttles(plan.plan_id, open_only=True, keys=RATES)
+    where = {DEFAULT, *map(ConfigResource.broker, brokers)}
+    rates = {resource: configs for resource, configs in found.items() if resource in where}
+    unruled = _unruled(rates, keys, view.rate_bytes_per_s, entries)
+    lacking = _lacking(found, moves)
+    concerned = [
+        move.partition
+        for move in moves
+        if move.partition in lacking or DEFAULT in unruled or unruled & _involved_resources(move)
+    ]
+    return Coverage(tuple(concerned), unread)
+
+
+def gone_text(plan_id: str, entries: Sequence[ThrottleEntry], poll_interval_s: float) -> str:
+    """Text of the alert about throttles that are deleted again and again.
+
+    :param entries: as they are now: each was set again, unless it is not applied.
+    """
+    first, lost = entries[0], [e for e in entries if e.state is not ThrottleState.APPLIED]
+    more = f" (and {len(entries) - 1} others)" if len(entries) > 1 else ""
+    left = (
+        f"{lost[0].resource} {lost[0].key} could not be set again the last time: "
+        "what relies on it goes on WITHOUT a throttle."
+        if lost
+        else "Each time it was set again."
+    )
+    return (
+        f"Plan {plan_id}: {first.resource} {first.key}{more} was gone {first.times_gone} times "
+        f"while moves in flight relied on it. {left} Until the next look, every "
+        f"{poll_interval_s:g} s, they run without a throttle. Find out who takes it away: "
+        "kafka-reassign-partitions does (--cancel, or --execute with a throttle, for the same "
+        "topic, without --preserve-throttles). Or pause the plan with control_reassignment."
+    )
+
+
+def in_flight(plan: Plan, view: LedgerView, seen: Observation) -> list[Move]:
+    """Moves of the plan that the controller lists, or that copy between log dirs."""
+    sent = (plan.by_partition[p] for p in sorted(view.sent) if p in plan.by_partition)
+    return [move for move in sent if _copies(move, seen)]
+
+
+def _copies(move: Move, seen: Observation) -> bool:
+    if on_its_way(move, seen.ongoing.get(move.partition), seen):
+        return True
+    return any(ReplicaId(*move.partition, b) in seen.future_sizes for b in move.target)
+
+
+def _involved(move: Move) -> set[BrokerId]:
+    return {*move.current, *move.target}
+
+
+def _involved_resources(move: Move) -> set[ConfigResource]:
+    return set(map(ConfigResource.broker, _involved(move)))
+
+
+def _read(
+    cluster: ClusterPort, resources: Collection[ConfigResource]
+) -> tuple[Standing, dict[ConfigResource, BrokerError]]:
+    """Configs of these resources, less topics that are gone; and what could not be read."""
+    found: Standing = {}
+    unread: dict[ConfigResource, BrokerError] = {}
+    try:
+        answers = cluster.describe_configs(resources, (*LISTS, *RATES))
+    except ClusterError as error:
+        why = error.error or BrokerError(-1, "UNKNOWN_SERVER_ERROR", error.what)
+        return found, dict.fromkeys(resources, why)
+    for resource, configs in answers.items():
+        if not isinstance(configs, BrokerError):
+            found[resource] = configs
+        elif configs.code != UNKNOWN_TOPIC_OR_PARTITION:
+            unread[resource] = configs
+    return found, unread
+
+
+def _lacking(found: Standing, moves: Iterable[Move]) -> set[TopicPartition]:
+    """Partitions of which an item is not on its list."""
+    lists = {
+        (resource.name, key): frozenset(split(own_value(resource, configs.get(key))))
+        for resource, configs in found.items()
+        for key in LISTS
+    }
+    lacking = set()
+    for move in moves:
+        for where, wanted in list_items([move]).items():
+            there = lists.get(where)
+            if there is not None and EVERY_REPLICA not in there and not there.issuperset(wanted):
+                lacking.add(move.partition)
+    return lacking
+
+
+def _unruled(
+    found: Standing,
+    keys: Collection[str],
+    rate_bytes_per_s: int,
+    entries: Collection[ThrottleEntry],
+) -> set[ConfigResource]:
+    """Where a rate has to be set again, or somebody else's has taken its place untold."""
+    if DEFAULT not in found:
+        return set()
+    known = {(entry.resource, entry.key): entry for entry in entries}
+    choices = choose_rates(
+        found, keys, rate_bytes_per_s, by_broker=set_up_by_broker(entries), known=known
+    )
+    unruled = set()
+    for choice in choices:
+        entry = known.get((choice.resource, choice.key))
+        untold = choice.overruled and entry is not None and entry.set_by is SetBy.REHOME
+        if untold or is_gone(choice, entry):
+            unruled.add(choice.resource)
+    return unruled

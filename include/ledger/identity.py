@@ -1,0 +1,20 @@
+"""Which ledger this is: plans name the one that they are recorded in."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from sqlalchemy import select
+
+from include.ledger.database import Database
+from include.ledger.models import IDENTITY
+
+
+class IdentityStore(Database):
+    """The ledger's own id: given once, when its tables are made."""
+
+    @cached_property
+    def ledger_id(self) -> str:
+        """32 hexadecimal digits."""
+        with self._reading() as connection:
+            return str(connection.execute(select(IDENTITY.c.ledger_id)).scalar_one())

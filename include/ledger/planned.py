@@ -1,0 +1,74 @@
+"""What a plan was to move, kept with it: cancelling and cleaning up need nothing but the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import RowMapping, select
+
+from include.cluster.model import TopicPartition
+from include.errors import RehomeError
+from include.execution.model import MoveState
+from include.ledger.database import Database
+from include.ledger.models import MOVES
+from include.planning.plan import Move, MoveReason
+
+
+class PlannedMoveStore(Database):
+    """Moves as they were planned: written with the plan, and never changed."""
+
+    def planned_moves(self, plan_id: str, *states: MoveState) -> tuple[Move, ...]:
+        """A plan's moves in partition order, as planned, but for the sentence why.
+
+        :param states: only moves in one of these; none = all of them.
+        :raises RehomeError: an earlier version of Rehome, which kept no targets, recorded them.
+        """
+        query = select(MOVES).where(MOVES.c.plan_id == plan_id)
+        query = query.order_by(MOVES.c.topic, MOVES.c.partition)
+        if states:
+            query = query.where(MOVES.c.state.in_(states))
+        with self._reading() as connection:
+            return tuple(map(_move, connection.execute(query).mappings()))
+
+
+def move_row(plan_id: str, move: Move, now: datetime) -> Mapping[str, Any]:
+    """A move that nobody has admitted yet, as a row of the table ``moves``."""
+    return {
+        "plan_id": plan_id,
+        "topic": move.partition.topic,
+        "partition": move.partition.partition,
+        "state": MoveState.PENDING,
+        "detail": "",
+        "bytes_to_move": move.bytes_to_copy,
+        "changed_at": now,
+        "replicas_current": list(move.current),
+        "replicas_target": list(move.target),
+        "log_dirs_current": list(move.current_log_dirs),
+        "log_dirs_target": list(move.target_log_dirs),
+        "size_bytes": move.size_bytes,
+        "reason": move.reason,
+        "topic_id": move.topic_id,
+    }
+
+
+def _move(row: RowMapping) -> Move:
+    partition = TopicPartition(row["topic"], row["partition"])
+    if row["replicas_target"] is None:
+        raise RehomeError(
+            f"The ledger does not say where plan {row['plan_id']} moves {partition}: an earlier "
+            "version of Rehome recorded it",
+            state_left="",
+            next_step="End the plan with that version.",
+        )
+    return Move(
+        partition=partition,
+        current=tuple(row["replicas_current"]),
+        target=tuple(row["replicas_target"]),
+        size_bytes=row["size_bytes"],
+        reason=MoveReason(row["reason"]),
+        current_log_dirs=tuple(row["log_dirs_current"]),
+        target_log_dirs=tuple(row["log_dirs_target"]),
+        topic_id=row["topic_id"],
+    )

@@ -1,0 +1,51 @@
+"""Moves found by their partition, each made when it is first looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING
+
+from include.cluster.model import TopicPartition
+
+if TYPE_CHECKING:
+    from include.planning.plan import Move
+
+
+class MovesByPartition(Mapping[TopicPartition, "Move"]):
+    """Of a hundred thousand moves in columns, a look at a running plan needs those in flight.
+
+    :param partitions: of the moves, in their order.
+    :param make: makes the moves at these places.
+    """
+
+    def __init__(
+        self,
+        partitions: Iterable[TopicPartition],
+        make: Callable[[Sequence[int]], Sequence[Move]],
+    ) -> None:
+        self._places = dict(zip(partitions, count(), strict=False))
+        self._make = make
+        self._made: dict[TopicPartition, Move] = {}
+
+    def __getitem__(self, partition: TopicPartition) -> Move:
+        found = self._made.get(partition)
+        if found is None:
+            (found,) = self._make([self._places[partition]])
+            self._made[partition] = found
+        return found
+
+    def __contains__(self, partition: object) -> bool:
+        return partition in self._places
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def prepare(self, partitions: Iterable[TopicPartition]) -> None:
+        """Make these at once, which takes a tenth of the time that one after the other does."""
+        new = [partition for partition in partitions if partition not in self._made]
+        moves = self._make([self._places[partition] for partition in new])
+        self._made.update(zip(new, moves, strict=True))

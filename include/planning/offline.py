@@ -1,0 +1,103 @@
+"""New homes for replicas on dead brokers and in failed log dirs; the most endangered come first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.affordable import Costs, affordable
+from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask
+from include.planning.budget import UNPAID_PARTITIONS, budget_of
+from include.planning.explanation import brokers_text
+from include.planning.layout import Layout
+from include.planning.leaders import settle_leaders
+from include.planning.left_alone import IN_FLIGHT, named, with_source
+from include.planning.outcome import Outcome, left_brokers, new_places, tree_of
+from include.planning.placement import Placer
+from include.planning.plan import Infeasible, MoveReason
+from include.planning.request import ReassignmentRequest
+from include.planning.resources import capacities
+from include.planning.scope import brokers_named, partitions_in_scope
+
+NO_BROKER = (
+    "no broker is left that holds none of it, takes replicas and has room: left alone; add one, "
+    "free disk, or lower its replication factor"
+)
+
+
+def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """Offline replicas of partitions in scope move to other brokers; nothing else is copied.
+
+    Where the request names brokers, these are partitions with an offline replica on one of them.
+    Of each, all offline replicas move: a target names none. What has no leader to copy from, or
+    finds no broker, is named.
+    """
+    offline = _offline(arrays)
+    meant = offline & brokers_named(arrays, request)[arrays.rows] if request.brokers else offline
+    partitions = np.flatnonzero(partitions_in_scope(arrays, request) & meant.any(axis=1))
+    busy = arrays.in_flight[partitions]
+    sound, lost = with_source(arrays, partitions[~busy])
+    urgency = _most_endangered_first(arrays, sound)
+    copies = offline[sound].sum(axis=1)
+    paid = affordable(
+        budget_of(request),
+        sound[urgency],
+        lambda: _costs(arrays, sound[urgency], copies[urgency]),
+        lambda parts: np.arange(len(parts)),
+    )
+    layout, tree = Layout(arrays), tree_of(arrays, arrays.brokers.live, request)
+    placer = Placer(layout, tree, capacities(arrays, tree.hosts, request.weights))
+    placed = [
+        placer.replace(p, set(arrays.rows[p][offline[p]].tolist()))
+        for p in sound[urgency][np.isin(sound[urgency], paid)].tolist()
+    ]
+    homeless = sound[urgency][np.isin(sound[urgency], paid)][~np.array(placed, bool)]
+    settle_leaders(layout)
+    unpaid = len(sound) - len(paid)
+    return Outcome(
+        layout=layout,
+        tree_before=tree,
+        tree_after=tree,
+        lower_bound_bytes=int(layout.incoming.sum()),
+        reason=MoveReason.OFFLINE,
+        why=lambda p: _why(arrays, layout, p),
+        infeasible=(
+            *named(arrays, partitions[busy], IN_FLIGHT),
+            *lost,
+            *named(arrays, np.sort(homeless), NO_BROKER),
+            *((Infeasible("offline replicas", UNPAID_PARTITIONS, 0, unpaid),) if unpaid else ()),
+        ),
+    )
+
+
+def _offline(arrays: ClusterArrays) -> Mask:
+    if arrays.offline is not None:
+        return arrays.offline
+    dead: Mask = (arrays.rows != NONE) & ~arrays.brokers.live[arrays.rows]
+    return dead
+
+
+def _most_endangered_first(arrays: ClusterArrays, partitions: Ints) -> Ints:
+    """The order of partitions by replicas in sync, the fewest first; of equals, the largest."""
+    in_sync = arrays.replication_factor if arrays.in_sync is None else arrays.in_sync.sum(axis=1)
+    order: Ints = np.lexsort((-arrays.size_bytes[partitions], in_sync[partitions]))
+    return order
+
+
+def _costs(arrays: ClusterArrays, partitions: Ints, copies: Ints) -> Costs:
+    costs: Floats = np.stack([copies * arrays.size_bytes[partitions], copies]).astype(float)
+    return costs
+
+
+def _why(arrays: ClusterArrays, layout: Layout, p: int) -> str:
+    gone = left_brokers(layout, p)
+    dead = [b for b in gone if not arrays.brokers.live[b]]
+    failed = [b for b in gone if arrays.brokers.live[b]]
+    ids, causes = arrays.brokers.ids, []
+    if dead:
+        are = "is" if len(dead) == 1 else "are"
+        causes.append(f"{brokers_text(ids[dead].tolist())} {are} not live")
+    if failed:
+        causes.append(f"a log dir of {brokers_text(ids[failed].tolist())} has failed")
+    in_sync = "?" if arrays.in_sync is None else int(arrays.in_sync[p].sum())
+    text = f"{' and '.join(causes)}, {in_sync} of its replicas in sync; {new_places(layout, p)}."
+    return f"{text[:1].upper()}{text[1:]}"

@@ -1,0 +1,137 @@
+"""Copies packed into the log dirs of their brokers: the largest first, each where it leaves least.
+
+A replica lies in one log dir as a whole, so that room which is scattered over several of them does
+not add up. docs/decisions/014-log-dirs.md says when a plan names the log dir of a copy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, Rows, fresh
+
+
+def pack(rooms: Ints, broker: Ints, size: Ints) -> Ints:
+    """(n,) the volume of its broker that each copy goes into; NONE where none has the room left.
+
+    All brokers are packed side by side, the largest copy of each in the first step.
+
+    :param rooms: (B, V) bytes, see BrokerArrays.rooms.
+    :param broker: (n,) dense indexes; ``size``: (n,) bytes.
+    """
+    free, chosen = rooms.copy(), np.full(len(broker), NONE, np.int64)
+    order = np.lexsort((-size, broker))
+    first = np.flatnonzero(np.diff(broker[order], prepend=-1))
+    left = np.diff(first, append=len(order))
+    step = 0
+    while len(first):
+        copies = order[first + step]
+        of, needed = broker[copies], size[copies]
+        fits = free[of] >= needed[:, None]
+        tightest = np.where(fits, free[of], np.iinfo(np.int64).max).argmin(axis=1)
+        placed = fits.any(axis=1)
+        chosen[copies[placed]] = tightest[placed]
+        free[of[placed], tightest[placed]] -= needed[placed]
+        step += 1
+        first, left = first[left > step], left[left > step]
+    return chosen
+
+
+Books = tuple[dict[int, list[int]], dict[tuple[int, int], int], Floats, bool]
+"""Free bytes per broker and volume, the volume of each copy, the most free of each broker, on."""
+
+
+class Shelves:
+    """The log dir that each copy would go into, while a plan is being made and copies come and go.
+
+    Where any log dir of a broker holds all that comes to it there is nothing to keep books of.
+    They are begun at the first broker where that is not so.
+
+    :ivar on: whether books are kept.
+    """
+
+    def __init__(self, rooms: Ints) -> None:
+        there = rooms >= 0
+        self._rooms = rooms
+        self._several: Mask = there.sum(axis=1) > 1
+        self._any_several = bool(self._several.any())
+        self.least: Floats = np.where(there, rooms, UNLIMITED).min(axis=1).astype(float)
+        self.on = False
+        self._widest: Floats = np.full(len(rooms), -1.0)
+        self._free: dict[int, list[int]] = {}
+        self._held: dict[tuple[int, int], int] = {}
+
+    def begin(self, rows: Rows, home: Rows, size: Ints) -> None:
+        """Keep books from here on: of what is copied so far, and of what comes and goes."""
+        self.on = True
+        new = fresh(rows, home) & self._several[rows]
+        partition, broker = np.nonzero(new)[0], rows[new].astype(np.int64)
+        volume = pack(self._rooms, broker, size[partition])
+        self._free = {
+            b: [room for room in self._rooms[b].tolist() if room >= 0]
+            for b in np.flatnonzero(self._several).tolist()
+        }
+        self._held = {}
+        copies = (partition, broker, volume, size[partition])
+        for p, b, v, needed in zip(*(part.tolist() for part in copies), strict=True):
+            shelf = self._free[b]
+            v = shelf.index(max(shelf)) if v == NONE else v
+            shelf[v] -= needed
+            self._held[p, b] = v
+        for b, shelf in self._free.items():
+            self._widest[b] = max(shelf)
+
+    def end(self) -> None:
+        """Forget all copies."""
+        self.on = False
+
+    def fit(self, brokers: Ints | slice, size: Ints | int, incoming: Ints | Floats) -> Mask:
+        """Whether brokers have a log dir for a copy of that size each; broadcasts.
+
+        :param incoming: (B,) bytes that are copied to each broker so far.
+        """
+        fit: Mask = incoming[brokers] + size <= self.least[brokers]
+        if self.on:
+            fit |= size <= self._widest[brokers]
+        return fit
+
+    def may_fit_better(self, brokers: Ints | slice, fit: Mask) -> bool:
+        """Whether books would show more room than is seen without them."""
+        return (
+            self._any_several
+            and not self.on
+            and not fit.all()
+            and bool((~fit & self._several[brokers]).any())
+        )
+
+    def put(self, partition: int, broker: int, size: int) -> None:
+        """A copy comes to a broker: into the log dir that it fills most."""
+        shelf = self._free.get(broker)
+        if shelf is None:
+            return
+        best = -1
+        for volume, room in enumerate(shelf):
+            if room >= size and (best < 0 or room < shelf[best]):
+                best = volume
+        if best < 0:
+            best = shelf.index(max(shelf))
+        shelf[best] -= size
+        self._held[partition, broker] = best
+        self._widest[broker] = max(shelf)
+
+    def take(self, partition: int, broker: int, size: int) -> None:
+        """A copy is not made after all."""
+        volume = self._held.pop((partition, broker), None)
+        if volume is not None:
+            shelf = self._free[broker]
+            shelf[volume] += size
+            self._widest[broker] = max(shelf)
+
+    def saved(self) -> Books:
+        """The books as they are, for :meth:`restore`."""
+        free = {broker: shelf.copy() for broker, shelf in self._free.items()} if self.on else {}
+        return free, self._held.copy() if self.on else {}, self._widest.copy(), self.on
+
+    def restore(self, state: Books) -> None:
+        """Go back to books as they were saved."""
+        self._free, self._held, self._widest, self.on = state

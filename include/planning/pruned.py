@@ -1,0 +1,45 @@
+"""Which of many moves at once leave all brokers in their boxes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import Floats, Ints, Mask
+
+ROUNDS = 100
+"""How often moves that would take brokers out of their boxes are left out."""
+
+
+def harmless(
+    source: Ints, targets: Ints, weight: Floats, load: Floats, low: Floats, high: Floats
+) -> Mask:
+    """(n,) moves that together take no broker out of a box, or further out: where they would, the
+    heaviest of that broker are left out.
+
+    :param weight: (K, n) of what moves; ``load``, ``low``, ``high``: (K, B) of brokers, infinite
+        where there is no limit.
+    """
+    kept = np.ones(len(source), bool)
+    for _ in range(ROUNDS):
+        before = kept.copy()
+        for row, more in enumerate(weight):
+            count = len(load[row])
+            net = np.bincount(targets[kept], more[kept], count)
+            net -= np.bincount(source[kept], more[kept], count)
+            over = np.where(net > 0, load[row] + net - high[row], 0)
+            under = np.where(net < 0, low[row] - load[row] - net, 0)
+            for brokers, due in ((targets, over), (source, under)):
+                mine = np.flatnonzero(kept & (due[brokers] > 0))
+                kept[mine[_heaviest(brokers[mine], more[mine], due)]] = False
+        if (kept == before).all():
+            return kept
+    return np.zeros(len(source), bool)
+
+
+def _heaviest(brokers: Ints, weight: Floats, due: Floats) -> Ints:
+    """Indexes of the heaviest moves of each broker, as many as it takes to make up what is due."""
+    order = np.lexsort((-weight, brokers))
+    before = np.cumsum(weight[order]) - weight[order]
+    before -= before[np.searchsorted(brokers[order], brokers[order])]
+    chosen: Ints = order[before < due[brokers[order]]]
+    return chosen

@@ -1,0 +1,101 @@
+"""Leaders of each topic spread over brokers, by the order of replicas alone: nothing is copied."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.planning.in_sync import may_lead
+from include.planning.layout import Layout
+from include.planning.leaders import promote
+from include.planning.pruned import harmless
+from include.planning.topic_bands import TopicBands
+from include.planning.topic_books import TopicBooks
+
+ROUNDS = 50
+
+
+def even_leaders(
+    layout: Layout,
+    bands: TopicBands,
+    movable: Mask,
+    hosts: Mask,
+    boxes: tuple[Floats, Floats, Floats] | None,
+) -> None:
+    """Bring the leaders of topics into their bands, in place, as far as hand-overs between the
+    replicas that exist do so.
+
+    :param movable: (P,) partitions whose order may change; ``hosts``: (B,) that may lead; of
+        replicas that exist, only those in sync.
+    :param boxes: (K, P) weights of leading a partition, and (K, B) least and most that brokers
+        may lead; None = anything.
+    """
+    rows = layout.rows
+    some = np.flatnonzero(movable & (rows[:, 0] != NONE) & (bands.row < len(bands.topics)))
+    for _ in range(ROUNDS):
+        books = TopicBooks.of_leaders(bands, rows)
+        if not books.outside():
+            return
+        able = hosts[rows[some]] & may_lead(layout.arrays, some, rows[some])
+        change, place = _best_places(books, rows, some, able)
+        better = np.flatnonzero(change < 0)
+        partitions, places = some[better], place[better]
+        apart = one_per_cell(books, rows, partitions, places)
+        partitions, places = partitions[apart], places[apart]
+        if boxes is not None:
+            kept = _within(boxes, rows, partitions, places)
+            partitions, places = partitions[kept], places[kept]
+        if not len(partitions):
+            return
+        promote(rows, partitions, places)
+
+
+def spreading(bands: TopicBands, rows: Rows, partitions: Ints, places: Ints) -> Mask:
+    """(n,) hand-overs to these places of rows after which leaders of topics are as well spread: one
+    per topic and broker.
+    """
+    books = TopicBooks.of_leaders(bands, rows)
+    change = books.moving(partitions, rows[partitions, 0], rows[partitions, places])
+    kept = np.flatnonzero(change <= 0)
+    spread = np.zeros(len(partitions), bool)
+    spread[kept] = one_per_cell(books, rows, partitions[kept], places[kept])
+    return spread
+
+
+def _best_places(books: TopicBooks, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:
+    """(n,) what bands are missed by more after each partition's best hand-over, and its place.
+
+    :param able: (n, R) replicas that may lead.
+    """
+    best, place = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
+    for number in range(1, rows.shape[1]):
+        new = rows[some, number]
+        change = books.moving(some, rows[some, 0], new)
+        better = (change < best) & (new != NONE) & able[:, number]
+        best, place = np.where(better, change, best), np.where(better, number, place)
+    return best, place
+
+
+def one_per_cell(books: TopicBooks, rows: Rows, partitions: Ints, places: Ints) -> Mask:
+    """(n,) hand-overs of which none shares a topic and broker with one before it; those of topics
+    without bands all.
+    """
+    apart = ~books.banded(partitions)
+    some = np.flatnonzero(~apart)
+    for brokers in (rows[partitions, 0], rows[partitions, places]):
+        cells = books.cells(partitions[some], brokers[some])
+        some = some[np.sort(np.unique(cells, return_index=True)[1])]
+    apart[some] = True
+    return apart
+
+
+def _within(
+    boxes: tuple[Floats, Floats, Floats], rows: Rows, partitions: Ints, places: Ints
+) -> Mask:
+    """(n,) hand-overs that leave brokers within what they may lead."""
+    weights, low, high = boxes
+    leaders, led = rows[:, 0], rows[:, 0] != NONE
+    loads = [np.bincount(leaders[led], w[led], low.shape[1]) for w in weights]
+    load = np.stack(loads).astype(float)
+    source, target = (rows[partitions, place].astype(np.int64) for place in (0, places))
+    return harmless(source, target, weights[:, partitions], load, low, high)

@@ -1,0 +1,94 @@
+"""What a finished plan says of how topics are spread: how evenly, and which are not, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import Floats, Ints, Mask
+from include.planning.budget import UNPAID
+from include.planning.figures import TopicBalance
+from include.planning.layout import Layout
+from include.planning.plan import Infeasible
+from include.planning.topic_bands import TopicBands, band, beyond
+from include.planning.values import TOPIC_SPREAD
+
+SHIFTED = "racks, capacities and replicas that stay shift what brokers can hold of it"
+STUCK = "no move of its replicas that the boxes, racks and disks allow brings it closer"
+STUCK_LEADERS = "leaders: no hand-over between the replicas that exist brings it closer"
+
+
+def topic_balance(layout: Layout, bands: TopicBands) -> TopicBalance:
+    """How far topics are outside of their bands before and after."""
+    before, after = (
+        np.concatenate(
+            [
+                beyond(bands.counts(rows), bands.low, bands.high),
+                beyond(bands.leaders(rows), bands.led_low, bands.led_high),
+            ]
+        )
+        for rows in (layout.home, layout.rows)
+    )
+    return TopicBalance(
+        tolerance=bands.tolerance,
+        topics=len(bands.topics),
+        outside_before=int((before > 0).sum()),
+        outside_after=int((after > 0).sum()),
+        worst_before=int(before.max(initial=0)),
+        worst_after=int(after.max(initial=0)),
+    )
+
+
+def missed_topics(
+    layout: Layout,
+    bands: TopicBands,
+    brokers: Mask,
+    receivers: Mask,
+    *,
+    cut_by_budget: bool = False,
+    one_sided: bool = False,
+) -> tuple[Infeasible, ...]:
+    """Each topic of which a broker ends further off its fair share than the tolerance, with the
+    broker that is furthest, and what keeps it there; and of leaders the same.
+
+    :param brokers: (B,) that take part; ``receivers``: of these, the ones that were to get their
+        share; of the others it only counts that they hold no more than before.
+    """
+    held, before = bands.counts(layout.rows)[:-1], bands.counts(layout.home)[:-1]
+    low, high = band(bands.fair, bands.tolerance)
+    low = np.where(receivers & (not one_sided), low, 0)
+    high = np.where(receivers, high, np.maximum(high, before))
+    off = beyond(held, low, high) * brokers
+    inside = beyond(held, bands.low[:-1], bands.high[:-1]) * brokers == 0
+    notes = []
+    for t in np.flatnonzero(off.any(axis=1)).tolist():
+        why = SHIFTED if inside[t].all() else UNPAID if cut_by_budget else STUCK
+        notes.append(_note(layout, bands, t, off[t], held[t], bands.fair[t], why))
+    led = bands.leaders(layout.rows)[:-1]
+    led_before = bands.leaders(layout.home)[:-1]
+    led_low = np.where(receivers, bands.led_low[:-1], 0)
+    led_high = bands.led_high[:-1]
+    led_high = np.where(receivers, led_high, np.maximum(led_high, led_before))
+    led_off = beyond(led, led_low, led_high) * brokers
+    middle = (bands.led_low[:-1] + bands.led_high[:-1]) / 2
+    for t in np.flatnonzero(led_off.any(axis=1)).tolist():
+        notes.append(_note(layout, bands, t, led_off[t], led[t], middle[t], STUCK_LEADERS))
+    return tuple(notes)
+
+
+def _note(
+    layout: Layout,
+    bands: TopicBands,
+    topic: int,
+    off: Ints,
+    held: Ints,
+    share: Floats,
+    why: str,
+) -> Infeasible:
+    worst = int(off.argmax())
+    broker = layout.arrays.brokers.ids[worst]
+    return Infeasible(
+        subject=f"topic {layout.arrays.topics[int(bands.topics[topic])]}",
+        constraint=f"{TOPIC_SPREAD}: on broker {broker} and {int((off > 0).sum()) - 1} more: {why}",
+        wanted=round(float(share[worst]), 2),
+        nearest=float(held[worst]),
+    )

@@ -1,0 +1,252 @@
+"""Replicas of topics that lie too many on one broker and too few on another trade brokers.
+
+Small replicas go, for what matters here is their number. Of a large cluster, many at once: in each
+round what one broker holds beyond a topic's band is matched with what others lack of it, as long as
+all boxes are as well met. Of a small one, each by itself, and what it does to the boxes is weighed
+against what it does for the topic: the polisher makes up for it with replicas of the same topic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.planning.pruned import harmless
+from include.planning.search import Search
+from include.planning.topic_books import TopicBooks
+
+SMALL = 2_000
+"""Slots up to which replicas are moved one by one."""
+
+ONE_BY_ONE = 500
+"""Replicas of a small cluster that are moved so at most."""
+
+WEIGHED = 200_000
+"""Moves of a small cluster that are weighed at once."""
+
+ROUNDS = 64
+IN_VAIN = 6
+"""Rounds, and how many one after the other may move less than a hundredth of what is missing."""
+
+WORTH = 0.01
+
+RETRIED = 5
+"""Rounds after which brokers at the edges of their boxes are asked again."""
+
+TINY = 1e-12
+
+
+def even_topics(search: Search) -> bool:
+    """Bring topics into their bands, as far as that is worth it; whether any replica moved."""
+    books = search.books
+    if books is None or not books.outside():
+        return False
+    if search.flat.size <= SMALL:
+        return _one_by_one(search, books)
+    return _Rounds(search, books).run()
+
+
+def _one_by_one(search: Search, books: TopicBooks) -> bool:
+    """The move that gains most, again and again."""
+    receivers, moved = search.receivers, False
+    slots = np.flatnonzero(
+        (search.flat != NONE) & np.repeat(search.problem.partitions, search.width)
+    )
+    slots = slots[books.banded(slots // search.width)]
+    slots = slots[: max(WEIGHED // max(len(receivers), 1), 1)]
+    for _ in range(ONE_BY_ONE):
+        best = _best_move(search, books, slots, receivers)
+        if best is None:
+            return moved
+        search.move(*best)
+        moved = True
+    return moved
+
+
+def _best_move(
+    search: Search, books: TopicBooks, slots: Ints, receivers: Ints
+) -> tuple[int, int] | None:
+    """The slot and broker of the move that brings topics and boxes closest together."""
+    slots = slots[search.problem.gives[search.flat[slots]]]
+    if not len(slots) or not len(receivers):
+        return None
+    change = books.moving(
+        (slots // search.width)[:, None], search.holders(slots)[:, None], receivers[None, :]
+    )
+    some, there = np.nonzero(change < 0)
+    slots, targets, fewer = slots[some], receivers[there], -change[some, there]
+    weight = search.weight(slots)
+    harm = search.added(search.holders(slots), -weight) + search.added(targets, weight)
+    gain = search.unit * fewer - harm
+    cost = search.price(slots, targets) / max(float(search.share[0].mean()), 1.0)
+    order = np.lexsort((cost, -gain))
+    for i in order[gain[order] > TINY].tolist():
+        slot, target = int(slots[i]), int(targets[i])
+        if search.valid_one(slot, target):
+            return slot, target
+    return None
+
+
+class _Rounds:
+    """Many replicas at once, of a large cluster.
+
+    :ivar group: (cells,) the topic and domain of each cell: replicas stay within one.
+    :ivar full, empty: (B,) brokers at the edge of a box, of which no move was made in a round: they
+        receive, or give, nothing for a while.
+    """
+
+    def __init__(self, search: Search, books: TopicBooks) -> None:
+        self._search, self._books = search, books
+        problem = search.problem
+        domain = problem.targets.domain
+        domain = domain if search.seats.even() else np.zeros_like(domain)
+        _, domain = np.unique(domain, return_inverse=True)
+        self._anywhere = search.seats.plain() and bool(domain.any())
+        shape = (books.rows, books.brokers)
+        row = np.arange(shape[0])[:, None]
+        self._group: Ints = (row * (int(domain.max()) + 1) + domain).reshape(-1)
+        self._full, self._empty = (np.zeros(books.brokers, bool) for _ in range(2))
+        everywhere = np.broadcast_to(problem.gives, shape).reshape(-1)
+        self._gives = everywhere.copy()
+        self._takes = np.broadcast_to(problem.takes, shape).reshape(-1).copy()
+        self._gives[-books.brokers :] = self._takes[-books.brokers :] = False
+        movable = problem.partitions & books.banded(np.arange(len(problem.partitions)))
+        slots = np.flatnonzero(movable[:, None] & (search.rows != NONE))
+        size = search.weights[0].take(slots // search.width)
+        self._slots: Ints = slots[np.argsort(size, kind="stable")]
+
+    def run(self) -> bool:
+        """Rounds as long as they help."""
+        moved, in_vain, missing = False, 0, self._books.outside()
+        for number in range(ROUNDS):
+            if not missing or in_vain >= IN_VAIN:
+                break
+            moved |= self._round(number)
+            left = self._books.outside()
+            in_vain = in_vain + 1 if missing - left <= WORTH * missing else 0
+            missing = left
+        return moved
+
+    def _round(self, number: int) -> bool:
+        """Match what is too many with what is too few, once."""
+        books = self._books
+        if number % RETRIED == 0:
+            self._full[:] = self._empty[:] = False
+        gives = self._gives & ~np.tile(self._empty, books.rows)
+        takes = self._takes & ~np.tile(self._full, books.rows)
+        above = np.where(gives, np.maximum(books.held - books.high, 0), 0)
+        below = np.where(takes, np.maximum(books.low - books.held, 0), 0)
+        groups = int(self._group.max()) + 1
+        lack = np.rint(np.bincount(self._group, below - above, groups)).astype(np.int64)
+        senders = self._units(above, self._next_best(lack, gives, number, giving=True), number)
+        receivers = self._units(below, self._next_best(-lack, takes, number, giving=False), number)
+        slots, source_group = self._replicas(senders, number)
+        here, there = _matched(source_group, self._group[receivers])
+        slots, targets = slots[here], receivers[there] % books.brokers
+        accepted = self._accepted(slots, targets)
+        source = self._search.holders(slots)
+        self._empty |= _in_vain(source, accepted, books.brokers)
+        self._full |= _in_vain(targets, accepted, books.brokers)
+        slots, targets = slots[accepted], targets[accepted]
+        self._search.lift(slots)
+        self._search.put(slots, targets)
+        return bool(len(slots))
+
+    def _next_best(self, lack: Ints, among: Mask, number: int, *, giving: bool) -> Ints:
+        """Cells inside their bands that can spare a replica, or take one, where a group lacks so
+        many on the other side: those furthest from the middle of their bands first.
+        """
+        books, brokers = self._books, self._books.brokers
+        room = books.held - books.low if giving else books.high - books.held
+        inside = (books.held >= books.low) & (books.held <= books.high) & (room > 0)
+        inside &= (lack > 0)[self._group] & among
+        cells = np.flatnonzero(inside)
+        middle = books.held[cells] * 2 - books.low[cells] - books.high[cells]
+        fullness = self._fullness()[(cells % brokers + number * 7) % brokers]
+        sign = -1 if giving else 1
+        order = np.lexsort((sign * fullness, sign * middle, self._group[cells]))
+        cells = cells[order]
+        return cells[_rank(self._group[cells]) < lack[self._group[cells]]]
+
+    def _fullness(self) -> Floats:
+        search = self._search
+        full: Floats = (search.load * search.scale).sum(axis=0)
+        return full
+
+    def _units(self, off: Ints, more: Ints, number: int) -> Ints:
+        """The cells that are outside of their bands, each as often as it is, and more; in an order
+        that differs from round to round.
+        """
+        cells = np.flatnonzero(off)
+        cells = np.roll(cells, number * 31) if number else cells
+        return np.concatenate([np.repeat(cells, off[cells]), more])
+
+    def _replicas(self, units: Ints, number: int) -> tuple[Ints, Ints]:
+        """A replica for each unit of a cell, small ones first, others in later rounds."""
+        search, books = self._search, self._books
+        wanted = np.bincount(units, minlength=len(books.held))
+        cells = books.cells(self._slots // search.width, search.flat[self._slots])
+        some = wanted[cells] > 0
+        slots, cells = self._slots[some], cells[some]
+        away = search.at_home(slots, search.holders(slots))
+        order = np.lexsort((away, cells)) if number % 2 == 0 else np.argsort(cells, kind="stable")
+        slots, cells = slots[order], cells[order]
+        count = np.bincount(cells, minlength=len(wanted))
+        turn = 0 if self._anywhere else number // 2
+        skipped = turn * wanted[cells] % np.maximum(count[cells], 1)
+        rank = (_rank(cells) - skipped) % np.maximum(count[cells], 1)
+        chosen = np.flatnonzero(rank < wanted[cells])
+        return slots[chosen], self._group[cells[chosen]]
+
+    def _accepted(self, slots: Ints, targets: Ints) -> Mask:
+        """Which moves are made: allowed, good for their topic, and harmless to boxes together with
+        those before them.
+        """
+        search, books = self._search, self._books
+        partitions, source = slots // search.width, search.holders(slots)
+        accepted = (books.moving(partitions, source, targets) < 0) & search.valid(slots, targets)
+        accepted &= ~(search.rows[partitions] == targets[:, None]).any(axis=1)
+        accepted &= _first(partitions, accepted)
+        accepted = search.fit_together(slots, targets, accepted)
+        some = np.flatnonzero(accepted)
+        boxed = search.scale.any(axis=1)
+        boxes = (of[boxed] for of in (search.load, search.low, search.high))
+        weight = search.weight(slots[some])[boxed]
+        accepted[some] = harmless(source[some], targets[some], weight, *boxes)
+        return accepted
+
+
+def _in_vain(brokers: Ints, accepted: Mask, count: int) -> Mask:
+    """(B,) brokers with moves of which none was accepted."""
+    tried, made = (np.bincount(of, minlength=count) > 0 for of in (brokers, brokers[accepted]))
+    return tried & ~made
+
+
+def _rank(groups: Ints) -> Ints:
+    """(n,) the place of each among the equals before it; equals lie side by side."""
+    count = len(groups)
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    rank: Ints = np.arange(count) - np.repeat(starts, np.diff(starts, append=count))
+    return rank
+
+
+def _first(values: Ints, among: Mask) -> Mask:
+    """(n,) the first of equal values among some."""
+    some = np.flatnonzero(among)
+    first = np.zeros(len(values), bool)
+    first[some[np.unique(values[some], return_index=True)[1]]] = True
+    return first
+
+
+def _matched(groups: Ints, others: Ints) -> tuple[Ints, Ints]:
+    """Indexes of pairs: the first of each group with the first of the same group on the other
+    side, and so on.
+    """
+    mine, theirs = (np.argsort(side, kind="stable") for side in (groups, others))
+    width = max(len(groups), len(others)) + 1
+    keys, other_keys = (
+        side[order] * width + _rank(side[order])
+        for side, order in ((groups, mine), (others, theirs))
+    )
+    _, left, right = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
+    return mine[left], theirs[right]

@@ -1,0 +1,126 @@
+"""Every topic as a plan leaves it: how far brokers are off their shares of it.
+
+Worked out from the snapshot and the moves alone, by code that the planner does not share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from include.cluster.model import BrokerId
+from include.planning.request import Action, spread_tolerance
+from include.planning.values import NOT_SPREAD
+from include.quality.checked import Checked
+from include.quality.ragged import Ints, Mask
+
+Floats = npt.NDArray[np.float64]
+
+SUBJECT = "topic "
+"""What the subject of a note on one topic begins with."""
+
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("replicas", pa.int64()),
+        ("off_brokers", pa.list_(pa.int64())),
+        ("is_named", pa.bool_()),
+    ]
+)
+
+
+def topics_after(checked: Checked) -> pa.Table:
+    """One row per topic that is to be spread, with the brokers that end further off their shares of
+    its replicas than the tolerance.
+    """
+    tolerance = spread_tolerance(checked.request)
+    moved, partitions = checked.moved, checked.moved.partitions
+    order = np.argsort(checked.brokers, kind="stable")
+    ids = checked.brokers[order]
+    chosen = _chosen(checked, int((checked.live & ~_drained(checked)).sum()))
+    if np.isinf(tolerance) or not len(chosen):
+        return SCHEMA.empty_table()
+    row = np.full(len(partitions.topics), -1)
+    row[chosen] = np.arange(len(chosen))
+    topic_of = partitions.keys >> 32
+    before = _counts(row, topic_of[partitions.replicas.row], partitions.replicas.values, ids)
+    topic_moved = np.where(moved.at >= 0, topic_of[moved.at], -1)
+    after = before.copy()
+    for lists, sign in ((moved.adding, 1), (moved.removing, -1)):
+        after += sign * _counts(row, topic_moved[lists.row], lists.values, ids)
+    off = _off(checked, before, after, order, tolerance)
+    named = {
+        item.subject.removeprefix(SUBJECT)
+        for item in checked.plan.summary.infeasible
+        if item.subject.startswith(SUBJECT)
+    }
+    unseen = any(item.subject == NOT_SPREAD for item in checked.plan.summary.infeasible)
+    names = [partitions.topics[topic] for topic in chosen.tolist()]
+    return pa.table(
+        {
+            "topic": names,
+            "replicas": after.sum(axis=1),
+            "off_brokers": [ids[brokers].tolist() for brokers in off],
+            "is_named": [unseen or name in named for name in names],
+        },
+        schema=SCHEMA,
+    )
+
+
+def _drained(checked: Checked) -> Mask:
+    drained: Mask = np.isin(checked.brokers, np.array(checked.drained, np.int64))
+    return drained
+
+
+def _takes_part(checked: Checked) -> Mask:
+    """(B,) brokers that give and take replicas."""
+    request = checked.request
+    part = checked.live & ~_drained(checked)
+    if request.brokers and request.action is Action.REBALANCE:
+        part = part & np.isin(checked.brokers, np.array(request.brokers, np.int64))
+    return part
+
+
+def _chosen(checked: Checked, brokers: int) -> Ints:
+    """Topics in scope with at least as many replicas as there are brokers for them."""
+    partitions = checked.moved.partitions
+    topics = partitions.keys >> 32
+    replicas = np.bincount(topics, partitions.replicas.lengths, len(partitions.topics))
+    scope = np.array([topic in checked.topics_in_scope for topic in partitions.topics], bool)
+    free = np.bincount(topics, ~partitions.in_flight, len(partitions.topics)) > 0
+    return np.flatnonzero(scope & free & (replicas >= max(brokers, 1)))
+
+
+def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
+    """(T, B) replicas; topics of no row, and brokers that nobody lists, are left out."""
+    at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
+    known = (topic >= 0) & (ids[at] == brokers)
+    known[known] = row[topic[known]] >= 0
+    topics = int(row.max()) + 1
+    cells = np.bincount(row[topic[known]] * len(ids) + at[known], minlength=topics * len(ids))
+    return cells.reshape(topics, len(ids))
+
+
+def _off(checked: Checked, before: Ints, after: Ints, order: Ints, tolerance: float) -> Mask:
+    """(T, B) brokers, ascending by id, that end further off their share than the tolerance.
+
+    Brokers that were not to receive may hold as little as they like, and as much as before.
+    """
+    request, part = checked.request, _takes_part(checked)[order]
+    capacity = checked.disks.capacity
+    ids: list[BrokerId] = checked.brokers[order].tolist()
+    disks = np.array([capacity.get(broker, 0) for broker in ids], float)
+    if not (disks[(checked.live & ~_drained(checked))[order]] > 0).all():
+        disks = np.ones(len(ids))
+    size = disks * np.array([request.weights.get(broker, 1.0) for broker in ids]) * part
+    spread = after[:, part | _drained(checked)[order]].sum(axis=1)
+    share: Floats = spread[:, None] * size / max(float(size.sum()), 1e-9)
+    slack = np.maximum(1.0, tolerance * share) + 1e-6
+    receives = part & (request.action is Action.REBALANCE)
+    if request.action is Action.EXPAND:
+        receives = part & np.isin(ids, request.brokers)
+    over = (after > share + slack) & (receives | (after > before))
+    under = (after < share - slack) & receives & (not request.one_sided)
+    off: Mask = (over | under) & part
+    return off

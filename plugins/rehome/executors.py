@@ -1,0 +1,92 @@
+"""Where Airflow runs tasks: a ledger that is a file serves those of one machine only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from include.errors import RehomeError
+
+if TYPE_CHECKING:
+    from airflow.executors.executor_utils import ExecutorName
+    from airflow.sdk.definitions.context import Context
+
+# Airflow's own marks of a process that an executor has started in a container; the configuration
+# in there may name another executor.
+_CONTAINERS = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")
+
+
+class UnsharedLedgerError(RehomeError):
+    """The ledger is a file, and tasks run on machines that do not have it."""
+
+
+def refuse_unshared_ledger(context: Context | Mapping[str, Any], ledger_url: str) -> None:
+    """See that all tasks of the run write to one ledger.
+
+    :raises UnsharedLedgerError: it is an SQLite file, and an executor of the run's tasks does not
+        run them on the scheduler's machine (``BaseExecutor.is_local``).
+    """
+    from sqlalchemy import make_url
+
+    if make_url(ledger_url).get_backend_name() != "sqlite":
+        return
+    elsewhere = remote_executors({getattr(task, "executor", None) for task in _tasks(context)})
+    if not elsewhere:
+        return
+    raise UnsharedLedgerError(
+        f"The ledger is an SQLite file, but {' and '.join(elsewhere)} may run tasks on other "
+        "machines: each would write to a file of its own",
+        next_step="Set up a PostgreSQL database and name it in the connection rehome_ledger, or "
+        "have this DAG's tasks run by LocalExecutor (executor in its default_args).",
+    )
+
+
+def _tasks(context: Context | Mapping[str, Any]) -> Collection[Any]:
+    dag = context.get("dag")
+    return dag.tasks if dag is not None else (context["task"],)
+
+
+def remote_executors(chosen: Collection[str | None]) -> list[str]:
+    """Names of executors that may run tasks on other machines than the scheduler's.
+
+    :param chosen: what tasks name as their executor; None = the configuration's first, of each
+        team where there are teams.
+    """
+    marks = [mark for mark in _CONTAINERS if os.environ.get(mark)]
+    if marks:
+        return [f"an executor that sets {marks[0]}"]
+    from airflow.executors.executor_loader import ExecutorLoader
+
+    configured = ExecutorLoader.get_executor_names(validate_teams=False)
+    found = [name for one in chosen for name in _named(one, configured)]
+    remote = {_class_name(name) for name in found if not _is_local(name)}
+    known = {spelling for name in configured for spelling in _spellings(name)}
+    return sorted(remote | {one for one in chosen if one is not None and one not in known})
+
+
+def _named(chosen: str | None, configured: Collection[ExecutorName]) -> list[ExecutorName]:
+    if chosen is not None:
+        return [name for name in configured if chosen in _spellings(name)]
+    defaults: dict[str | None, ExecutorName] = {}
+    for name in configured:
+        defaults.setdefault(name.team_name, name)
+    return list(defaults.values())
+
+
+def _spellings(name: ExecutorName) -> set[str | None]:
+    return {name.alias, name.module_path, _class_name(name)} - {None}
+
+
+def _class_name(name: ExecutorName) -> str:
+    return str(name.module_path).rpartition(".")[2]
+
+
+def _is_local(name: ExecutorName) -> bool:
+    from airflow.executors.executor_loader import ExecutorLoader
+
+    try:
+        executor, _ = ExecutorLoader.import_executor_cls(name)
+    except ImportError:
+        return False  # Airflow brings the local one along
+    return bool(executor.is_local)

@@ -1,0 +1,135 @@
+"""Drain means empty: what has appeared on the brokers meanwhile is moved away, or told of."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.providers.standard.utils.skipmixin import SkipMixin
+from airflow.sdk.exceptions import AirflowFailException
+
+from rehome import plan_of_run, runtime
+from rehome.operators.base import ClusterOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.execution.drained import Drained, NoFollowUp
+    from include.ledger.records import PlanRecord
+    from include.ledger.store import Ledger
+    from include.planning.plan import Plan
+    from include.warehouse import PlanDirectory
+
+DRAINED = "drained.json"
+
+
+class CheckDrainedOperator(ClusterOperator, SkipMixin):
+    """Proves from metadata and log dirs that a drain has left its brokers empty.
+
+    What is there all the same was created since the plan was made; what a budget does not pay for
+    is told of. While the window and the budget
+    allow, the tasks of the group ``follow_up`` move it away by a plan of its own, which is gated,
+    checked and approved as every plan is; the same check inside of that group is the last one.
+    Otherwise the run fails, and names what is left.
+    """
+
+    ui_color = "#e3f0e4"
+
+    def step(self, context: Context) -> None:
+        """Look; then end here, go on with the follow-up, or fail."""
+        from include.execution.drained import is_drain, wait_until_drained
+        from include.execution.model import PlanState
+        from include.execution.own_cluster import OwnCluster
+
+        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+            record = plan_of_run.required(context, ledger)
+            if runtime.in_follow_up(context):
+                record = ledger.plan(runtime.first_plan_id(context))
+            request = runtime.recorded_request(record)
+            if not is_drain(request):
+                self._end_here(context)
+                return
+            if record.state is not PlanState.DONE:
+                raise AirflowFailException(
+                    f"Plan {record.plan_id} is {record.state}: {record.cause}. Only when it is "
+                    "done its brokers have to be empty; nothing was looked at."
+                )
+            found = wait_until_drained(OwnCluster.of_plan(cluster, record), request)
+            if request.budget_bytes is not None or request.budget_moves is not None:
+                found = _less_unpaid(found, runtime.recorded_moves(ledger, record))
+            self.log.info("%s", found.text())
+            self._conclude(context, ledger, record, found)
+
+    def _conclude(
+        self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
+    ) -> None:
+        from include.execution.drained import FOLLOWED_UP, NoFollowUp, why_no_follow_up
+        from include.warehouse import PlanDirectory
+
+        directory = PlanDirectory(record.plan_dir)
+        follow_up = runtime.follow_up_id(record.plan_id)
+        last = runtime.in_follow_up(context)
+        if found.as_planned:
+            made = runtime.recorded_plan(ledger, follow_up) is not None
+            _keep(directory, found, follow_up if made else None)
+            self._end_here(context)
+            return
+        plan, request = runtime.recorded_moves(ledger, record), runtime.recorded_request(record)
+        refused = (
+            NoFollowUp.SECOND if last else why_no_follow_up(found, request, plan, datetime.now(UTC))
+        )
+        if refused is not None:
+            _keep(directory, found, follow_up if last else None, refused)
+            self._fail(ledger, record.plan_id, found, refused)
+        _keep(directory, found, follow_up)
+        told = f"plan {follow_up} moves what has appeared: {len(found.plannable)} replicas"
+        ledger.add_event(FOLLOWED_UP, told, plan_id=record.plan_id)
+        self.log.warning("%s", told)
+
+    def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
+        from include.execution.drained import NOT_EMPTY
+
+        ledger.add_event(NOT_EMPTY, f"{refused}: {found.text()}", plan_id=plan_id)
+        raise AirflowFailException(
+            f"Plan {plan_id} is done, but the drain has not ended. {found.text()}\n"
+            f"It was not moved away: {refused}. The moves of the plan stay where they are, and "
+            "none of its throttles is left. Do not take the brokers away. Trigger the drain again."
+        )
+
+    def _end_here(self, context: Context) -> None:
+        """Skip the follow-up, where this comes before it."""
+        below = context["task"].get_flat_relatives(upstream=False)
+        prefix = f"{runtime.FOLLOW_UP}."
+        tasks = [task for task in below if task.task_id.startswith(prefix)]
+        if tasks and not runtime.in_follow_up(context):
+            self.skip(ti=context["ti"], tasks=tasks)
+
+
+def _less_unpaid(found: Drained, plan: Plan) -> Drained:
+    from include.cluster.model import TopicPartition
+    from include.execution.drained import less_unpaid
+    from include.warehouse import read_snapshot
+
+    planned_on = read_snapshot(runtime.warehouse().snapshot_uri(plan.summary.snapshot))
+    rows = planned_on.replicas.select(["broker", "topic", "partition"])
+    there = ((r["broker"], TopicPartition(r["topic"], r["partition"])) for r in rows.to_pylist())
+    return less_unpaid(found, plan, there)
+
+
+def _keep(
+    directory: PlanDirectory,
+    found: Drained,
+    follow_up: str | None,
+    refused: NoFollowUp | None = None,
+) -> None:
+    """Write what was found, for the verdict and the report."""
+    content: dict[str, Any] = {
+        "as_planned": found.as_planned,
+        "brokers": list(found.brokers),
+        "left": [item.to_json() for item in found.left],
+        "unpaid": [item.to_json() for item in found.unpaid],
+        "unread": {str(broker): why for broker, why in found.unread.items()},
+        "follow_up": follow_up,
+        "not_followed_up": None if refused is None else refused.value,
+    }
+    directory.write_json(DRAINED, content)

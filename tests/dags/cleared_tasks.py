@@ -1,0 +1,122 @@
+"""Tasks of one run, each to be carried out at any moment, as after a Clear: without a scheduler."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    TaskDeferred,
+)
+
+from include.ledger.records import PlanRecord
+from include.ledger.store import Ledger
+from local.kafka_cluster import LocalCluster
+from tests.dags.runs import plan_without_gates
+
+DAG_ID = "reassign_partitions"
+TASKS = (
+    *("snapshot", "plan", "dry_run", "approve", "throttle", "execute", "progress"),
+    *("clear_throttle", "verify", "restore_leaders", "report", "verdict"),
+)
+
+
+class Outcome(enum.StrEnum):
+    """How a task has ended."""
+
+    CARRIED_ON = "carried on"
+    REFUSED = "refused"
+    SKIPPED = "skipped"
+    DEFERRED = "deferred"
+
+
+@dataclass
+class ClearedRun:
+    """A run of `reassign_partitions` whose tasks are called one by one.
+
+    :param xcoms: what tasks have returned that were not cleared since; ``returned``: or were.
+    :param told: what the task that ended last has said, where it did not carry on.
+    """
+
+    ledger: Ledger
+    params: Mapping[str, Any]
+    run_id: str = "manual__cleared"
+    xcoms: dict[str, Any] = field(default_factory=dict)
+    returned: dict[str, Any] = field(default_factory=dict)
+    told: str = ""
+
+    def task(self, task_id: str, **options: Any) -> Outcome:
+        """Carry one task out."""
+        operator = self._operator(task_id, **options)
+        self.xcoms.pop(task_id, None)  # Airflow takes them back when a task begins
+        self.told = ""
+        try:
+            self.xcoms[task_id] = operator.execute(self._context(operator))
+            self.returned[task_id] = self.xcoms[task_id]
+        except TaskDeferred:
+            return Outcome.DEFERRED
+        except AirflowSkipException as told:
+            self.told = str(told)
+            return Outcome.SKIPPED
+        except (AirflowException, AirflowFailException) as error:
+            self.told = str(error)
+            return Outcome.REFUSED
+        return Outcome.CARRIED_ON
+
+    def tasks(self, *task_ids: str) -> dict[str, Outcome]:
+        """Carry out several, one after the other."""
+        return {task_id: self.task(task_id) for task_id in task_ids}
+
+    def through(self, last: str) -> None:
+        """Every task up to this one, as a run goes that nobody clears; progress waits."""
+        for task_id in TASKS[: TASKS.index(last) + 1]:
+            options = {"deferrable": False} if task_id == "progress" else {}
+            assert self.task(task_id, **options) is Outcome.CARRIED_ON, (task_id, self.told)
+
+    def record(self) -> PlanRecord:
+        return self.ledger.plan(self.returned["plan"])
+
+    def _xcom(self, *, task_ids: str) -> Any:
+        return self.xcoms.get(task_ids)
+
+    def _operator(self, task_id: str, **options: Any) -> Any:
+        from dags.reassign_partitions import dag
+
+        planned_on = {"plan", "dry_run"}
+        if task_id in planned_on:
+            options["snapshot"] = self.returned["snapshot"]
+        if task_id == "snapshot":
+            options["for_request"] = True
+        if task_id not in ("plan", "approve"):
+            options["kafka_config_id"] = "kafka_default"
+        return type(dag.get_task(task_id))(task_id=task_id, **options)
+
+    def _context(self, operator: Any) -> dict[str, Any]:
+        run = SimpleNamespace(
+            dag_id=DAG_ID,
+            run_id=self.run_id,
+            run_after=datetime(2030, 1, 1, tzinfo=UTC),
+            run_type="manual",
+            triggering_user_name="ann",
+        )
+        attempt = SimpleNamespace(try_number=1, max_tries=0, xcom_pull=self._xcom)
+        params = {"kafka_config_id": "kafka_default", **self.params}
+        return {"dag_run": run, "params": params, "ti": attempt, "task": operator}
+
+
+def reach(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have tasks reach a cluster, and plan without Spark."""
+    kafka = {"conn_type": "kafka", "extra": cluster.client_settings()}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+    spark = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
+    plan_without_gates(monkeypatch)

@@ -1,0 +1,131 @@
+"""A policy in the connection holds for every run through it, at its start and before it acts."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from include.execution.model import PlanState
+from include.planning.plan import Plan
+from tests.dags.clusters import state_of, to
+from tests.dags.site import Site
+
+ALWAYS = {"cron": "* * * * *", "hours": 10}
+PAST = {"from": "2020-01-01T00:00:00Z", "until": "2020-01-02T00:00:00Z"}
+
+
+def settings(site: Site, **policy: Any) -> dict[str, Any]:
+    return {**site.cluster.client_settings(), "rehome.policy": policy}
+
+
+@pytest.fixture
+def approve() -> type[Any]:
+    """The class of the DAG's task ``approve``."""
+    return type(importlib.import_module("dags.reassign_partitions").dag.get_task("approve"))
+
+
+def test_a_run_that_the_policy_does_not_allow_ends_before_it_plans(site: Site) -> None:
+    topic = site.topics.create([[1, 2]])
+    before = state_of(site.gateway, [topic])
+    strict = settings(site, actions=["rebalance"], largest_throttle=1_000_000, windows=[PAST])
+    asked = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]}), "throttle": 1_000_001}
+    run = site.rehome(strict, **asked)
+    assert run.state == run.tasks["snapshot"] == "failed"
+    for refusal in ("Action reassign is not", "above the largest throttle", "none opens again"):
+        assert refusal in run.log
+    assert not site.ledger.plans()
+
+    tried = site.rehome(strict, dry_run=True, **asked)
+    assert tried.state == "success", tried.log
+    assert "A run that changes the cluster would be refused" in tried.log
+    assert state_of(site.gateway, [topic]) == before
+
+
+def test_a_policy_that_changes_before_the_plan_starts_is_heeded(
+    site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = site.topics.create([[1, 2]])
+    before = state_of(site.gateway, [topic])
+    really = approve.execute
+
+    def and_tighten(self: Any, context: Any) -> Any:
+        result = really(self, context)
+        kafka = {"conn_type": "kafka", "extra": settings(site, windows=[PAST], approval=True)}
+        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+        return result
+
+    monkeypatch.setattr(approve, "execute", and_tighten)
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    assert run.state == run.tasks["throttle"] == "failed"
+    assert "outside the allowed windows" in run.log
+    (plan,) = site.ledger.plans()
+    assert plan.state is PlanState.FAILED
+    assert state_of(site.gateway, [topic]) == before
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["requester", "another"])
+def test_an_approval_that_is_mandatory_is_asked_for_and_given_by_somebody_else(
+    own: bool, site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rehome import runtime
+
+    topic = site.topics.create([[1, 2]])
+    before = state_of(site.gateway, [topic])
+
+    def answer(self: Any, context: Any) -> Any:
+        """What the scheduler does once a person has answered in the UI."""
+        _, request = runtime.load_plan(context)
+        assert request.approval
+        terms = runtime.terms_of(context, request)
+        context["ti"].xcom_push(key="terms", value=terms.to_json())
+        name = runtime.actor_of(context) if own else "bob"
+        who = {"responded_by_user": {"name": name, "id": name}, "responded_at": datetime.now(UTC)}
+        return self.execute_complete(
+            context, {"chosen_options": ["Approve"], "params_input": {}} | who
+        )
+
+    monkeypatch.setattr(approve, "execute", answer)
+    run = site.rehome(
+        settings(site, approval=True, windows=[ALWAYS]),
+        action="reassign",
+        reassignment=to(topic, {0: [3, 2]}),
+        throttle=5_000_000,
+    )
+    (plan,) = site.ledger.plans()
+    assert plan.request["window_end"] is not None, "what is open ends"
+    if own:
+        assert run.state == run.tasks["approve"] == "failed"
+        assert "somebody else has to approve it" in run.log
+        assert plan.state is PlanState.FAILED
+        assert state_of(site.gateway, [topic]) == before
+    else:
+        assert run.state == "success", run.log
+        assert (plan.state, plan.approved_by) == (PlanState.DONE, "bob")
+
+
+def test_a_throttle_above_the_largest_is_not_asked_of_a_plan_that_runs(
+    site: Site, abandoned: Callable[[str], Plan]
+) -> None:
+    plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
+    run = site.rehome(
+        settings(site, largest_throttle=1_000_000),
+        dag="control_reassignment",
+        plan_id=plan.plan_id,
+        action="change_throttle",
+        throttle=1_000_001,
+    )
+    assert run.state == "failed"
+    assert "1000001 bytes per second is above the largest throttle, 1000000" in run.log
+    assert site.ledger.plan(plan.plan_id).requested_rate_bytes_per_s is None
+
+
+@pytest.mark.parametrize("dag", ["control_reassignment", "reassign_partitions"])
+def test_a_plan_id_that_holds_a_path_is_refused(dag: str, site: Site) -> None:
+    run = site.run(dag=dag, plan_id="../plans/of-others")
+    assert run.state == "failed"
+    assert "plan_id='../plans/of-others' is no plan id" in run.log

@@ -1,0 +1,60 @@
+"""A cluster in memory that takes long over everything, on a clock that only it puts forward.
+
+No real broker can be made to take 500 ms for each topic of thousands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from include.execution import patience
+from tests.execution.simulated_cluster import SimulatedCluster
+
+
+class VirtualTime:
+    """Stands in for the module ``time``."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def pass_s(self, seconds: float) -> None:
+        """Put the clock forward; nobody waits."""
+        self.now_s += seconds
+
+    sleep = pass_s
+
+
+def virtual_time(monkeypatch: Any) -> VirtualTime:
+    """What :mod:`include.execution.patience` waits by, from now on."""
+    time = VirtualTime()
+    monkeypatch.setattr(patience, "time", time)
+    return time
+
+
+class SlowCluster(SimulatedCluster):
+    """Takes ``delay_s`` for each resource that it is asked about.
+
+    :ivar stuck: it accepts changes, and makes none.
+    """
+
+    time: VirtualTime
+    delay_s = 0.5
+    stuck = False
+
+    def describe_configs(self, resources: Any, keys: Any = None) -> Any:
+        self.time.pass_s(self.delay_s * len(resources))
+        wanted, keys = set(resources), set(keys or ())
+        found: dict[Any, dict[str, Any]] = {resource: {} for resource in resources}
+        for (where, key), value in self.configs.items():
+            if where in wanted and key in keys:
+                found[where][key] = self.value(where, value)
+        return found
+
+    def alter_configs(self, changes: Any, **options: Any) -> Any:
+        self.time.pass_s(self.delay_s * len({change.resource for change in changes}))
+        if self.stuck:
+            return {change.resource: None for change in changes}
+        return super().alter_configs(changes, **options)

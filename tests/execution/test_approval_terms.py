@@ -1,0 +1,102 @@
+"""What an approval is of, and when it does not hold any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from include.errors import PlanConflictError
+from include.execution.approval import (
+    Approval,
+    ApprovalLapsedError,
+    Lapse,
+    Terms,
+    lapses,
+    refuse_lapsed,
+)
+from include.execution.model import PlanState
+from include.ledger.store import Ledger
+from include.planning.request import OnWindowEnd
+from tests.ledger.small_plans import make_plan
+
+NOW = datetime(2030, 1, 1, 2, tzinfo=UTC)
+PLAN = make_plan("p1")
+TERMS = Terms(PLAN.plan_hash, 5_000_000, NOW + timedelta(hours=2))
+GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("change", "lapse", "told"),
+    [
+        ({"plan_hash": "0" * 64}, Lapse.HASH, "hash is 0000"),
+        ({"rate_bytes_per_s": 5_000_001}, Lapse.RATE, "5000001 bytes per second, not 5000000"),
+        ({"rate_bytes_per_s": 4_999_999}, Lapse.RATE, "4999999 bytes per second, not 5000000"),
+        ({"window_end": None}, Lapse.WINDOW, "without a window"),
+        ({"window_end": NOW + timedelta(hours=3)}, Lapse.WINDOW, "until 2030-01-01 05:00:00 UTC"),
+        ({"on_window_end": OnWindowEnd.CANCEL}, Lapse.WINDOW, "in flight is cancelled"),
+        ({"additional": True}, Lapse.ADDITIONAL, "also beside reassignments of others"),
+    ],
+)
+def test_an_approval_is_of_a_plan_a_rate_a_window_and_its_company(
+    change: dict[str, Any], lapse: Lapse, told: str
+) -> None:
+    refuse_lapsed("p1", GIVEN, TERMS, NOW)
+    other = replace(TERMS, **change)
+    assert lapses(GIVEN, other, NOW) == (lapse,)
+    with pytest.raises(ApprovalLapsedError) as refused:
+        refuse_lapsed("p1", GIVEN, other, NOW)
+    assert told in str(refused.value)
+    assert "by ann does not hold any more" in str(refused.value)
+    assert "Trigger again" in str(refused.value)
+
+
+def test_an_approval_expires_before_a_plan_starts_and_not_while_it_runs() -> None:
+    last = GIVEN.expires_at - timedelta(seconds=1)
+    assert not lapses(GIVEN, TERMS, last)
+    assert lapses(GIVEN, TERMS, GIVEN.expires_at) == (Lapse.EXPIRED,)
+    assert not lapses(GIVEN, TERMS, None)
+
+
+def test_what_was_asked_for_since_may_be_slower_but_not_faster() -> None:
+    assert not lapses(GIVEN, TERMS, NOW, requested_rate_bytes_per_s=1)
+    found = lapses(GIVEN, TERMS, NOW, requested_rate_bytes_per_s=5_000_001)
+    assert found == (Lapse.RATE,)
+
+
+def test_a_plan_without_a_recorded_approval_is_refused() -> None:
+    assert lapses(None, TERMS, NOW) == (Lapse.NEVER_GIVEN,)
+    with pytest.raises(ApprovalLapsedError, match="does not say at which rate"):
+        refuse_lapsed("p1", None, TERMS, NOW)
+
+
+@pytest.mark.parametrize("terms", [TERMS, replace(TERMS, window_end=None, additional=True)])
+def test_the_ledger_keeps_what_was_approved_and_until_when(terms: Terms, ledger: Ledger) -> None:
+    ledger.create_plan(PLAN, {}, "file:///nowhere", "run-1", "test")
+    assert ledger.plan("p1").approval is None
+    with pytest.raises(PlanConflictError):
+        ledger.approve("p1", PLAN.plan_hash, "ann", replace(terms, plan_hash="0" * 64))
+    ledger.approve("p1", PLAN.plan_hash, "ann", terms, by_person=True, lasting_s=60)
+    record = ledger.plan("p1")
+    assert (record.state, record.approved_by) == (PlanState.APPROVED, "ann")
+    at = record.approved_at
+    assert at is not None
+    assert record.approval == Approval(terms, "ann", True, at, at + timedelta(seconds=60))
+    told = ledger.events("p1")[-1]
+    assert (told.kind, told.actor, told.detail) == ("approved", "ann", "; ".join(terms.lines()))
+
+
+def test_a_later_approval_replaces_the_one_before_and_the_same_again_changes_nothing(
+    ledger: Ledger,
+) -> None:
+    ledger.create_plan(PLAN, {}, "file:///nowhere", "run-1", "test")
+    slower = replace(TERMS, rate_bytes_per_s=7)
+    for terms in (TERMS, TERMS, slower):
+        ledger.approve("p1", PLAN.plan_hash, "ann", terms, lasting_s=60)
+    approval = ledger.plan("p1").approval
+    assert approval is not None
+    assert approval.terms == slower
+    approved = [event for event in ledger.events("p1") if event.kind == "approved"]
+    assert len(approved) == 2

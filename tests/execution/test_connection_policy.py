@@ -1,0 +1,163 @@
+"""What a connection's policy allows, and how it is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from include.cluster.connection import Connection
+from include.errors import InvalidRequestError
+from include.execution.connection_policy import ANYTHING, ConnectionPolicy, PolicyError
+from include.execution.model import Control
+from include.planning.request import Action, ReassignmentRequest
+
+NIGHTLY = {"cron": "0 1 * * *", "hours": 4, "timezone": "Europe/Berlin"}
+AT_NIGHT, BY_DAY = datetime(2030, 1, 15, 2, tzinfo=UTC), datetime(2030, 1, 15, 12, tzinfo=UTC)
+REQUEST = ReassignmentRequest(Action.REBALANCE)
+
+
+def policy(**values: Any) -> ConnectionPolicy:
+    return ConnectionPolicy.parse(values, "prod")
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def test_without_a_policy_everything_is_allowed() -> None:
+    found = ConnectionPolicy.parse(None, "prod")
+    found.require("drain", 10**12, BY_DAY)
+    found.require_control(Control.CHANGE_THROTTLE, 10**12)
+    found.require_approver(None, "ann")
+    assert found.bounded(REQUEST, BY_DAY) == REQUEST
+    assert replace(found, connection="") == ANYTHING
+
+
+def test_every_problem_of_a_policy_is_named_at_once() -> None:
+    wrong = {
+        "actions": ["drain", "format_disks"],
+        "aproval": True,
+        "largest_throttle": 0,
+        "own_approval": "perhaps",
+        "windows": [{"cron": "at night", "hours": 4}, NIGHTLY | {"timezone": "Europe/Atlantis"}],
+    }
+    with pytest.raises(InvalidRequestError) as refused:
+        policy(**wrong)
+    problems = refused.value.problems
+    assert len(problems) == 6
+    for what in ("format_disks", "aproval", "largest_throttle=0", "own_approval", "at night"):
+        assert any(what in problem for problem in problems), what
+    assert any("window 2 has timezone='Europe/Atlantis'" in problem for problem in problems)
+    assert all("(connection prod)" in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("window", "told"),
+    [
+        ([], "names no window"),
+        ({}, "is not a list"),
+        (["tonight"], "is not a JSON object"),
+        ([{"cron": "0 1 * * *"}], "write cron and hours"),
+        ([{"cron": "0 1 * * *", "hours": 0}], "hours=0"),
+        ([{"cron": "0 1 * * * *", "hours": 1}], "five fields"),
+        ([{"from": "2030-01-01T00:00:00", "until": "2030-01-02T00:00:00Z"}], "no time zone"),
+        ([{"from": "2030-01-02T00:00:00Z", "until": "2030-01-01T00:00:00Z"}], "ends before"),
+        ([{"from": "soon", "until": "2030-01-01T00:00:00Z"}], "no ISO 8601"),
+    ],
+)
+def test_a_window_that_never_opens_or_never_closes_is_refused(window: Any, told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        policy(windows=window)
+
+
+def test_what_is_not_allowed_is_refused_with_every_cause() -> None:
+    strict = policy(actions=["rebalance"], largest_throttle=1000, windows=[NIGHTLY])
+    strict.require("rebalance", 1000, AT_NIGHT)
+    with pytest.raises(PolicyError) as refused:
+        strict.require("drain", 1001, BY_DAY)
+    assert len(refused.value.refusals) == 3
+    told = str(refused.value)
+    for part in ("connection prod", "Action drain", "above the largest throttle, 1000"):
+        assert part in told
+    assert "opens at 2030-01-16 00:00 UTC" in told
+
+
+def test_stopping_is_always_allowed_and_going_on_is_not() -> None:
+    strict = policy(actions=["rebalance"], largest_throttle=1000, windows=[NIGHTLY])
+    for what in (Control.PAUSE, Control.CANCEL):
+        strict.require_control(what, 1001)
+    strict.require_control(Control.CHANGE_THROTTLE, 1000)
+    for what in (Control.CHANGE_THROTTLE, Control.RESUME, Control.ROLL_BACK):
+        with pytest.raises(PolicyError, match="above the largest throttle"):
+            strict.require_control(what, 1001)
+    with pytest.raises(PolicyError, match="Action rollback"):
+        strict.require_control(Control.ROLL_BACK, None)
+
+
+def test_a_request_is_held_to_the_window_the_throttle_and_the_approval() -> None:
+    strict = policy(approval=True, largest_throttle=1000, windows=[NIGHTLY])
+    bounded = strict.bounded(replace(REQUEST, throttle_min=2000), AT_NIGHT)
+    assert bounded.approval
+    assert (bounded.throttle_min, bounded.throttle_max) == (1000, 1000)
+    assert bounded.window_end == datetime(2030, 1, 15, 4, tzinfo=UTC)
+    sooner = datetime(2030, 1, 15, 3, tzinfo=UTC)
+    assert strict.bounded(replace(REQUEST, window_end=sooner), AT_NIGHT).window_end == sooner
+    later = datetime(2030, 1, 15, 9, tzinfo=UTC)
+    assert strict.bounded(replace(REQUEST, window_end=later), AT_NIGHT).window_end == at(
+        "2030-01-15T05:00+01:00"
+    )
+
+
+def test_who_has_asked_may_not_approve_unless_that_is_allowed() -> None:
+    strict = policy(approval=True)
+    strict.require_approver("bob", "ann")
+    for approver, names in (("ann", ()), ("Ann Smith", ("ann",))):
+        with pytest.raises(PolicyError, match="somebody else has to approve"):
+            strict.require_approver(approver, "ann", *names)
+    with pytest.raises(PolicyError, match="nobody has"):
+        strict.require_approver(None, "ann")
+    policy(approval=True, own_approval=True).require_approver("ann", "ann")
+
+
+@pytest.mark.parametrize(
+    ("cron", "hours", "when", "until"),
+    [
+        ("0 1 * * *", 4, "2030-01-15T01:00+01:00", "2030-01-15T05:00+01:00"),
+        ("0 1 * * *", 4, "2030-01-15T04:59+01:00", "2030-01-15T05:00+01:00"),
+        ("0 1 * * *", 4, "2030-01-15T05:00+01:00", None),
+        ("0 22 * * 5", 10, "2030-01-19T03:00+01:00", "2030-01-19T08:00+01:00"),
+        # The hour that is left out: it opens that much later.
+        ("30 2 * * *", 1, "2030-03-31T03:40+02:00", "2030-03-31T04:30+02:00"),
+        # The hour that comes twice: it opens the first time.
+        ("30 2 * * *", 2, "2030-10-27T02:10+01:00", "2030-10-27T03:30+01:00"),
+        ("30 2 * * *", 1, "2030-10-27T02:40+01:00", None),
+        ("0 0 30 2 *", 1, "2030-01-15T00:00+01:00", None),  # never
+    ],
+)
+def test_a_window_is_open_for_elapsed_time_from_its_opening_on_the_local_clock(
+    cron: str, hours: float, when: str, until: str | None
+) -> None:
+    (window,) = policy(
+        windows=[{"cron": cron, "hours": hours, "timezone": "Europe/Berlin"}]
+    ).windows
+    assert window.open_until(at(when)) == (None if until is None else at(until))
+
+
+def test_a_window_of_one_time_opens_once() -> None:
+    once = {"from": "2030-01-15T01:00:00+01:00", "until": "2030-01-15T05:00:00+01:00"}
+    found = policy(windows=[once])
+    assert found.bounded(REQUEST, AT_NIGHT).window_end == at(once["until"])
+    with pytest.raises(PolicyError, match="opens at 2030-01-15 00:00 UTC"):
+        found.require("drain", None, at("2030-01-14T00:00+00:00"))
+    with pytest.raises(PolicyError, match="none opens again"):
+        found.require("drain", None, BY_DAY)
+
+
+def test_no_client_is_handed_the_policy() -> None:
+    settings = {"bootstrap.servers": "b1:9092", "rehome.policy": {"approval": True}}
+    connection = Connection.from_settings(settings)
+    assert connection.librdkafka_settings().keys() == {"bootstrap.servers", "security.protocol"}
+    assert "policy" not in str(connection.kafka_python_settings())

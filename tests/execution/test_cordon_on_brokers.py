@@ -1,0 +1,123 @@
+"""Drained brokers are cordoned, and uncordoned, as the throttles are set: journal first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from confluent_kafka.cimpl import NewTopic
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.errors import RehomeError
+from include.execution.cordon import cordon, cordon_findings
+from include.execution.findings import Severity
+from include.execution.model import PlanState
+from include.execution.throttle import clear_throttle, set_up_throttle
+from include.execution.throttle_items import CORDONED, own_value
+from include.ledger.records import ThrottleState
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from include.planning.request import Action, Cordon, ReassignmentRequest
+from local.kafka_cluster import LocalCluster
+from local.waiting import wait_until
+from tests.conftest import Topics, impatient_gateway
+from tests.ledger.small_plans import move
+
+DRAINED = 4
+BROKER = ConfigResource.broker(DRAINED)
+KEEP = ReassignmentRequest(Action.DRAIN, brokers=(DRAINED,), cordon=Cordon.KEEP)
+UNDO = replace(KEEP, cordon=Cordon.UNDO)
+
+
+def standing(gateway: ClusterGateway) -> str | None:
+    configs = gateway.describe_configs([BROKER], [CORDONED])[BROKER]
+    assert isinstance(configs, dict), configs
+    return own_value(BROKER, configs.get(CORDONED))
+
+
+@pytest.fixture(autouse=True)
+def as_before(gateway: ClusterGateway) -> Iterator[None]:
+    yield
+    gateway.alter_configs([ConfigChange(BROKER, CORDONED, ConfigOperation.DELETE)])
+    wait_until(lambda: standing(gateway) is None, "the cordon to be gone")
+
+
+@pytest.fixture
+def plan(topics: Topics, approved: Callable[..., Plan]) -> Plan:
+    return approved(move(topics.create([[DRAINED, 1]]), 0, (DRAINED, 1), (2, 1)))
+
+
+def test_a_cordon_is_kept_when_the_plan_ends_and_kafka_places_nothing_new_there(
+    gateway: ClusterGateway, topics: Topics, ledger: Ledger, plan: Plan
+) -> None:
+    set_up_throttle(plan, ledger, gateway, 1_000_000)
+    assert cordon(plan, KEEP, ledger, gateway) == (DRAINED,)
+    assert cordon(plan, KEEP, ledger, gateway) == (), "a retry changes nothing"
+    assert all(log_dir.cordoned for log_dir in gateway.describe_log_dirs([DRAINED]).value)
+    name = f"{topics.create([[1]])}-placed"
+    topics.admin.create_topics([NewTopic(name, 12, 1)])[name].result(30)
+    topics.created.append(name)
+    placed = gateway.current_topics([name])[name].partitions.values()
+    assert not [state for state in placed if DRAINED in state.replicas]
+
+    ledger.transition(plan.plan_id, PlanState.FAILED, "the test is over")
+    assert not clear_throttle(plan.plan_id, ledger, gateway).owed
+    assert standing(gateway) == "*"
+    (entry,) = [item for item in ledger.throttles(plan.plan_id) if item.key == CORDONED]
+    assert (entry.state, entry.prior_value) == (ThrottleState.KEPT, None)
+    assert not ledger.throttles(open_only=True)
+
+
+def test_a_cordon_is_undone_when_that_was_asked_for_and_what_stood_there_is_put_back(
+    cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, plan: Plan
+) -> None:
+    theirs = str(cluster.log_dirs(DRAINED)[0])
+    set_it = ConfigChange(BROKER, CORDONED, ConfigOperation.SET, theirs)
+    assert gateway.alter_configs([set_it]) == {BROKER: None}
+    wait_until(lambda: standing(gateway) == theirs, "their cordon")
+    set_up_throttle(plan, ledger, gateway, 1_000_000)
+    assert cordon(plan, UNDO, ledger, gateway) == (DRAINED,)
+    assert standing(gateway) == "*"
+    ledger.transition(plan.plan_id, PlanState.FAILED, "the test is over")
+    assert not clear_throttle(plan.plan_id, ledger, gateway).owed
+    assert standing(gateway) == theirs
+    assert not ledger.throttles(open_only=True)
+
+
+def test_what_somebody_else_has_cordoned_stays_so(
+    gateway: ClusterGateway, ledger: Ledger, plan: Plan
+) -> None:
+    set_it = ConfigChange(BROKER, CORDONED, ConfigOperation.SET, "*")
+    assert gateway.alter_configs([set_it]) == {BROKER: None}
+    wait_until(lambda: standing(gateway) == "*", "their cordon")
+    set_up_throttle(plan, ledger, gateway, 1_000_000)
+    assert cordon(plan, UNDO, ledger, gateway) == ()
+    ledger.transition(plan.plan_id, PlanState.FAILED, "the test is over")
+    assert not clear_throttle(plan.plan_id, ledger, gateway).owed
+    assert standing(gateway) == "*"
+
+
+def test_brokers_that_cannot_cordon_are_told_of_before_anything_changes(
+    private_cluster: Callable[..., LocalCluster], ledger: Ledger, approved: Callable[..., Plan]
+) -> None:
+    cluster = private_cluster(brokers=1, release_version="4.1-IV1")
+    plan = approved(move("t", 0, (1,), (2,)), cluster_id=cluster.cluster_id)
+    request = replace(UNDO, brokers=(1, 2))
+    with impatient_gateway(cluster) as gateway:
+        refused, dead = cordon_findings(request, [1], gateway)
+        assert (refused.severity, refused.code) == (Severity.ERROR, 40)
+        assert "metadata.version" in refused.message
+        assert (dead.severity, dead.subject) == (Severity.WARNING, "broker 2")
+        with pytest.raises(RehomeError, match=r"cannot be cordoned.*metadata\.version"):
+            cordon(plan, request, ledger, gateway)
+    assert not ledger.throttles(plan.plan_id)
+
+
+def test_without_being_asked_nothing_is_cordoned(
+    gateway: ClusterGateway, ledger: Ledger, plan: Plan
+) -> None:
+    request = replace(KEEP, cordon=Cordon.NO)
+    assert cordon(plan, request, ledger, gateway) == ()
+    assert list(cordon_findings(request, [1], gateway)) == []

@@ -1,0 +1,173 @@
+"""A broker cut off from the controller shows partitions as they were, and is not believed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from include.cluster import current
+from include.cluster.clients import Clients
+from include.cluster.connection import Connection
+from include.cluster.gateway import ClusterGateway
+from include.cluster.metadata import read_topics
+from include.cluster.model import TopicDescription
+from include.cluster.port import ClusterPort
+from include.cluster.wire import metadata_request
+from include.execution.abort import abort
+from include.execution.advance import advance
+from include.execution.model import MoveState, PlanState, Policy
+from include.execution.verify import verify
+from include.ledger.store import Ledger
+from include.planning.plan import Plan
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.execution.cut_off import CutOffCluster
+from tests.execution.driven import run
+from tests.ledger.small_plans import move
+
+REMOTE = 4
+POLICY = Policy(100_000_000, metadata_grace_s=0)
+
+
+class ToldByTheRemote:
+    """A cluster of which the cut-off broker answers every Metadata request about topics."""
+
+    def __init__(self, cluster: CutOffCluster, gateway: ClusterGateway) -> None:
+        self._gateway = gateway
+        only = Connection.from_settings({"bootstrap.servers": cluster.address(REMOTE)})
+        self._remote = Clients(only, 5, 5)
+
+    def describe_topics(self, names: Collection[str], **_: Any) -> dict[str, TopicDescription]:
+        (answer,) = self._remote.reads.ask_bootstrap(metadata_request(sorted(names)))
+        return read_topics(answer)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gateway, name)
+
+    def close(self) -> None:
+        self._remote.close()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[CutOffCluster]:
+    with (
+        tempfile.TemporaryDirectory(prefix="rehome-test-") as directory,
+        CutOffCluster(Path(directory), REMOTE) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def at_the_others(cluster: CutOffCluster) -> Iterator[ClusterGateway]:
+    """A gateway that has never heard of the broker that is to be cut off."""
+    servers = ",".join(cluster.address(broker) for broker in cluster.broker_ids[:-1])
+    connection = Connection.from_settings({"bootstrap.servers": servers})
+    with ClusterGateway(connection) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def cut_off(cluster: CutOffCluster) -> list[str]:
+    """The last broker is cut off, and the others know that it is gone; topics that it knows."""
+    made = [Topics(cluster).create([[1, 2]]) for _ in range(3)]
+    settings = {"bootstrap.servers": cluster.address(REMOTE)}
+    remote = Clients(Connection.from_settings(settings), 5, 5)
+
+    def known() -> bool:
+        (answer,) = remote.reads.ask_bootstrap(metadata_request(made))
+        return not any(topic.error for topic in read_topics(answer).values())
+
+    wait_until(known, "the topics to be known everywhere")
+    remote.close()
+    cluster.line.cut(REMOTE)
+    one = Clients(Connection.from_settings({"bootstrap.servers": cluster.address(1)}), 5, 5)
+
+    def fenced() -> bool:
+        (answer,) = one.reads.ask_bootstrap(metadata_request([]))
+        return REMOTE not in {broker.node_id for broker in answer.brokers}
+
+    wait_until(fenced, "the broker's session to end", 60)
+    one.close()
+    return made
+
+
+@pytest.fixture
+def topic(cut_off: list[str]) -> str:
+    """One that no other test uses."""
+    return cut_off.pop()
+
+
+@pytest.fixture
+def told_by_the_remote(
+    cluster: CutOffCluster, cut_off: list[str], at_the_others: ClusterGateway
+) -> Iterator[ToldByTheRemote]:
+    told = ToldByTheRemote(cluster, at_the_others)
+    yield told
+    told.close()
+
+
+def stale(told: ToldByTheRemote, topic: str) -> tuple[int, ...]:
+    return told.describe_topics([topic])[topic].partitions[0].replicas
+
+
+def test_a_finished_move_is_done_whatever_a_broker_shows_that_is_cut_off(
+    cluster: CutOffCluster,
+    topic: str,
+    told_by_the_remote: ToldByTheRemote,
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+) -> None:
+    made = move(topic, 0, (1, 2), (3, 2))
+    plan = approved(made, cluster_id=cluster.cluster_id)
+    done = run(plan, ledger, told_by_the_remote, POLICY)
+    assert stale(told_by_the_remote, topic) == made.current
+    assert (done.finished, done.cause) == (PlanState.DONE, "every move is done")
+    assert ledger.view(plan.plan_id).moves == {made.partition: MoveState.DONE}
+    assert verify(plan, cast(ClusterPort, told_by_the_remote)).ok
+
+
+def test_a_move_that_ended_before_its_cancel_is_not_put_back_for_such_a_broker(
+    cluster: CutOffCluster,
+    topic: str,
+    told_by_the_remote: ToldByTheRemote,
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+) -> None:
+    made = move(topic, 0, (1, 2), (3, 2))
+    plan = approved(made, cluster_id=cluster.cluster_id)
+    port = cast(ClusterPort, told_by_the_remote)
+    assert advance(plan, ledger, port, POLICY).admitted == [made.partition]
+    wait_until(lambda: not port.list_reassignments(), "the move to end")
+    abort(plan.plan_id, ledger, port, "somebody changed their mind")
+    assert ledger.view(plan.plan_id).moves == {made.partition: MoveState.DONE}
+    assert port.current_topics([topic])[topic].partitions[0].replicas == made.target
+
+
+def test_without_a_metadata_quorum_nothing_is_told_on_which_brokers_differ(
+    cluster: CutOffCluster,
+    topic: str,
+    told_by_the_remote: ToldByTheRemote,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Brokers with ZooKeeper have none; these are real ones that are not asked for it."""
+    monkeypatch.setattr(current, "_quorum", lambda _: None)
+    partition = move(topic, 0, (1, 2), (3, 2)).partition
+    port = cast(ClusterPort, told_by_the_remote)
+    assert port.alter_reassignments({partition: (3, 2)}) == {partition: None}
+
+    def ended() -> bool:
+        found = port.current_topics([topic])
+        return bool(found) and found[topic].partitions[0].replicas == (3, 2)
+
+    wait_until(ended, "the move to end")
+    everywhere = Connection.from_settings(cluster.client_settings())
+    shown = set()
+    for _ in range(5):
+        with ClusterGateway(everywhere) as gateway:
+            found = gateway.current_topics([topic])
+            shown.add(found[topic].partitions[0].replicas if found else None)
+    assert shown <= {(3, 2), None}, "never as the broker shows it that is cut off"

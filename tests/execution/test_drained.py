@@ -1,0 +1,166 @@
+"""What counts as left on a drained broker, and whether it may be moved away at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+
+from include.cluster.model import (
+    Broker,
+    BrokerError,
+    ClusterDescription,
+    LogDir,
+    Partial,
+    PartitionState,
+    ReplicaOnDisk,
+    TopicDescription,
+    TopicPartition,
+)
+from include.cluster.port import ClusterPort
+from include.execution.drained import (
+    Drained,
+    LeftOver,
+    NoFollowUp,
+    Where,
+    covers,
+    follow_up_request,
+    less_unpaid,
+    look,
+    why_no_follow_up,
+)
+from include.execution.own_cluster import OwnCluster
+from include.planning.request import Action, ReassignmentRequest
+from tests.ledger.small_plans import make_plan, move
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+DRAIN = ReassignmentRequest(Action.DRAIN, brokers=(3,))
+PLAN = make_plan("p", move("t", 0, (1, 3), (1, 2), 600), move("t", 1, (3, 1), (2, 1), 400))
+FOUND = Drained((3,), (LeftOver(3, TopicPartition("new", 0), Where.ASSIGNED),))
+
+
+class Seen:
+    """Brokers that cannot be had in every combination: a fake of what they answer."""
+
+    def __init__(self, *, on_disk: dict[str, int], assigned: dict[str, tuple[int, ...]]) -> None:
+        self.live = {1, 2, 3}
+        self.error: BrokerError | None = None
+        self._on_disk = on_disk
+        self._assigned = assigned
+
+    def describe_cluster(self) -> ClusterDescription:
+        brokers = {broker: Broker(broker, "sim", 0, None) for broker in self.live}
+        return ClusterDescription("sim", None, brokers, None)
+
+    def describe_log_dirs(self, brokers: list[int]) -> Partial[list[LogDir]]:
+        replicas = {TopicPartition(name, 0): ReplicaOnDisk(1, 0, False) for name in self._on_disk}
+        dirs = [
+            LogDir(broker, "/d", None, None, None, self.error, replicas)
+            for broker in brokers
+            if broker in self._on_disk.values()
+        ]
+        return Partial(dirs)
+
+    def current_topics(self, names: Any) -> dict[str, TopicDescription]:
+        assert names is None
+        return {
+            name: TopicDescription(
+                name,
+                name,
+                name.startswith("__"),
+                {0: PartitionState(replicas[0], replicas, frozenset(replicas))},
+            )
+            for name, replicas in self._assigned.items()
+        }
+
+
+def found(seen: Seen, request: ReassignmentRequest = DRAIN) -> Drained:
+    return look(OwnCluster.itself(cast(ClusterPort, seen)), request)
+
+
+def test_metadata_and_log_dirs_both_count() -> None:
+    seen = Seen(
+        on_disk={"both": 3, "disk": 3, "hidden": 3},
+        assigned={"both": (1, 3), "disk": (1, 2), "metadata": (3,), "else": (1, 2)},
+    )
+    left = {item.partition.topic: item for item in found(seen).left}
+    assert {name: (item.where, item.log_dir) for name, item in left.items()} == {
+        "both": (Where.ASSIGNED, "/d"),
+        "metadata": (Where.ASSIGNED, ""),
+        "disk": (Where.ON_DISK, "/d"),
+        "hidden": (Where.HIDDEN, "/d"),
+    }
+    assert {item.partition.topic for item in found(seen).plannable} == {"both", "metadata"}
+
+
+def test_a_broker_is_empty_only_where_nothing_is_found_and_what_was_not_read_is_told() -> None:
+    seen = Seen(on_disk={}, assigned={"t": (1, 2)})
+    assert found(seen) == Drained((3,))
+    seen.live = {1, 2}
+    dead = found(seen)
+    assert (dead.as_planned, dead.unread) == (True, {3: "it is not alive"})
+    assert "only metadata has told" in dead.text()
+    failed = Seen(on_disk={"t": 3}, assigned={"t": (3, 1)})
+    failed.error = BrokerError(56, "KAFKA_STORAGE_ERROR")
+    assert found(failed).unread == {3: "/d: KAFKA_STORAGE_ERROR (56)"}
+
+
+@pytest.mark.parametrize(
+    ("topics", "topic", "internal", "is_covered"),
+    [
+        ((), "__consumer_offsets", True, True),
+        (("a*",), "abc", False, True),
+        (("*",), "__consumer_offsets", True, False),
+        (("__consumer_offsets",), "__consumer_offsets", True, True),
+        (("a",), "abc", False, False),
+    ],
+)
+def test_a_drain_is_about_the_topics_that_it_names(
+    topics: tuple[str, ...], topic: str, internal: bool, is_covered: bool
+) -> None:
+    assert covers(replace(DRAIN, topics=topics), topic, internal=internal) is is_covered
+
+
+@pytest.mark.parametrize(
+    ("found", "changes", "why"),
+    [
+        (FOUND, {}, None),
+        (FOUND, {"window_end": NOW + timedelta(seconds=1)}, None),
+        (FOUND, {"window_end": NOW}, NoFollowUp.WINDOW),
+        (FOUND, {"budget_bytes": 1001}, None),
+        (FOUND, {"budget_bytes": 1000}, NoFollowUp.BUDGET),
+        (FOUND, {"budget_moves": 2}, NoFollowUp.BUDGET),
+        (
+            Drained((3,), (LeftOver(3, TopicPartition("t", 0), Where.ON_DISK, "/d"),)),
+            {},
+            NoFollowUp.ONLY_ON_DISK,
+        ),
+    ],
+)
+def test_what_appeared_is_moved_away_while_window_and_budget_allow(
+    found: Drained, changes: dict[str, Any], why: NoFollowUp | None
+) -> None:
+    assert why_no_follow_up(found, replace(DRAIN, **changes), PLAN, NOW) is why
+
+
+def test_a_follow_up_has_what_the_plan_left_of_the_budget() -> None:
+    asked = replace(DRAIN, budget_bytes=1500, budget_moves=5, approval=True)
+    left = replace(DRAIN, budget_bytes=500, budget_moves=3, approval=True)
+    assert follow_up_request(asked, PLAN) == left
+    assert follow_up_request(DRAIN, PLAN) == DRAIN
+
+
+def test_what_a_budget_left_is_told_apart_from_what_appeared() -> None:
+    stays, moved = TopicPartition("old", 0), TopicPartition("t", 0)
+    seen = replace(FOUND, left=(*FOUND.left, LeftOver(3, stays, Where.ASSIGNED)))
+    told = less_unpaid(seen, PLAN, [(3, stays), (3, moved), (1, FOUND.left[0].partition)])
+    assert (told.left, told.unpaid) == (FOUND.left, (LeftOver(3, stays, Where.ASSIGNED),))
+    assert not told.as_planned
+    assert less_unpaid(replace(seen, left=seen.left[1:]), PLAN, [(3, stays)]).as_planned
+    assert "not empty" in told.text()
+    back = less_unpaid(
+        replace(FOUND, left=(LeftOver(3, moved, Where.ASSIGNED),)), PLAN, [(3, moved)]
+    )
+    assert not back.as_planned, "the plan has moved it away: somebody has brought it back"

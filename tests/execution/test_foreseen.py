@@ -1,0 +1,55 @@
+"""Playing a large plan out costs more than a look may: its end holds for some looks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from include.execution import eta
+from include.execution.backlog import Backlog
+from include.execution.eta import Foreseen, foretell
+from include.execution.model import Observation
+from include.execution.playout import Course
+from include.execution.rates import RateChange, RateReason
+from tests.execution.observed import ONE, POLICY, T0, running, seen
+
+SEEN = seen(ONE)
+VIEW = running(ONE)
+
+
+def at(seconds: float) -> Observation:
+    return replace(SEEN, taken_at=T0 + timedelta(seconds=seconds))
+
+
+def test_what_took_a_second_to_play_out_holds_for_fifty_and_counts_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = []
+
+    def play_out(*_: object) -> Course:
+        played.append(1)
+        return Course(300.0, whole=True, work=1_000_000)
+
+    monkeypatch.setattr(eta, "play_out", play_out)
+    backlog, foreseen = Backlog.of(ONE, VIEW, SEEN), None
+    told = []
+    for seconds in range(0, 61, 5):
+        look = at(seconds)
+        found = foretell(VIEW, backlog, look, POLICY, {}, None, (), foreseen)
+        foreseen = found.foreseen
+        told.append(found.eta_s)
+    assert len(played) == 2
+    assert told == [*range(300, 250, -5), 300, 295, 290]
+
+
+def test_it_does_not_hold_once_the_throttle_or_the_brokers_are_others() -> None:
+    known = Foreseen(T0, 300.0, 10**6, VIEW.target_bytes_per_s, SEEN.live_brokers)
+    later = replace(SEEN, taken_at=T0 + timedelta(seconds=5))
+    assert known.holds(VIEW, later)
+    change = RateChange(T0, 9, 9, 9, RateReason.REQUESTED, "asked")
+    assert not known.holds(replace(VIEW, rate_bytes_per_s=9, rates=(change,)), later)
+    assert not known.holds(VIEW, replace(later, live_brokers=frozenset({1, 2})))
+    assert not replace(known, eta_s=4.0).holds(VIEW, later), "the end has passed"
+    assert not replace(known, work=1000).holds(VIEW, later), "it costs next to nothing"

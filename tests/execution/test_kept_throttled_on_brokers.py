@@ -1,0 +1,169 @@
+"""What is in flight keeps its throttle on real brokers, whoever takes it away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import TopicPartition
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.advance import advance
+from include.execution.backlog import Backlog
+from include.execution.decide import needs_worker
+from include.execution.model import Policy
+from include.execution.poll import Poll, poll
+from include.execution.throttle_coverage import ALERT_AFTER, gone_text
+from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
+from include.execution.throttle_rates import DEFAULT
+from include.ledger.records import SetBy
+from include.ledger.store import Ledger
+from include.ledger.throttles import THROTTLE_ALERT, THROTTLE_GONE
+from include.planning.plan import Plan
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.execution.test_throttle_on_brokers import (
+    _leave_no_rates,  # noqa: F401 - an autouse fixture
+    set_config,
+    standing,
+)
+from tests.ledger.small_plans import move
+
+MakePlan = Callable[..., Plan]
+CRAWL = Policy(100_000, metadata_grace_s=2)
+"""A fetch of 1 MB every 11 s, of 10 MB: longer than any test takes."""
+
+
+@pytest.fixture
+def flying(
+    ledger: Ledger,
+    gateway: ClusterGateway,
+    approved: MakePlan,
+    topics: Topics,
+    throttled: Callable[..., None],
+) -> Plan:
+    """A plan of two moves of one topic, which crawl."""
+    topic = topics.create([[1, 2], [1, 2]])
+    topics.fill(topic, 1000, size_bytes=10_000)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (3, 2)))
+    throttled(plan, CRAWL.rate_bytes_per_s)
+    step = advance(plan, ledger, gateway, CRAWL)
+    assert step.in_flight == 2
+    return plan
+
+
+def look(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Poll:
+    """As the trigger looks."""
+    found = poll(plan, ledger, gateway, CRAWL, Backlog())
+    assert found is not None
+    return found
+
+
+def lacking(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Poll:
+    """The first look that sees something missing: any broker may be behind for a moment."""
+
+    def seen() -> Poll | None:
+        found = look(plan, ledger, gateway)
+        return found if found.seen.unthrottled else None
+
+    found = wait_until(seen, "a look that sees it")
+    assert found is not None
+    return found
+
+
+def delete(gateway: ClusterGateway, resource: ConfigResource, key: str) -> None:
+    change = ConfigChange(resource, key, ConfigOperation.DELETE)
+    assert gateway.alter_configs([change]) == {resource: None}
+
+
+def gone_events(ledger: Ledger, plan: Plan) -> list[str]:
+    return [e.detail for e in ledger.events(plan.plan_id) if e.kind == THROTTLE_GONE]
+
+
+@pytest.mark.parametrize("key", [FOLLOWER_REPLICAS, FOLLOWER_RATE])
+def test_what_somebody_deletes_in_mid_copy_is_back_within_one_poll_and_told_of(
+    key: str, ledger: Ledger, gateway: ClusterGateway, flying: Plan
+) -> None:
+    """Leaders are still slowed meanwhile: so the copies last, and it is the same on any machine."""
+    topic = flying.moves[0].partition.topic
+    resource = DEFAULT if key == FOLLOWER_RATE else ConfigResource.topic(topic)
+    throttles = standing(gateway, topic)
+    seen = look(flying, ledger, gateway).seen
+    assert (seen.unthrottled, seen.throttles_unread) == ((), {})
+    for times in range(1, ALERT_AFTER + 1):
+        assert ledger.throttles_gone_often(flying.plan_id, ALERT_AFTER) == []
+        delete(gateway, resource, key)
+        found = lacking(flying, ledger, gateway)
+        assert set(found.seen.unthrottled) == flying.by_partition.keys()
+        assert needs_worker(found.actions), "it is woken"
+        assert (resource, key) not in standing(gateway, topic), "who looks changes nothing"
+
+        step = advance(flying, ledger, gateway, CRAWL)
+        assert (step.in_flight, step.holds) == (2, [])
+        assert standing(gateway, topic) == throttles
+        assert len(gone_events(ledger, flying)) == times
+        assert f"{resource} {key}" in gone_events(ledger, flying)[-1]
+        wait_until(lambda: not look(flying, ledger, gateway).seen.unthrottled, "all to know of it")
+    often = ledger.throttles_gone_often(flying.plan_id, ALERT_AFTER)
+    assert [(entry.resource, entry.key) for entry in often] == [(resource, key)]
+    told = gone_text(flying.plan_id, often, 5)
+    assert f"{key} was gone 3 times" in told
+    assert "Each time it was set again." in told
+    ledger.record_throttle_alert(often, told)
+    assert ledger.throttles_gone_often(flying.plan_id, ALERT_AFTER) == [], "told once"
+    assert [e.kind for e in ledger.events(flying.plan_id)].count(THROTTLE_ALERT) == 1
+
+
+def test_a_list_that_loses_what_others_had_on_it_before_gets_what_in_flight_moves_need(
+    ledger: Ledger, gateway: ClusterGateway, flying: Plan
+) -> None:
+    """Somebody else's item is not put back; one of theirs that ours relies on becomes ours."""
+    topic = flying.moves[0].partition.topic
+    resource = ConfigResource.topic(topic)
+    set_config(gateway, resource, FOLLOWER_REPLICAS, "1:3,7:7")
+    assert lacking(flying, ledger, gateway).seen.unthrottled == (TopicPartition(topic, 0),)
+    advance(flying, ledger, gateway, CRAWL)
+    assert standing(gateway, topic)[resource, FOLLOWER_REPLICAS] == "1:3,7:7,0:3"
+    set_config(gateway, resource, FOLLOWER_REPLICAS, "*")
+    wait_until(lambda: not look(flying, ledger, gateway).seen.unthrottled, "it covers everything")
+
+
+def test_a_rate_that_somebody_changes_in_mid_copy_holds_and_is_told_of_once(
+    ledger: Ledger, gateway: ClusterGateway, flying: Plan
+) -> None:
+    topic = flying.moves[0].partition.topic
+    set_config(gateway, DEFAULT, LEADER_RATE, "123456")
+
+    def told() -> list[str]:
+        return [e.detail for e in ledger.events(flying.plan_id) if e.kind == "foreign rate"]
+
+    lacking(flying, ledger, gateway)
+    advance(flying, ledger, gateway, CRAWL)
+    assert told() == [
+        f"{DEFAULT} {LEADER_RATE} was set to 123456 B/s by somebody else, and stays so"
+    ]
+    assert look(flying, ledger, gateway).seen.unthrottled == ()
+    advance(flying, ledger, gateway, CRAWL)
+    assert len(told()) == 1
+    assert standing(gateway, topic)[DEFAULT, LEADER_RATE] == "123456"
+    marks: dict[Any, SetBy] = {
+        (e.resource, e.key): e.set_by for e in ledger.throttles(flying.plan_id)
+    }
+    assert marks[DEFAULT, LEADER_RATE] is SetBy.OTHERS
+    assert marks[DEFAULT, FOLLOWER_RATE] is SetBy.REHOME
+    assert gone_events(ledger, flying) == []
+
+
+def test_a_broker_that_gets_a_higher_rate_of_its_own_in_mid_copy_is_slowed_again(
+    ledger: Ledger, gateway: ClusterGateway, flying: Plan
+) -> None:
+    """It would hide the brokers' default, which is ours; it is put back in the end."""
+    topic, three = flying.moves[0].partition.topic, ConfigResource.broker(3)
+    set_config(gateway, three, FOLLOWER_RATE, "99000000")
+    lacking(flying, ledger, gateway)
+    advance(flying, ledger, gateway, CRAWL)
+    assert standing(gateway, topic)[three, FOLLOWER_RATE] == "100000"
+    entry = next(e for e in ledger.throttles(flying.plan_id) if e.resource == three)
+    assert (entry.prior_value, entry.times_gone) == ("99000000", 1)

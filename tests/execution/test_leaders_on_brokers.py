@@ -1,0 +1,112 @@
+"""Preferred leaders come back batch by batch, and only where they are in the ISR."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.model import BrokerError, TopicDescription, TopicPartition
+from include.cluster.port import ClusterPort
+from include.execution.leaders import restore_preferred_leaders
+from include.execution.own_cluster import OwnCluster
+from include.planning.plan import Plan
+from local.waiting import wait_until
+from tests.conftest import Topics
+from tests.ledger.small_plans import make_plan, move
+
+
+class Elections:
+    """The cluster, whose elections are remembered with who led when each was asked for.
+
+    :param falls_behind: leaves the ISR, as far as anybody is told, after the first election: real
+        brokers cannot be made to do so at that moment.
+    """
+
+    def __init__(self, gateway: ClusterGateway, falls_behind: TopicPartition | None = None) -> None:
+        self._gateway = gateway
+        self._falls_behind = falls_behind
+        self.batches: list[list[TopicPartition]] = []
+        self.led: list[set[TopicPartition]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gateway, name)
+
+    def describe_topics(
+        self, names: Collection[str] | None = None, *, operations: bool = False
+    ) -> dict[str, TopicDescription]:
+        found = self._gateway.describe_topics(names, operations=operations)
+        if self._falls_behind is None or not self.batches:
+            return found
+        topic = found[self._falls_behind.topic]
+        state = topic.partitions[self._falls_behind.partition]
+        without = replace(state, isr=tuple(b for b in state.isr if b != state.replicas[0]))
+        partitions = {**topic.partitions, self._falls_behind.partition: without}
+        return {**found, self._falls_behind.topic: replace(topic, partitions=partitions)}
+
+    def elect_preferred_leaders(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        self.led.append(led(self._gateway, *{partition.topic for partition in partitions}))
+        self.batches.append(list(partitions))
+        return self._gateway.elect_preferred_leaders(partitions)
+
+
+def led(gateway: ClusterGateway, *topics: str) -> set[TopicPartition]:
+    """Partitions that their preferred replica leads, as brokers show it."""
+    return {
+        TopicPartition(name, number)
+        for name, topic in gateway.describe_topics(topics).items()
+        for number, state in topic.partitions.items()
+        if state.leader == state.replicas[0]
+    }
+
+
+@pytest.fixture
+def turned(gateway: ClusterGateway, topics: Topics) -> Plan:
+    """Seven partitions that brokers 1 still leads, and broker 2 is to lead."""
+    topic = topics.create([[1, 2]] * 7)
+    moves = [move(topic, number, (1, 2), (2, 1)) for number in range(7)]
+    assert not any(
+        gateway.alter_reassignments({item.partition: item.target for item in moves}).values()
+    )
+    wait_until(lambda: not gateway.list_reassignments(), "the orders of replicas")
+
+    def turned_round() -> bool:
+        states = gateway.describe_topics([topic])[topic].partitions.values()
+        return all((state.replicas, state.leader) == ((2, 1), 1) for state in states)
+
+    wait_until(turned_round, "brokers to show the orders")
+    return make_plan("p", *moves, cluster_id=gateway.describe_cluster().cluster_id)
+
+
+def test_leaders_are_elected_in_batches_each_when_the_one_before_is_seen_to_lead(
+    gateway: ClusterGateway, turned: Plan
+) -> None:
+    elections, told = Elections(gateway), list[tuple[int, int]]()
+    done = restore_preferred_leaders(
+        turned,
+        OwnCluster.of(cast(ClusterPort, elections), turned.cluster_id),
+        at_once=3,
+        pause_s=0,
+        tell=lambda *figures: told.append(figures),
+    )
+    partitions = [item.partition for item in turned.moves]
+    assert elections.batches == [partitions[:3], partitions[3:6], partitions[6:]]
+    assert elections.led == [set(), set(partitions[:3]), set(partitions[:6])]
+    assert told == [(3, 7), (6, 7), (7, 7)]
+    assert set(done.elected) == set(partitions)
+    assert (done.already, done.waiting, done.refused) == (0, (), {})
+
+
+def test_who_leaves_the_isr_meanwhile_is_not_elected(gateway: ClusterGateway, turned: Plan) -> None:
+    partitions = [item.partition for item in turned.moves]
+    elections = Elections(gateway, falls_behind=partitions[5])
+    own = OwnCluster.of(cast(ClusterPort, elections), turned.cluster_id)
+    done = restore_preferred_leaders(turned, own, at_once=4, pause_s=0)
+    assert elections.batches == [partitions[:4], [partitions[4], partitions[6]]]
+    assert done.waiting == (partitions[5],)
+    assert set(done.elected) == {*partitions} - {partitions[5]}

@@ -1,0 +1,58 @@
+"""What migrations make of rows that were there before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, make_url
+
+from include.ledger import database
+from include.ledger.records import SetBy
+from include.ledger.store import Ledger
+
+_ENTRY = (
+    "INSERT INTO throttle_entries (plan_id, cluster_id, resource_type, resource_name, key, ours, "
+    "prior_source, state, detail, changed_at) VALUES ('p', 'c', 'broker', '{name}', 'k', '[]', "
+    "'NOT_SET', '{state}', '{detail}', '2026-01-01')"
+)
+_PLAN = (
+    "INSERT INTO plans (plan_id, cluster_id, state, cause, action, plan_hash, request, plan_dir, "
+    "run_id, actor, bytes_total, cancel_requested, pause_requested, created_at) VALUES "
+    "('p', 'c', 'failed', '', '', '', '{}', '', '', '', 0, false, false, '2026-01-01')"
+)
+
+
+def at_revision(ledger_url: str, revision: str, *statements: str) -> None:
+    """A ledger as an older Rehome has left it."""
+    config = Config()
+    here = Path(database.__file__).parent / "migrations"
+    config.set_main_option("script_location", str(here))
+    url = make_url(ledger_url)
+    if url.get_backend_name() == "sqlite":
+        Path(str(url.database)).parent.mkdir(parents=True)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def test_entries_that_said_in_words_that_others_had_changed_them_say_so_by_a_code(
+    ledger_url: str,
+) -> None:
+    changed = "somebody has changed it since"
+    at_revision(
+        ledger_url,
+        "0007",
+        _PLAN,
+        _ENTRY.format(name="1", state="owed", detail=changed),
+        _ENTRY.format(name="2", state="cleared", detail=f"{changed}: None is now 7"),
+        _ENTRY.format(name="3", state="owed", detail="broker 3 is not alive"),
+    )
+    with Ledger.open(ledger_url) as ledger:
+        found = {entry.resource.name: entry.set_by for entry in ledger.throttles("p")}
+    assert found == {"1": SetBy.OTHERS, "2": SetBy.OTHERS, "3": SetBy.REHOME}

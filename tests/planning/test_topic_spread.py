@@ -1,0 +1,173 @@
+"""A topic's replicas and leaders stay spread over brokers while the cluster is balanced."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from include.cluster.model import TopicPartition
+from include.errors import InvalidRequestError
+from include.planning.planner import make_plan
+from include.planning.request import Action, ReassignmentRequest, parse_request, spread_tolerance
+from tests.planning.clusters import Cluster
+from tests.planning.planned import plan
+
+SPREADS_TOPICS = True  # see conftest
+
+TOPICS, PARTITIONS = 5, 12
+
+
+def spread_cluster(brokers: int = 6, empty: int = 0, racks: int = 0, skew: float = 1.0) -> Cluster:
+    """Topics that lie evenly on all brokers but the empty ones; their sizes do not."""
+    rng = np.random.default_rng(3)
+    full = brokers - empty
+    replicas, sizes = {}, {}
+    for topic in range(TOPICS):
+        for number in range(PARTITIONS):
+            name = TopicPartition(f"t{topic}", number)
+            replicas[name] = (number % full, (number + 1 + number // full) % full)
+            size = rng.lognormal(skew if number % full < 2 else 0.0, 1.2)
+            sizes[name] = int(size * 1e9)
+    paths = {broker: f"/r{broker % racks}" if racks else "" for broker in range(brokers)}
+    return Cluster(racks=paths, replicas=replicas, sizes=sizes)
+
+
+def counts(of: Cluster, *, leaders: bool = False):
+    """(topics, brokers) replicas, or leaders."""
+    held = np.zeros((TOPICS, len(of.racks)), int)
+    for partition, row in of.replicas.items():
+        for broker in row[:1] if leaders else row:
+            held[int(partition.topic[1:]), broker] += 1
+    return held
+
+
+def test_a_rebalance_leaves_each_topic_within_one_replica_of_its_share():
+    of = spread_cluster()
+    assert (counts(of) == 4).all()
+    made = plan(of, action="rebalance")
+    after = of.after(made)
+    assert made.summary.replica_moves
+    assert np.abs(counts(after) - 4).max() <= 1
+    assert np.abs(counts(after, leaders=True) - 2).max() <= 1
+    assert not [note for note in made.summary.infeasible if "topic" in note.subject]
+
+
+def test_without_the_target_a_rebalance_spreads_topics_in_any_way():
+    of = spread_cluster()
+    made = plan(of, action="rebalance", tolerances={"topic_spread": None})
+    assert np.abs(counts(of.after(made)) - 4).max() > 1
+    assert made.summary.topics is None
+
+
+def test_what_the_target_costs_is_told_beside_the_others():
+    of = spread_cluster()
+    made, free = (
+        plan(of, action="rebalance", tolerances=asked) for asked in ({}, {"topic_spread": None})
+    )
+    price = next(p for p in made.summary.prices if p.resource == "topic_spread")
+    assert price.method == "solved"
+    assert price.bytes_to_move == made.summary.bytes_to_move - free.summary.bytes_to_move
+    assert not [p for p in free.summary.prices if p.resource == "topic_spread"]
+
+
+def test_a_wider_tolerance_leaves_topics_more_room():
+    of = spread_cluster()
+    made = plan(of, action="rebalance", tolerances={"topic_spread": 0.5})
+    assert np.abs(counts(of.after(made)) - 4).max() <= 2
+
+
+def test_new_brokers_get_their_share_of_each_topic():
+    of = spread_cluster(brokers=6, empty=2)
+    made = plan(of, action="expand", brokers=[4, 5])
+    held = counts(of.after(made))[:, 4:]
+    named = {note.subject for note in made.summary.infeasible}
+    for topic in range(TOPICS):
+        assert (np.abs(held[topic] - 4) <= 1).all() or f"topic t{topic}" in named
+
+
+def test_a_drain_hands_replicas_to_the_brokers_that_lack_the_topic():
+    of = spread_cluster()
+    made = plan(of, action="drain", brokers=[5])
+    after = of.after(made)
+    held = counts(after)[:, :5]
+    assert (counts(after)[:, 5] == 0).all()
+    assert np.abs(held - 24 / 5).max() <= 1
+    assert np.abs(counts(after, leaders=True)[:, :5] - 12 / 5).max() <= 1
+    assert [(p.resource, p.method) for p in made.summary.prices] == [("topic_spread", "free")]
+
+
+def test_shares_of_topics_follow_the_weights_of_brokers():
+    of = spread_cluster()
+    made = plan(of, action="rebalance", weights={0: 2.0})
+    held, share = counts(of.after(made)), 24 / 7
+    named = {note.subject for note in made.summary.infeasible}
+    for topic in range(TOPICS):
+        off = np.abs(held[topic] - share * np.array([2, 1, 1, 1, 1, 1])).max()
+        assert off <= 1 or f"topic t{topic}" in named
+
+
+def test_a_topic_that_racks_keep_from_its_share_is_named():
+    rows = [(n % 4, 4 + n % 2) for n in range(24)]
+    of = Cluster(
+        racks={b: "/a" if b < 4 else "/b" for b in range(6)},
+        replicas={TopicPartition("t0", n): row for n, row in enumerate(rows)},
+        sizes={TopicPartition("t0", n): 10**9 for n in range(24)},
+    )
+    made = plan(of, action="rebalance")
+    notes = [note for note in made.summary.infeasible if note.subject == "topic t0"]
+    assert len(notes) == 1
+    assert "racks" in notes[0].constraint
+
+
+def test_topics_with_fewer_replicas_than_brokers_have_no_bands():
+    names = [TopicPartition("small", n) for n in range(2)]
+    of = Cluster(
+        racks=dict.fromkeys(range(6), ""),
+        replicas={names[0]: (0, 1), names[1]: (1, 0)},
+        sizes=dict.fromkeys(names, 10**9),
+    )
+    assert plan(of, action="rebalance").summary.topics is None
+
+
+def test_planning_again_leaves_topics_as_they_are():
+    of = spread_cluster()
+    after = of.after(plan(of, action="rebalance"))
+    assert not plan(after, action="rebalance").moves
+
+
+def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come():
+    of, request = spread_cluster(), parse_request({"action": "rebalance"})
+    hashes = {
+        make_plan(of.snapshot(shuffle=seed), request, plan_id="p").plan_hash for seed in (1, 2)
+    }
+    assert len(hashes) == 1
+
+
+def test_the_summary_tells_how_evenly_topics_are_spread():
+    of = spread_cluster(brokers=6, empty=2)
+    topics = plan(of, action="expand", brokers=[4, 5]).summary.topics
+    assert topics is not None
+    assert topics.topics == TOPICS
+    assert topics.outside_before > topics.outside_after
+    assert topics.worst_before >= 3
+
+
+def test_a_replica_that_only_moves_for_its_topic_says_so():
+    of = spread_cluster(brokers=6, empty=2, skew=0.0)
+    made = plan(of, action="expand", brokers=[4, 5], tolerance=0.9)
+    assert made.moves
+    assert any("replicas of t" in move.why for move in made.moves)
+
+
+@pytest.mark.parametrize("action", ["rebalance", "expand", "drain"])
+def test_the_target_is_on_unless_the_request_says_otherwise(action):
+    brokers = {} if action == "rebalance" else {"brokers": [1]}
+    assert spread_tolerance(parse_request({"action": action, **brokers})) == 0.1
+    free = parse_request({"action": action, **brokers, "tolerances": {"topic_spread": None}})
+    assert np.isinf(spread_tolerance(free))
+    assert np.isinf(spread_tolerance(ReassignmentRequest(Action.REPAIR_RACKS)))
+
+
+def test_a_drain_refuses_tolerances_that_it_does_not_balance():
+    with pytest.raises(InvalidRequestError, match="replicas are given"):
+        parse_request({"action": "drain", "brokers": [1], "tolerances": {"replicas": 0.1}})

@@ -1,0 +1,191 @@
+"""That nothing was changed is said where it is known: not where the ledger is another, or away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from include.ledger.store import Ledger
+from include.planning.request import parse_request
+from include.warehouse import PlanDirectory, Warehouse
+from rehome import runtime
+from rehome.notifiers.notifier import RehomeNotifier
+from rehome.operators.finish import VerdictOperator, WriteReportOperator
+from rehome.operators.throttle import ClearThrottleOperator
+from tests.ledger.small_plans import make_plan
+
+TEARDOWNS = (ClearThrottleOperator, WriteReportOperator, VerdictOperator)
+PARAMS = {"action": "drain", "brokers": [4]}
+
+
+class Site:
+    """A run whose plan may be recorded, and a ledger and a warehouse that may be others."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._directory = directory
+        self._monkeypatch = monkeypatch
+        self.xcom: str | None = None
+        nowhere = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
+        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(nowhere))
+        monkeypatch.setenv("REHOME_WAREHOUSE", (directory / "warehouse").as_uri())
+        self.use("ledger")
+
+    @property
+    def context(self) -> dict[str, Any]:
+        run = SimpleNamespace(
+            dag_id="a-dag", run_id="run-1", run_after=datetime(2030, 1, 1, tzinfo=UTC)
+        )
+        attempt = SimpleNamespace(xcom_pull=lambda task_ids: self.xcom)
+        return {"dag_run": run, "params": PARAMS, "ti": attempt}
+
+    def use(self, name: str) -> Path:
+        """Have tasks open the ledger of that name."""
+        path = self._directory / f"{name}.db"
+        self._monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{path}")
+        return path
+
+    def plan(self, *, recorded: bool) -> PlanDirectory:
+        """As the task `plan` leaves it, or one that was interrupted."""
+        plan_id = runtime.plan_id_of(self.context)
+        directory = Warehouse(runtime.settings().warehouse).plan(plan_id)
+        plan = make_plan(plan_id)
+        with runtime.open_ledger() as ledger:
+            summary = replace(plan.summary, ledger_id=ledger.ledger_id)
+            plan = replace(plan, summary=summary)
+            directory.save(plan, parse_request(PARAMS))
+            if recorded:
+                ledger.create_plan(plan, PARAMS, directory.uri, "run-1", "ann")
+                self.xcom = plan_id
+        return directory
+
+    def told_by(self, operator: type[Any]) -> str:
+        """What a teardown fails with; "" = it does not."""
+        try:
+            operator(task_id="teardown", kafka_config_id="kafka_default").execute(self.context)
+        except AirflowSkipException as skipped:
+            return f"skipped: {skipped}"
+        except AirflowException as error:
+            return str(error)
+        return ""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    return Site(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def notified(caplog: pytest.LogCaptureFixture) -> Callable[..., str]:
+    """What the notifier says."""
+
+    def of(site: Site, **options: Any) -> str:
+        caplog.clear()
+        RehomeNotifier("failed", **options).notify(site.context)
+        return caplog.text
+
+    return of
+
+
+def test_where_no_plan_was_made_nothing_was_changed(
+    site: Site, notified: Callable[..., str]
+) -> None:
+    assert site.told_by(ClearThrottleOperator) == ""
+    assert site.told_by(WriteReportOperator) == "skipped: There is no plan to report on."
+    assert "Nothing was changed." in site.told_by(VerdictOperator)
+    assert "No plan was made; nothing was changed." in notified(site, makes_plan=True)
+
+
+def test_a_planning_that_was_not_recorded_has_changed_nothing(
+    site: Site, notified: Callable[..., str]
+) -> None:
+    site.plan(recorded=False)
+    assert site.told_by(ClearThrottleOperator) == ""
+    assert "Nothing was changed." in site.told_by(VerdictOperator)
+    assert "No plan was made; nothing was changed." in notified(site, makes_plan=True)
+
+
+def test_of_dags_that_make_no_plan_nothing_is_claimed(
+    site: Site, notified: Callable[..., str]
+) -> None:
+    """A sweep has changed what it has changed."""
+    assert "nothing was changed" not in notified(site).lower()
+
+
+@pytest.mark.parametrize("files", [True, False], ids=["files", "no_files"])
+def test_a_ledger_that_is_not_the_runs_is_noticed(
+    files: bool, site: Site, notified: Callable[..., str]
+) -> None:
+    """By the plan's files; where a worker sees others, by what the task `plan` has returned."""
+    directory = site.plan(recorded=True)
+    site.use("another")
+    if not files:
+        directory.discard()
+    for operator in TEARDOWNS:
+        told = site.told_by(operator)
+        assert "What the run has changed on the cluster is not known here." in told, operator
+        assert "nothing was changed" not in told.lower()
+    if files:
+        told = notified(site, makes_plan=True)
+        assert "is not known here" in told
+        assert "nothing was changed" not in told.lower()
+
+
+def test_a_ledger_that_cannot_be_read_is_no_reason_to_say_that_nothing_was_changed(
+    site: Site, notified: Callable[..., str]
+) -> None:
+    site.plan(recorded=True)
+    path = site.use("away")
+    path.mkdir()
+    for operator in TEARDOWNS:
+        assert "The ledger cannot be opened" in site.told_by(operator)
+    told = notified(site, makes_plan=True)
+    assert "What it has changed is not known here: The ledger cannot be opened" in told
+    assert "nothing was changed" not in told.lower()
+
+
+def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
+    site: Site, tmp_path: Path
+) -> None:
+    site.plan(recorded=True)
+    with runtime.open_ledger() as ledger:
+        record = ledger.plan(runtime.plan_id_of(site.context))
+    assert runtime.directory_plan(site.context)[0].plan_id == record.plan_id
+    site.use("another")
+    with runtime.open_ledger() as another:
+        plan = PlanDirectory(record.plan_dir).load()
+        another.create_plan(plan, PARAMS, record.plan_dir, "run-1", "ann")
+    with pytest.raises(runtime.PlanConflictError, match="were made for the ledger"):
+        runtime.directory_plan(site.context)
+
+
+def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: Site) -> None:
+    from include.execution.model import PlanState
+
+    directory = site.plan(recorded=True)
+    with runtime.open_ledger() as ledger:
+        plan = directory.load()
+        ledger.approve(plan.plan_id, plan.plan_hash, "ann")
+        for state in (PlanState.RUNNING, PlanState.DONE):
+            ledger.transition(plan.plan_id, state, "because")
+    assert "is done, but was not verified" in site.told_by(VerdictOperator)
+    directory.write_json("verification.json", {"ok": True})
+    assert site.told_by(VerdictOperator) == ""
+    warehouse = Path(runtime.settings().warehouse.removeprefix("file://"))
+    warehouse.rename(warehouse.with_name("away"))
+    assert "Whether it was verified is not known" in site.told_by(VerdictOperator)
+
+
+def test_every_ledger_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
+    ids = []
+    for name in ("a", "b", "a"):
+        with Ledger.open(f"sqlite:///{tmp_path}/{name}.db") as ledger:
+            ids.append(ledger.ledger_id)
+    assert ids[0] == ids[2] != ids[1]
