@@ -145,16 +145,16 @@ def has_source(arrays: ClusterArrays, partitions: Ints) -> Mask:
 
 
 def check_replication_factor(
-    arrays: ClusterArrays, partitions: Ints, wanted: Ints, brokers: int, of: str
+    arrays: ClusterArrays, partitions: Ints, wanted: Ints, brokers: int, which: str
 ) -> None:
     """Refuse partitions that are to have more replicas than there are brokers for them.
 
     :param wanted: (P,) replicas per partition.
-    :param brokers: how many there are; ``of`` says which, for the sentence.
+    :param brokers: how many there are; ``which`` names them, as in "live brokers".
     :raises InvalidRequestError: names the partitions.
     """
     problems = [
-        f"{arrays.partition(p)} is to have {wanted[p]} replicas, but there are only {brokers} {of}."
+        f"{arrays.partition(p)} is to have {wanted[p]} replicas; {which}: {brokers}."
         for p in partitions[wanted[partitions] > brokers]
     ]
     raise_if(shortened(problems))

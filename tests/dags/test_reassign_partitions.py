@@ -205,7 +205,7 @@ def test_a_dead_broker_is_refused_by_the_gate_in_the_real_plan_job(
     topics.fill(topic, 20)
     cluster.kill(3)
     wait_until(lambda: cluster.live_brokers() == {1, 2}, "the dead broker to be fenced")
-    run = rehome(cluster, action="drain", brokers=[2], with_spark=True)
+    run = rehome(cluster, action="rebalance", with_spark=True)
     assert run.state == "failed"
     assert "Gate on the snapshot: refused" in run.log
     assert "BROKER_NOT_AVAILABLE" in run.log

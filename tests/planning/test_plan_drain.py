@@ -79,7 +79,7 @@ def test_the_drain_repairs_the_racks_of_partitions_that_move_anyway():
     [
         ([9], "Unknown broker 9."),
         ([0, 1, 2, 3, 4, 5], "No live broker is left"),
-        ([0, 1, 2, 3], "3 replicas, but there are only 2 live brokers left"),
+        ([0, 1, 2, 3], "3 replicas; live brokers left: 2"),
     ],
 )
 def test_a_drain_that_cannot_be_is_refused(brokers, problem):

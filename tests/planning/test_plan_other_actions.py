@@ -34,7 +34,7 @@ def test_fewer_replicas_keep_the_leader_and_stay_apart():
 def test_more_replicas_than_brokers_are_refused():
     of = cluster(THREE_RACKS, ROWS)
     text = problems(of, action="set_replication_factor", replication_factor=7)
-    assert "t-0 is to have 7 replicas, but there are only 6 live brokers." in text
+    assert "t-0 is to have 7 replicas; live brokers: 6." in text
 
 
 def test_racks_are_repaired_with_the_fewest_copies():
