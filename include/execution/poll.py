@@ -94,16 +94,17 @@ def _decided(
     What it chooses by what is assumed is read, and it decides again.
     """
     actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
+    read = seen.read or frozenset()
     for _ in range(ROUNDS):
-        unread = _concerned(actions, seen, backlog) - seen.read
+        unread = _concerned(actions, seen, backlog) - read
         if not unread:
             return seen, actions
-        chosen = _moves(plan, unread)
-        seen = replace(observe_more(cluster, seen, chosen), read=seen.read | unread)
+        chosen, read = _moves(plan, unread), read | unread
+        seen = replace(observe_more(cluster, seen, chosen), read=read)
         backlog.assumed.remember(seen, unread)
         backlog.follow(chosen, view, seen)
         actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
-    return seen, _of_read(actions, seen.read)
+    return seen, _of_read(actions, read)
 
 
 def _moves(plan: Plan, partitions: Iterable[TopicPartition]) -> list[Move]:
