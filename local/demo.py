@@ -20,6 +20,7 @@ from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ConfigResource
 from include.execution.progress import footer, size_text, status_text
+from include.execution.time_range import TimeRange
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from local.console import Screen
@@ -163,9 +164,10 @@ class Demo:
             summary = plan.read_json("summary.json")
             return (
                 f"{summary['replica_moves']} replicas, {size_text(summary['bytes_to_move'])} to "
-                f"move (no plan moves less than {size_text(summary['lower_bound_bytes'])}), "
-                f"{summary['predicted_s']:.0f} s predicted"
+                f"move (no plan moves less than {size_text(summary['lower_bound_bytes'])})"
             )
+        if task == "dry_run" and plan is not None:
+            return f"{STAGES[task]}; {self._predicted(plan)} predicted"
         return STAGES[task]
 
     def _table(self) -> None:
@@ -195,7 +197,6 @@ class Demo:
             return check(False, "no plan was made")
         record = self.ledger.plans()[0]
         open_entries = self.ledger.throttles(cluster_id=record.cluster_id, open_only=True)
-        summary = plan.read_json("summary.json")
         checks.append(check(record.state == "done", f"plan {record.plan_id} is {record.state}"))
         checks.append(self._check_empty())
         checks.append(self._check_racks())
@@ -204,7 +205,7 @@ class Demo:
             actual = (record.ended_at - record.started_at).total_seconds()
             self.screen.say(
                 f"moved {size_text(newest[0].bytes_done)} in {actual:.0f} s, "
-                f"predicted {summary['predicted_s']:.0f} s"
+                f"predicted {self._predicted(plan)}"
             )
         left = self._throttles_left()
         checks.append(check(not left, "throttles left: " + (", ".join(left) or "none")))
@@ -214,6 +215,9 @@ class Demo:
         checks.append(check(plan.exists("report.html"), f"report: {report}"))
         self.screen.say("Airflow ended with the demo; to look around in its UI: make up")
         return all(checks)
+
+    def _predicted(self, plan: PlanDirectory) -> TimeRange:
+        return TimeRange(**plan.read_json("dry_run.json")["predicted"])
 
     def _check_empty(self) -> bool:
         drained = self.options.drain

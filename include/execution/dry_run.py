@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from include.cluster.model import TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.execution.airflow_times import RunTiming, airflow_times
 from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
 from include.execution.cordon import cordon_findings
 from include.execution.drift import drift
 from include.execution.findings import DryRunResult, Finding, Severity, describe
-from include.execution.growth import inflow_findings, predicted_s, size_findings
+from include.execution.growth import growth_bytes_per_s, inflow_findings, size_findings
 from include.execution.headroom import disk_findings
 from include.execution.isr_checks import isr_findings
 from include.execution.own_cluster import OwnCluster
 from include.execution.policy import policy_for, rate_for
+from include.execution.predicted import predicted_time
 from include.execution.reading import Reading, read_cluster
 from include.execution.replica_checks import broker_findings
 from include.execution.throttle_trial import throttle_findings
@@ -39,6 +41,7 @@ def dry_run(
     active_plan: str | None = None,
     in_flight: Collection[TopicPartition] = (),
     rate_bytes_per_s: int | None = None,
+    timings: Sequence[RunTiming] = (),
 ) -> DryRunResult:
     """Check a plan against the cluster as it is now, and change nothing.
 
@@ -46,13 +49,16 @@ def dry_run(
     :param in_flight: partitions that the plan, which is continued, has in flight already.
     :param rate_bytes_per_s: the throttle to be set; None = what the request says, or what the
         brokers can spare.
+    :param timings: how soon Airflow acted in runs that are over.
     :raises ClusterError: the cluster could not be read at all.
     """
     now = read_cluster(plan, cluster)
     rate, cause = _rate(plan, request, snapshot, now, settings)
     if rate_bytes_per_s is not None:
         rate, cause = rate_bytes_per_s, ""
-    pace = policy_for(request, settings).pace(rate)
+    policy, airflow = policy_for(request, settings), airflow_times(timings, settings)
+    pace = policy.pace(rate)
+    growth = growth_bytes_per_s(plan, snapshot, now)
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "active plan": lambda: _active(plan, active_plan),
         "rights": lambda: _rights(now),
@@ -65,7 +71,7 @@ def dry_run(
             plan, cluster, now, rate, efficiency=settings.throttle_efficiency
         ),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
-        "inflow": lambda: inflow_findings(plan, snapshot, now, pace),
+        "inflow": lambda: inflow_findings(plan, growth, now, pace),
         "disk": lambda: disk_findings(plan, now, settings.min_free_disk_fraction),
     }
     findings = [item for check in checks.values() for item in _shortened(list(check()))]
@@ -78,8 +84,9 @@ def dry_run(
         bytes_to_move=sum(now.size_bytes(move) * len(move.adding) for move in plan.moves),
         log_dir_bytes=sum(now.replica_bytes(m, b) for m in plan.moves for b in m.relocating),
         rate_bytes_per_s=rate,
-        predicted_s=predicted_s(plan, now, pace) if rate > 0 else None,
         rate_cause=cause,
+        predicted=predicted_time(plan, now, policy, rate, airflow, growth),
+        runs_measured=airflow.runs,
     )
 
 

@@ -6,7 +6,8 @@ import enum
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from include.planning.explanation import bytes_text
+from include.execution.time_range import TimeRange
+from include.planning.explanation import bytes_text, count_text
 
 
 class Severity(enum.StrEnum):
@@ -47,7 +48,9 @@ class DryRunResult:
     :param bytes_to_move: between brokers; ``log_dir_bytes``: between log dirs of a broker.
     :param rate_bytes_per_s: the throttle that was tried, per broker and direction.
     :param rate_cause: why it is this one; "" = it was asked for.
-    :param predicted_s: time the plan takes at what that throttle delivers; None = for ever.
+    :param predicted: time from the start of the plan to its end; None = it would never end.
+    :param runs_measured: runs that the reaction of Airflow in it was measured in; 0 = none, it is
+        what the settings expect.
     """
 
     plan_id: str
@@ -58,8 +61,9 @@ class DryRunResult:
     bytes_to_move: int = 0
     log_dir_bytes: int = 0
     rate_bytes_per_s: int = 0
-    predicted_s: float | None = None
     rate_cause: str = ""
+    predicted: TimeRange | None = None
+    runs_measured: int = 0
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -86,7 +90,7 @@ def describe(result: DryRunResult) -> str:
     lines = [
         f"Dry run: plan {result.plan_id} {verdict}; nothing was changed.",
         f"  {result.partitions} partitions, {_sizes(result)} at "
-        f"{bytes_text(result.rate_bytes_per_s)}/s per broker: {_time(result.predicted_s)}",
+        f"{bytes_text(result.rate_bytes_per_s)}/s per broker: {_time(result)}",
     ]
     if result.rate_cause:
         lines.append(f"  throttle auto: {result.rate_cause}")
@@ -105,8 +109,12 @@ def _sizes(result: DryRunResult) -> str:
     return f"{bytes_text(result.bytes_to_move)} and {within}" if result.bytes_to_move else within
 
 
-def _time(seconds: float | None) -> str:
-    return "it would never end" if seconds is None else f"about {seconds:.0f} s"
+def _time(result: DryRunResult) -> str:
+    if result.predicted is None:
+        return "it would never end"
+    runs = result.runs_measured
+    known = f"measured in {count_text(runs, 'run')}" if runs else "as the settings expect"
+    return f"{result.predicted} (Airflow's reaction: {known})"
 
 
 def _outcome(found: tuple[Finding, ...]) -> str:

@@ -21,7 +21,9 @@ _GREW_FRACTION = 0.2
 _GREW_BYTES = 1_000_000
 
 
-def inflow_findings(plan: Plan, snapshot: Snapshot, now: Reading, pace: Pace) -> Iterator[Finding]:
+def inflow_findings(
+    plan: Plan, inflow: Mapping[TopicPartition, float], now: Reading, pace: Pace
+) -> Iterator[Finding]:
     """A copy that its partition outgrows never ends: the throttle must exceed the inflow.
 
     Inflow is how fast each leader's log has grown between the snapshot and now. The rule is
@@ -29,7 +31,6 @@ def inflow_findings(plan: Plan, snapshot: Snapshot, now: Reading, pace: Pace) ->
     (as many as share the slots, see ``slots.part_of_slot``) together must stay below what the
     throttle delivers.
     """
-    inflow = inflow_bytes_per_s(plan, snapshot, now)
     flows: dict[tuple[str, BrokerId], list[_Flow]] = {}
     for move in plan.moves:
         size, rate, leader = now.size_bytes(move), inflow.get(move.partition, 0.0), now.leader(move)
@@ -80,7 +81,7 @@ def _busiest_together(flows: Iterable[_Flow], slots: int) -> float:
     return together
 
 
-def inflow_bytes_per_s(
+def growth_bytes_per_s(
     plan: Plan, snapshot: Snapshot, now: Reading
 ) -> Mapping[TopicPartition, float]:
     """Bytes per second that each partition has grown by since the snapshot.
@@ -115,19 +116,3 @@ def size_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
                 "snapshot",
                 "Its copy takes longer than predicted; trigger again for a plan of its new size.",
             )
-
-
-def predicted_s(plan: Plan, now: Reading, pace: Pace) -> float:
-    """Seconds the plan takes with today's sizes and leaders: the busiest broker's copies."""
-    busy: dict[tuple[str, BrokerId | None], float] = {}
-    for move in plan.moves:
-        size, adding = now.size_bytes(move), move.adding
-        for broker in adding:
-            busy["in", broker] = busy.get(("in", broker), 0.0) + pace.copy_s(size)
-        if adding:
-            leader = now.leader(move)
-            busy["out", leader] = busy.get(("out", leader), 0.0) + pace.copy_s(size * len(adding))
-        for broker in move.relocating:
-            within_s = pace.copy_s(now.replica_bytes(move, broker))
-            busy["across", broker] = busy.get(("across", broker), 0.0) + within_s
-    return pace.plan_s(max(busy.values(), default=0.0), len(plan.moves))

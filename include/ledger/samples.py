@@ -71,13 +71,8 @@ class SampleStore(Database):
 
     def samples(self, plan_id: str, newest: int | None = None) -> list[ProgressSample]:
         """The plan's samples, oldest first; or only the newest so many of them."""
-        query = select(PROGRESS_SAMPLES).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
-        query = query.order_by(PROGRESS_SAMPLES.c.sample_id.desc())
-        if newest is not None:
-            query = query.limit(newest)
         with self._reading() as connection:
-            rows = connection.execute(query).mappings().all()
-        return [_sample(row) for row in reversed(rows)]
+            return newest_samples(connection, plan_id, newest)
 
     def latest(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
         """The newest status of every replica that has been looked at."""
@@ -110,16 +105,25 @@ class SampleStore(Database):
         return {status.replica: status for status in map(_status, rows)}
 
 
+def newest_samples(
+    connection: Connection, plan_id: str, newest: int | None
+) -> list[ProgressSample]:
+    """The newest samples of a plan, oldest first; None = all."""
+    query = select(PROGRESS_SAMPLES).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
+    query = query.order_by(PROGRESS_SAMPLES.c.sample_id.desc())
+    if newest is not None:
+        query = query.limit(newest)
+    rows = connection.execute(query).mappings().all()
+    return [_sample(row) for row in reversed(rows)]
+
+
 def _progressed(last: ProgressSample, now: ProgressSample) -> bool:
     moved = (last.bytes_done, last.moves_done) != (now.bytes_done, now.moves_done)
     return moved or now.messages_behind < last.messages_behind
 
 
 def _last(connection: Connection, plan_id: str) -> ProgressSample | None:
-    query = select(PROGRESS_SAMPLES).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
-    query = query.order_by(PROGRESS_SAMPLES.c.sample_id.desc()).limit(1)
-    row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else _sample(row)
+    return next(iter(newest_samples(connection, plan_id, 1)), None)
 
 
 def _put(connection: Connection, plan_id: str, statuses: Collection[ReplicaStatus]) -> None:

@@ -21,6 +21,7 @@ from include.ledger.rates import RateStore
 from include.ledger.requests import RequestStore
 from include.ledger.samples import SampleStore
 from include.ledger.throttles import ThrottleStore
+from include.ledger.timings import TimingStore
 
 
 class Ledger(
@@ -31,6 +32,7 @@ class Ledger(
     ThrottleStore,
     RateStore,
     SampleStore,
+    TimingStore,
     EventStore,
     LeaseStore,
     IdentityStore,

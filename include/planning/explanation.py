@@ -17,6 +17,26 @@ def bytes_text(size_bytes: float) -> str:
     return f"{size:.0f} {UNITS[unit]}" if unit == 0 else f"{size:.3g} {UNITS[unit]}"
 
 
+def duration_text(seconds: float | None) -> str:
+    """A duration: ``8.9 s``, ``4 min 10 s``, ``2 h 5 min``; "unknown" for None."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+
+
+def count_text(number: int, one: str, many: str = "") -> str:
+    """``1 move``, ``12,000 moves``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def amount_text(resource: Resource, amount: float) -> str:
     """An amount of a resource: ``1.2 GB``, ``3 MB/s``, ``12 replicas``, ``1 leader``."""
     if resource is Resource.BYTES:

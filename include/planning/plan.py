@@ -164,8 +164,9 @@ class PlanSummary:
     """What an approver reads; ``summary.json``. Bytes and seconds.
 
     :param lower_bound_bytes: no plan that reaches the same state moves fewer bytes than this.
-    :param predicted_s: time the move takes at ``rate_bytes_per_s`` (measured throttle
-        efficiency included); None where the rate is not known yet.
+    :param predicted_s: time that the busiest broker's copies take at ``rate_bytes_per_s``, and a
+        last look: about the least time; None where the rate is not known yet. The dry run predicts
+        a range.
     :param asked_bound_bytes: no plan that does all that was asked moves fewer bytes; None where no
         budget cut this one off.
     :param ratio_to_bound: bytes copied over the lower bound, within brokers, too; of a plan that a

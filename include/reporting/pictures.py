@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from include.execution.model import ProgressSample
+from include.execution.time_range import TimeRange
 from include.planning.figures import ResourceBalance
 from include.planning.plan import BrokerLoad
 from include.reporting.data import ReportData
+from include.reporting.predicted import not_comparable, predicted_time
 
 BROKERS_SHOWN = 40
 POINTS_SHOWN = 300
@@ -50,7 +52,7 @@ class Curve:
 
     :param line: points of the measured polyline.
     :param area: the same, closed along the bottom.
-    :param predicted: end points of the predicted line; empty when nothing was predicted.
+    :param predicted: corners of the predicted range; empty when nothing was predicted.
     :param span_s: seconds from the left edge to the right.
     :param bytes_total: bytes from the bottom to the top.
     """
@@ -108,9 +110,9 @@ def progress_curve(data: ReportData) -> Curve | None:
     if record is None or record.started_at is None or len(samples) < 2:
         return None
     start, total = record.started_at, max(sample.bytes_total for sample in samples)
-    predicted_s = data.plan.summary.predicted_s or 0.0
+    expected = None if not_comparable(data) else predicted_time(data)
     seconds = [max(0.0, (sample.sampled_at - start).total_seconds()) for sample in samples]
-    span_s = max(seconds[-1], predicted_s)
+    span_s = max(seconds[-1], expected.most_s if expected else 0.0)
     if not span_s or not total:
         return None
     points = [(0.0, 0)]
@@ -120,10 +122,15 @@ def progress_curve(data: ReportData) -> Curve | None:
     return Curve(
         line=line,
         area=f"0,{CURVE_HEIGHT} {line} {last:.1f},{CURVE_HEIGHT}",
-        predicted=f"{_point(0, 0)} {_point(predicted_s / span_s, 1)}" if predicted_s else "",
+        predicted=_range(expected, span_s) if expected else "",
         span_s=span_s,
         bytes_total=total,
     )
+
+
+def _range(expected: TimeRange, span_s: float) -> str:
+    corners = (0.0, 0), (expected.least_s / span_s, 1), (expected.most_s / span_s, 1)
+    return " ".join(_point(*corner) for corner in corners)
 
 
 def _thinned(samples: Sequence[ProgressSample]) -> Sequence[ProgressSample]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from include.reporting import rates, words
 from include.reporting.data import ReportData
 from include.reporting.pictures import broker_picture, progress_curve
 from include.reporting.plan_pictures import largest_moves, link_picture, load_pictures
+from include.reporting.predicted import not_comparable, outcome, predicted_time
 from include.reporting.rates import rate_picture
 from include.reporting.standing import standing_of
 
@@ -77,7 +78,9 @@ def _view(data: ReportData) -> dict[str, Any]:
         "bound": _bound(plan.summary),
         "resource_name": _target_name,
         "curve": progress_curve(data),
+        "predicted": predicted_time(data),
         "comparison": _comparison(data),
+        "not_comparable": not_comparable(data),
         "eta_errors": eta_errors(data.samples) if data.state is PlanState.DONE else (),
         "moves": _move_rows(data),
         "moves_left_out": max(0, len(plan.moves) - MOVES_SHOWN),
@@ -128,13 +131,18 @@ def _facts(data: ReportData) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A prediction beside what came of it; percentages of the larger one."""
+    """A prediction beside what came of it; percentages of the largest of all.
+
+    :param predicted_percent: from the least to the most.
+    :param outcome: how they compare; "" = nothing to say.
+    """
 
     what: str
     predicted: str
     actual: str
-    predicted_percent: float
+    predicted_percent: tuple[float, float]
     actual_percent: float
+    outcome: str = ""
 
 
 def _comparison(data: ReportData) -> list[Compared]:
@@ -142,21 +150,18 @@ def _comparison(data: ReportData) -> list[Compared]:
     elapsed_s = data.elapsed_s
     if elapsed_s is None:
         return []
-    summary = data.plan.summary
-    moved = _bytes_moved(data)
-    rows: list[tuple[str, float, float, Callable[[float], str]]] = [
-        ("Bytes copied", summary.bytes_to_copy, moved, words.bytes_text)
-    ]
-    if summary.predicted_s is not None:
-        rows.insert(0, ("Time", summary.predicted_s, elapsed_s, words.duration_text))
-        if summary.predicted_s and elapsed_s:
-            speed = summary.bytes_to_copy / summary.predicted_s
-            rows.append(("Copied per second", speed, moved / elapsed_s, words.rate_text))
-    compared = []
-    for what, predicted, actual, text in rows:
-        most = max(predicted, actual) or 1
-        percents = (100 * predicted / most, 100 * actual / most)
-        compared.append(Compared(what, text(predicted), text(actual), *percents))
+    planned, moved = data.plan.summary.bytes_to_copy, _bytes_moved(data)
+    most = max(planned, moved) or 1
+    size, copied = words.bytes_text(planned), words.bytes_text(moved)
+    bar, percent = (0.0, 100 * planned / most), 100 * moved / most
+    compared = [Compared("Bytes copied", size, copied, bar, percent)]
+    found = predicted_time(data)
+    if found is not None and not not_comparable(data):
+        longest_s = max(found.most_s, elapsed_s) or 1
+        between = 100 * found.least_s / longest_s, 100 * found.most_s / longest_s
+        taken, percent = words.duration_text(elapsed_s), 100 * elapsed_s / longest_s
+        told = outcome(found, elapsed_s, ended=data.state.ended)
+        compared.insert(0, Compared("Time", str(found), taken, between, percent, told))
     return compared
 
 

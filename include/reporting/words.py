@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from include.planning.explanation import bytes_text
+from include.planning.explanation import bytes_text, count_text, duration_text
 
 __all__ = [
     "bytes_text",
@@ -16,21 +16,6 @@ __all__ = [
     "signed_percent_text",
     "time_text",
 ]
-
-
-def duration_text(seconds: float | None) -> str:
-    """A duration: ``8.9 s``, ``4 min 10 s``, ``2 h 5 min``; "unknown" for None."""
-    if seconds is None:
-        return "unknown"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
 
 
 def rate_text(bytes_per_s: float | None) -> str:
@@ -47,11 +32,6 @@ def signed_percent_text(part: float) -> str:
     """A deviation: ``+4 %``, ``−12 %``, ``0 %``."""
     percent = round(100 * part)
     return f"{'+' if percent > 0 else '−' if percent < 0 else ''}{abs(percent)} %"
-
-
-def count_text(number: int, one: str, many: str = "") -> str:
-    """``1 move``, ``12,000 moves``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def time_text(at: datetime | None, form: str = "%Y-%m-%d %H:%M:%S") -> str:

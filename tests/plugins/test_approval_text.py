@@ -9,7 +9,10 @@ from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 from tests.planning.stored_clusters import Stored
 
-TRIED = {"predicted_s": 20.0, "rate_cause": "half of what broker 3 can spare"}
+TRIED = {
+    "predicted": {"least_s": 20.0, "most_s": 75.0},
+    "rate_cause": "half of what broker 3 can spare",
+}
 
 
 def text_of(summary: PlanSummary) -> str:
@@ -36,7 +39,7 @@ def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
     drained = plan(cluster([""] * 3, [(0, 1)]), action="drain", brokers=[0], rate=10)
     text = text_of(drained.summary)
     assert drained.plan_hash in text
-    assert "about 20 s at 10 MB/s per broker and direction (auto: half of what" in text
+    assert "20 s to 1 min 15 s at 10 MB/s per broker and direction (auto: half of what" in text
     assert "10 MB/s (10000000 bytes per second) for each broker and direction at most" in text
     assert "until 2030-01-01 05:00:00 UTC, when nothing is in flight any more" in text
     assert "also beside reassignments of others" in text

@@ -11,6 +11,7 @@ from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
 from include.execution.findings import DryRunResult, Finding, Severity
 from include.execution.model import MoveState, PlanState, ProgressSample
+from include.execution.time_range import TimeRange
 from include.ledger.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
 from include.planning.plan import BrokerLoad, Move, MoveReason, Plan
 from include.reporting.data import ReportData
@@ -82,7 +83,15 @@ def record(plan: Plan, state: PlanState, cause: str = "", **values: Any) -> Plan
 
 def dry_run_json(*findings: Finding) -> Mapping[str, Any]:
     checks = ("rights", "verdict", "disk")
-    return DryRunResult("plan-1", "abc", checks, findings).to_json()
+    return DryRunResult(
+        "plan-1",
+        "abc",
+        checks,
+        findings,
+        partitions=3,
+        rate_bytes_per_s=2 * MB,
+        predicted=TimeRange(88.0, 125.0),
+    ).to_json()
 
 
 NO_ROOM = Finding(Severity.ERROR, "disk", "broker 2", "too little room", "Free disk.")

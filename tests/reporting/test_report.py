@@ -13,7 +13,7 @@ import pytest
 from include.cluster.model import TopicPartition
 from include.execution.model import MoveState, PlanState
 from include.execution.rates import RateChange, RateReason
-from include.ledger.records import Reassignment, ThrottleState
+from include.ledger.records import Event, Reassignment, ThrottleState
 from include.ledger.store import Ledger
 from include.planning.request import parse_request
 from include.reporting.collect import report_data, write_plan_report
@@ -286,10 +286,41 @@ def test_what_went_wrong_is_listed_first() -> None:
 
 def test_prediction_and_truth_stand_side_by_side_once_the_plan_has_started() -> None:
     told = page(good_end()).text
-    assert "1 min 28 s predicted" in told
-    assert "1 min 40 s actual" in told
+    assert "1 min 28 s to 2 min 5 s predicted" in told
+    assert "1 min 40 s actual, as predicted" in told
     assert "150 MB actual" in told
     assert "Nothing has moved yet" in page(dry_run_only()).text
+
+
+@pytest.mark.parametrize(
+    ("taken_s", "outcome"), [(60, "shorter"), (88, "as"), (125, "as"), (200, "longer")]
+)
+def test_the_time_taken_is_compared_with_the_predicted_range(taken_s: int, outcome: str) -> None:
+    data = good_end()
+    assert data.record is not None
+    ended = START + timedelta(seconds=taken_s)
+    told = page(replace(data, record=replace(data.record, ended_at=ended))).text
+    assert f"actual, {outcome}" in told
+
+
+def test_a_plan_that_has_paused_or_whose_rate_was_changed_is_not_compared() -> None:
+    data = good_end()
+    pause = Event(START, "rehome", PlanState.PAUSED, "the window has closed", "plan-1", "c1")
+    paused = page(replace(data, events=(*data.events, pause))).text
+    asked = RateChange(START, MB, MB, MB, RateReason.REQUESTED, "an operator asked for it")
+    changed = page(replace(data, rates=(asked,))).text
+    for told, why in ((paused, "The plan has paused"), (changed, "Its rate was changed")):
+        assert why in told
+        assert "1 min 40 s actual" not in told
+
+
+def test_a_dry_run_of_what_is_left_predicts_nothing_of_the_whole() -> None:
+    data = good_end()
+    assert data.dry_run is not None
+    rest = replace(data, dry_run={**data.dry_run, "partitions": 2})
+    told = page(rest).text
+    assert "2 min 5 s" not in told
+    assert "at least, about" in told
 
 
 def test_the_eta_that_was_foretold_is_judged_when_the_plan_is_done() -> None:
@@ -334,8 +365,8 @@ def test_the_curve_runs_from_start_to_the_last_sample_beside_the_prediction() ->
     curve = progress_curve(good_end())
     assert curve is not None
     assert curve.line.startswith("0.0,200.0 ")
-    assert curve.line.endswith(" 1000.0,0.0")
-    assert curve.predicted == "0.0,200.0 880.0,0.0"
+    assert curve.line.endswith(" 800.0,0.0")
+    assert curve.predicted == "0.0,200.0 704.0,0.0 1000.0,0.0"
     assert progress_curve(dry_run_only()) is None
 
 

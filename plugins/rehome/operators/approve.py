@@ -140,14 +140,15 @@ def approval_text(
 
     :param tried: dry_run.json.
     """
+    from include.execution.time_range import TimeRange
     from include.planning.explanation import bytes_text
 
-    duration_s, cause = tried.get("predicted_s"), tried.get("rate_cause")
+    predicted, cause = tried.get("predicted"), tried.get("rate_cause")
     return BODY.format(
         summary=summary,
         bytes_to_move=bytes_text(summary.bytes_to_move),
         lower_bound=bytes_text(summary.lower_bound_bytes),
-        duration="unknown time" if duration_s is None else f"about {duration_s:.0f} s",
+        duration=str(TimeRange(**predicted)) if predicted else "it would never end",
         rate=f"{bytes_text(terms.rate_bytes_per_s)}/s",
         rate_cause=f" (auto: {cause})" if cause else "",
         report=f"{directory_uri}/report.html",

@@ -64,6 +64,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
                 settings,
                 active_plan=active.plan_id if active else None,
                 in_flight={move.partition for move in admitted(plan, view)},
+                timings=ledger.run_timings(),
             )
             directory.write_json("dry_run.json", result.to_json())
             self.log.info("%s", describe(result))

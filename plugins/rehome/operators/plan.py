@@ -166,7 +166,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         summary = plan.summary
         self.log.info(
             "Plan %s: %d partitions, %d replica moves, %s to move (lower bound %s), "
-            "%s s predicted at %s/s; hash %s",
+            "at least about %s s at %s/s (the dry run predicts the time); hash %s",
             plan.plan_id,
             summary.partitions,
             summary.replica_moves,

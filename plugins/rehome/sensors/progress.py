@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.settings import FIRST_POLL_S
 from rehome import plan_of_run, runtime
 from rehome.notifiers.notifier import send
 from rehome.operators.base import ClusterOperator
-from rehome.triggers.progress import FIRST_POLL_S, ReassignmentTrigger
+from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watching import STALLED, Look, PlanWatch, ReassignmentWatch
 
 if TYPE_CHECKING:

@@ -8,10 +8,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from include.settings import FIRST_POLL_S
 from rehome.triggers.watching import PlanWatch, ReassignmentWatch
-
-FIRST_POLL_S = 5.0
-"""A deferral that fires sooner is taken for a failure: its worker was not seen to end yet."""
 
 
 class ReassignmentTrigger(BaseTrigger):

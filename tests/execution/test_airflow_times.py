@@ -1,0 +1,63 @@
+"""How soon Airflow acts: what the runs that are over tell of it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from include.execution.airflow_times import RunTiming, airflow_times, timing_of
+from include.execution.model import ProgressSample
+from include.execution.time_range import TimeRange
+from include.settings import Settings
+from tests.execution.observed import T0
+
+SETTINGS = Settings(wake_s=10.0, poll_interval_s=2.0)
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def samples(*looks: tuple[float, int]) -> list[ProgressSample]:
+    """Looks as (seconds, moves done)."""
+    return [ProgressSample(at(seconds), 0, 100, done, 9, 1) for seconds, done in looks]
+
+
+@pytest.mark.parametrize(
+    ("looks", "wake_s"),
+    [
+        ([], None),
+        ([(6, 0)], None),
+        ([(5, 0), (8, 0), (12, 0)], 4),  # the worker's last look settles the rest
+        ([(5, 0), (8, 0), (9, 2), (14, 2), (20, 2)], 4.5),  # woken after 3 s and after 6 s
+        ([(5, 0), (300, 0)], None),  # it had paused
+    ],
+)
+def test_a_wake_is_from_the_triggers_look_to_that_of_the_worker(
+    looks: list[tuple[float, int]], wake_s: float | None
+) -> None:
+    timing = timing_of(T0, at(4), at(301), samples(*looks))
+    assert timing == RunTiming(4, wake_s)
+
+
+def test_without_any_run_the_settings_tell() -> None:
+    found = airflow_times([], SETTINGS)
+    assert found.runs == 0
+    assert found.wake_s == found.start_s == TimeRange(0.5, 20)
+
+
+def test_few_runs_widen_what_the_settings_expect_and_more_of_them_replace_it() -> None:
+    slow = [RunTiming(30, 2), RunTiming(3, 40)]
+    assert airflow_times(slow, SETTINGS).start_s == TimeRange(0.5, 37.5)
+    assert airflow_times(slow, SETTINGS).wake_s == TimeRange(0.5, 50)
+    enough = airflow_times([RunTiming(3, 2), RunTiming(4, 4), RunTiming(8, 3)], SETTINGS)
+    assert enough.runs == 3
+    assert enough.start_s == TimeRange(3, 10)
+    assert enough.wake_s == TimeRange(2, 5)
+
+
+def test_a_step_waits_for_the_first_poll_and_at_most_one_more_and_for_the_worker() -> None:
+    times = airflow_times([RunTiming(3, 2), RunTiming(4, 4), RunTiming(8, 3)], SETTINGS)
+    assert times.step_s == TimeRange(5 + 2, 5 + 2 + 5)
+    assert times.end_s == TimeRange(2, 5 + 5)

@@ -1,0 +1,127 @@
+"""The predicted time: a range that holds the true one, and is no wider than what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from include.cluster.model import (
+    Broker,
+    ClusterDescription,
+    Partial,
+    PartitionState,
+    ReplicaId,
+    TopicDescription,
+    TopicPartition,
+)
+from include.execution.airflow_times import AirflowTimes
+from include.execution.model import PlanState, Policy
+from include.execution.predicted import BURST_S, predicted_time
+from include.execution.reading import Reading
+from include.execution.simulation.cluster import ModelledCluster
+from include.execution.simulation.quota import ThrottledCopies
+from include.execution.simulation.simulator import Simulation
+from include.execution.time_range import TimeRange
+from include.planning.plan import Plan
+from tests.execution.observed import T0
+from tests.execution.properties import few_and_many
+from tests.execution.random_plans import MB, busiest_bytes, random_plan
+from tests.ledger.small_plans import make_plan, move
+
+AT_ONCE = AirflowTimes(TimeRange(0, 0), TimeRange(0, 0), 0.0)
+ONE = make_plan("p", move("t", 0, (1, 2), (1, 3), 600 * MB))
+
+
+def reading(plan: Plan) -> Reading:
+    """The cluster as the plan found it."""
+    partitions = {
+        m.partition.partition: PartitionState(m.current[0], m.current, frozenset(m.current))
+        for m in plan.moves
+    }
+    brokers = {b: Broker(b, "127.0.0.1", 9000 + b, None) for b in range(1, 10)}
+    return Reading(
+        taken_at=T0,
+        cluster=ClusterDescription("c1", 1, brokers, None),
+        topics={"t": TopicDescription("t", "", False, partitions)},
+        ongoing={},
+        log_dirs=Partial([]),
+        missing_rights=(),
+        min_isr={},
+        sizes={
+            ReplicaId(*m.partition, broker): m.size_bytes
+            for m in plan.moves
+            for broker in m.current
+        },
+    )
+
+
+def predicted(
+    plan: Plan,
+    rate: int,
+    airflow: AirflowTimes = AT_ONCE,
+    growth: Mapping[TopicPartition, float] | None = None,
+) -> TimeRange:
+    found = predicted_time(plan, reading(plan), Policy(rate), rate, airflow, growth or {})
+    assert found is not None
+    return found
+
+
+def test_a_throttle_of_nothing_never_ends() -> None:
+    assert predicted_time(ONE, reading(ONE), Policy(1), 0, AT_ONCE, {}) is None
+
+
+def test_the_time_of_the_bytes_lies_in_the_range() -> None:
+    found = predicted(ONE, 10 * MB)
+    assert found.holds(60)
+    assert found.least_s > 50
+    assert found.most_s < 90
+
+
+def test_what_is_written_meanwhile_takes_longer() -> None:
+    growing = predicted(ONE, 10 * MB, growth={TopicPartition("t", 0): 2.0 * MB})
+    assert growing.least_s == predicted(ONE, 10 * MB).least_s
+    assert growing.most_s == pytest.approx(predicted(ONE, 10 * MB).most_s + 12, abs=3)
+
+
+def test_how_soon_airflow_acts_widens_the_range_at_both_ends() -> None:
+    slow = replace(AT_ONCE, start_s=TimeRange(2, 8), wake_s=TimeRange(1, 4), poll_interval_s=5.0)
+    at_once, later = predicted(ONE, 10 * MB), predicted(ONE, 10 * MB, slow)
+    assert later.least_s == at_once.least_s + 2 + 1
+    assert later.most_s == at_once.most_s + 8 + 4
+
+
+def test_a_plan_whose_moves_wait_for_free_slots_takes_as_many_steps_of_airflow() -> None:
+    small = make_plan("p", *(move("t", n, (1, 2), (1, 3), 10 * MB) for n in range(8)))
+    slow = replace(AT_ONCE, wake_s=TimeRange(30, 40), poll_interval_s=5.0)
+    found = predicted(small, 100 * MB, slow)
+    assert found.least_s > 35 + 30 - BURST_S
+    assert found.most_s > 45 + 40
+
+
+@few_and_many(20, 300)
+def test_nine_of_ten_plans_on_brokers_that_keep_quotas_take_as_long_as_predicted(
+    examples: int,
+) -> None:
+    """As in production: looks, wakes, quota windows, a governed rate; 30 s to 10 min."""
+    random = np.random.default_rng(7)
+    inside, widths = [], []
+    for seed in range(examples):
+        look_s, wake_s, least_s = random.uniform((0.3, 1, 30), (1.5, 6, 600)).tolist()
+        brokers, moves = random.integers((4, 3), (7, 26)).tolist()
+        plan = random_plan(brokers, moves, random.uniform(0, 1.2), seed)
+        rate = round(busiest_bytes(plan) / least_s)
+        copies = ThrottledCopies(range(1, 7), look_s)
+        cluster = ModelledCluster(range(1, 7), plan.moves, copies=copies)
+        policy = Policy(rate, reaction_s=15.0)
+        simulation = Simulation(plan, cluster, policy, T0, governed=True, wake_s=wake_s)
+        assert simulation.run() is PlanState.DONE
+        airflow = AirflowTimes(TimeRange(0, 0), TimeRange(0.7 * wake_s, 1.3 * wake_s), 5.0)
+        found = predicted_time(plan, reading(plan), policy, rate, airflow, {})
+        assert found is not None
+        inside.append(found.holds((simulation.now - T0).total_seconds()))
+        widths.append(found.most_s / found.least_s)
+    assert np.mean(inside) >= 0.9
+    assert np.median(widths) < 1.6
