@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,16 +15,13 @@ from include.cluster.connection import Connection, check_connection
 from include.cluster.errors import ClusterUnreachableError
 from local.certificates import CertificateAuthority
 from local.kafka_cluster import LocalCluster
+from tests.ending import BEYOND_PATIENCE_S, ends
 
-SOON_S = 2.0
 
-
-def cause_of(settings: dict[str, str], *, within_s: float = SOON_S, timeout_s: float = 5.0) -> str:
-    """The cause named for these settings; fails when naming it takes too long."""
-    begun = time.monotonic()
+def cause_of(settings: dict[str, str], *, timeout_s: float = BEYOND_PATIENCE_S) -> str:
+    """The cause named for these settings; fails when it is named only as the time runs out."""
     with pytest.raises(ClusterUnreachableError) as raised:
-        check_connection(Connection.from_settings(settings), timeout_s)
-    assert time.monotonic() - begun < within_s
+        ends(lambda: check_connection(Connection.from_settings(settings), timeout_s))
     assert raised.value.cause.replace("_", " ") in str(raised.value)
     assert raised.value.next_step
     assert "secret" not in str(raised.value)
@@ -54,7 +50,7 @@ def tls_server(certificate: Path) -> Iterator[str]:
         thread = threading.Thread(target=serve)
         thread.start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
-        thread.join(5)
+        thread.join(120)
 
 
 def test_a_good_connection_is_told_in_a_sentence(cluster: LocalCluster) -> None:
@@ -72,9 +68,8 @@ def test_a_secured_connection_is_told_with_its_principal(secured_cluster: LocalC
 def test_one_good_bootstrap_server_is_enough(cluster: LocalCluster) -> None:
     with listening() as silent:
         servers = f"localhost:1,{silent},{cluster.address(2)}"
-        begun = time.monotonic()
-        check_connection(Connection.from_settings({"bootstrap.servers": servers}))
-        assert time.monotonic() - begun < SOON_S
+        connection = Connection.from_settings({"bootstrap.servers": servers})
+        assert ends(lambda: check_connection(connection, BEYOND_PATIENCE_S))
 
 
 def test_a_refused_connection() -> None:
@@ -82,16 +77,14 @@ def test_a_refused_connection() -> None:
 
 
 def test_an_unknown_host() -> None:
-    assert cause_of({"bootstrap.servers": "no-such-broker.invalid:9092"}, within_s=6) == (
-        "unknown_host"
-    )
+    assert cause_of({"bootstrap.servers": "no-such-broker.invalid:9092"}) == "unknown_host"
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
 def test_a_broker_that_accepts_and_stays_silent(protocol: str) -> None:
     with listening() as silent:
         settings = {"bootstrap.servers": silent, "security.protocol": protocol}
-        assert cause_of(settings, within_s=2.0, timeout_s=1.0) == "no_answer"
+        assert cause_of(settings, timeout_s=1.0) == "no_answer"
 
 
 def test_an_expired_certificate(tmp_path: Path) -> None:

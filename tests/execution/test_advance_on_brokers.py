@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -66,7 +65,6 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
     copy, partition = ReplicaId(topic, 0, 4), TopicPartition(topic, 0)
     plan = approved(move(topic, 0, (1, 2), (4, 2), 6_000_000))
     throttled(plan, SLOW_RATE)
-    started = time.monotonic()
     assert advance(plan, ledger, gateway, SLOW).admitted == [partition]
     behind: list[int] = []
     offset_lags: list[int] = []
@@ -92,7 +90,6 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
         return wakes[-1]
 
     wait_until(finished, "the copy", 240)
-    assert time.monotonic() - started > 4, "6 MB at 1 MB/s cannot be faster"
     assert len(set(behind)) >= 3
     assert behind == sorted(behind, reverse=True)
     assert behind[0] > 3000
