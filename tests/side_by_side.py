@@ -1,33 +1,42 @@
-"""Which test files share a process when `make test` runs two of them.
+"""Which test files share a process when `make test` runs two of them, and in which order.
 
 Files that need the same costly fixture go one after the other in the same process, so that it is
-made once: the idle brokers of a second secured cluster take more of a small machine than its
-tests, and so do the processes of a second Airflow. They come first, so that at the end there are
-short files to fill both processes with.
+made once: a second Airflow or secured cluster takes more of a small machine than its tests. And as
+it takes of it even while nobody asks anything of it, a fixture of the session ends with the last
+test that needs it: first come the tests on Airflow and on brokers, last those that only compute.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Generator, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
 _ROOT = Path(__file__).resolve().parents[1]
+_SPARK = "Spark"
 _COSTLY = {
-    "the secured cluster": re.compile(r"\b(secured_\w+|gateway_of)\b"),
     "Airflow": re.compile(r"\bworld: World\b"),
-    "Spark": re.compile(r'\bSparkSession\b|usefixtures\("spark"\)'),
+    "the secured cluster": re.compile(r"\b(secured_\w+|gateway_of)\b"),
+    _SPARK: re.compile(r'\bSparkSession\b|usefixtures\("spark"\)'),
 }
+_LAST_USERS = pytest.StashKey[Mapping[pytest.FixtureDef[Any], int]]()
+_PLACES = pytest.StashKey[Mapping[str, int]]()
 
 
 class ByCostlyFixture(LoadFileScheduling):
     """Keeps files whole, and files together that need the same costly fixture."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return costly_fixture(nodeid.split("::", 1)[0])
+        return costly_fixture(_file_of(nodeid))
+
+
+def _file_of(nodeid: str) -> str:
+    return nodeid.split("::", 1)[0]
 
 
 @cache
@@ -38,8 +47,49 @@ def costly_fixture(file: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    files = {item: item.nodeid.split("::", 1)[0] for item in items}
-    items.sort(key=lambda item: costly_fixture(files[item]) == files[item])
+    on_brokers = {
+        _file_of(item.nodeid)
+        for item in items
+        if any(fixture.argname == "cluster" for fixture in _of_the_session(item))
+    }
+
+    def turn(item: pytest.Item) -> int:
+        file = _file_of(item.nodeid)
+        costly = costly_fixture(file)
+        if costly in _COSTLY and costly != _SPARK:
+            return list(_COSTLY).index(costly)
+        if file in on_brokers:
+            return len(_COSTLY)
+        return len(_COSTLY) + (1 if costly == _SPARK else 2)
+
+    items.sort(key=turn)
+
+
+def _of_the_session(item: pytest.Item) -> Iterator[pytest.FixtureDef[Any]]:
+    """The session's fixtures that a test needs, by others too."""
+    for fixtures in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
+        if fixtures[-1].scope == "session":  # the last is the nearest to the test
+            yield fixtures[-1]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    places = {item.nodeid: place for place, item in enumerate(session.items)}
+    session.stash[_PLACES] = places
+    session.stash[_LAST_USERS] = {
+        fixture: places[item.nodeid] for item in session.items for fixture in _of_the_session(item)
+    }
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """End what no later test needs. Should one ask for it all the same, it is made anew."""
+    yield
+    if nextitem is None:
+        return
+    place = item.session.stash[_PLACES][nextitem.nodeid]
+    for fixture, last in item.session.stash[_LAST_USERS].items():
+        if last < place:
+            fixture.finish(item._request)  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(optionalhook=True)
