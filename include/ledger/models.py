@@ -78,6 +78,7 @@ PLANS = Table(
     Column("moves_version", BigInteger, nullable=False, server_default="0"),
     Column("held_at", UtcDateTime),  # by somebody else's reassignment, at the last such look
     Column("ended_at", UtcDateTime),
+    Column("end_reason", String(20)),  # where it is decided by; the cause is for people
 )
 
 IDENTITY = Table(

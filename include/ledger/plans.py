@@ -17,7 +17,7 @@ from include.ledger.database import Database
 from include.ledger.events import REHOME, write_event
 from include.ledger.models import MOVES, PLANS
 from include.ledger.planned import move_row
-from include.ledger.records import PlanRecord
+from include.ledger.records import EndReason, PlanRecord
 from include.planning.plan import Plan
 
 MAY_BECOME = {
@@ -222,9 +222,17 @@ class PlanStore(Database):
         """
         self.transition(plan_id, PlanState.RUNNING, "claimed its cluster", actor)
 
-    def transition(self, plan_id: str, to: PlanState, cause: str, actor: str = "rehome") -> bool:
+    def transition(
+        self,
+        plan_id: str,
+        to: PlanState,
+        cause: str,
+        actor: str = REHOME,
+        reason: EndReason | None = None,
+    ) -> bool:
         """Bring the plan into a state; False when it was there already.
 
+        :param reason: the cause as a code, of a state that ends the plan.
         :raises PlanConflictError: the state machine does not allow it, or another plan is
             active on the cluster.
         """
@@ -241,13 +249,19 @@ class PlanStore(Database):
                         f"Plan {plan_id} is {state} ({row['cause']}), so it cannot become {to}",
                         next_step=_WHAT_NEXT.get(state, "Trigger a new run."),
                     )
-                self._set_state(connection, row, to, cause, actor)
+                self._set_state(connection, row, to, cause, actor, reason)
                 return True
         except IntegrityError:
             raise self._conflict(plan_id) from None
 
     def _set_state(
-        self, connection: Connection, row: RowMapping, to: PlanState, cause: str, actor: str
+        self,
+        connection: Connection,
+        row: RowMapping,
+        to: PlanState,
+        cause: str,
+        actor: str,
+        reason: EndReason | None = None,
     ) -> None:
         now = self._clock()
         values: dict[str, Any] = {
@@ -261,7 +275,7 @@ class PlanStore(Database):
             values |= {"started_at": row["started_at"] or now, "last_progress_at": now}
             values |= {"pause_requested": False}
         if to.ended:
-            values["ended_at"] = now
+            values |= {"ended_at": now, "end_reason": reason}
         changed = connection.execute(
             update(PLANS)
             .where(PLANS.c.plan_id == row["plan_id"], PLANS.c.state == row["state"])
@@ -331,6 +345,7 @@ def select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
 def _record(row: RowMapping) -> PlanRecord:
     values = {item.name: row[item.name] for item in fields(PlanRecord)}
     values["state"] = PlanState(row["state"])
+    values["end_reason"] = row["end_reason"] and EndReason(row["end_reason"])
     if row["approval"] is not None:
         values["approval"] = Approval.from_json(row["approval"])
     return PlanRecord(**values)

@@ -19,6 +19,12 @@ def driver_name(dag_id: str | None, run_id: str) -> str:
     return f"{dag_id}/{run_id}" if dag_id else run_id
 
 
+class EndReason(enum.StrEnum):
+    """Why a plan has ended, where something is decided by that; its cause is for people."""
+
+    REJECTED = "rejected"  # by the person who was asked to approve it; it had not started
+
+
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
     """A plan as the ledger knows it. Bytes and aware UTC times.
@@ -33,6 +39,7 @@ class PlanRecord:
         by as long as its run had no lease.
     :param held_at: when a look last found nothing but somebody else's reassignment to wait for;
         later in the same way.
+    :param end_reason: why it has ended, by a code; None = for no reason that has one.
     :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.
     """
 
@@ -61,6 +68,7 @@ class PlanRecord:
     ended_at: datetime | None
     approval: Approval | None = None
     dag_id: str | None = None
+    end_reason: EndReason | None = None
 
     @property
     def driver(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.execution.model import MoveState, PlanState
+from include.ledger.records import EndReason
 from include.reporting.data import ReportData
 from include.reporting.words import count_text, duration_text
 
@@ -216,7 +217,8 @@ def _cancelled(data: ReportData) -> Standing:
     if not data.started:
         who = [event.actor for event in data.events if event.kind == PlanState.CANCELLED]
         by = f" by {who[-1]}" if who else ""
-        what = f"rejected{by}" if data.cause == "rejected" else f"cancelled: {data.cause}"
+        rejected = data.record is not None and data.record.end_reason is EndReason.REJECTED
+        what = f"rejected{by}" if rejected else f"cancelled: {data.cause}"
         return Standing(
             Tone.CALM, "Cancelled", f"The plan was {what}.", UNCHANGED, "Nothing is left to do."
         )

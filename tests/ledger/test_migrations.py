@@ -9,7 +9,7 @@ from alembic.config import Config
 from sqlalchemy import create_engine, make_url
 
 from include.ledger import database
-from include.ledger.records import SetBy
+from include.ledger.records import EndReason, SetBy
 from include.ledger.store import Ledger
 
 _ENTRY = (
@@ -21,6 +21,12 @@ _PLAN = (
     "INSERT INTO plans (plan_id, cluster_id, state, cause, action, plan_hash, request, plan_dir, "
     "run_id, actor, bytes_total, cancel_requested, pause_requested, created_at) VALUES "
     "('p', 'c', 'failed', '', '', '', '{}', '', '', '', 0, false, false, '2026-01-01')"
+)
+_CANCELLED = (
+    "INSERT INTO plans (plan_id, cluster_id, state, cause, action, plan_hash, request, plan_dir, "
+    "run_id, actor, bytes_total, cancel_requested, pause_requested, created_at, started_at) VALUES "
+    "('{name}', 'c', 'cancelled', '{cause}', '', '', '{{}}', '', '', '', 0, false, false, "
+    "'2026-01-01', {started_at})"
 )
 
 
@@ -56,3 +62,18 @@ def test_entries_that_said_in_words_that_others_had_changed_them_say_so_by_a_cod
     with Ledger.open(ledger_url) as ledger:
         found = {entry.resource.name: entry.set_by for entry in ledger.throttles("p")}
     assert found == {"1": SetBy.OTHERS, "2": SetBy.OTHERS, "3": SetBy.REHOME}
+
+
+def test_plans_that_said_in_a_word_that_they_were_rejected_say_so_by_a_code(
+    ledger_url: str,
+) -> None:
+    at_revision(
+        ledger_url,
+        "0015",
+        _CANCELLED.format(name="rejected", cause="rejected", started_at="NULL"),
+        _CANCELLED.format(name="started", cause="rejected", started_at="'2026-01-01'"),
+        _CANCELLED.format(name="cancelled", cause="cancelled by ann", started_at="NULL"),
+    )
+    with Ledger.open(ledger_url) as ledger:
+        found = {record.plan_id: record.end_reason for record in ledger.plans()}
+    assert found == {"rejected": EndReason.REJECTED, "started": None, "cancelled": None}

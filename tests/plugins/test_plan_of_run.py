@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
+from include.execution.model import PlanState
+from include.ledger.records import EndReason
 from include.ledger.store import Ledger
 from include.planning.request import parse_request
 from include.warehouse import PlanDirectory, Warehouse
@@ -167,8 +169,6 @@ def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
 
 
 def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: Site) -> None:
-    from include.execution.model import PlanState
-
     directory = site.plan(recorded=True)
     with runtime.open_ledger() as ledger:
         plan = directory.load()
@@ -181,6 +181,22 @@ def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: S
     warehouse = Path(runtime.settings().warehouse.removeprefix("file://"))
     warehouse.rename(warehouse.with_name("away"))
     assert "Whether it was verified is not known" in site.told_by(VerdictOperator)
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason"),
+    [("rejected", None), ("not this month", EndReason.REJECTED)],
+    ids=["only_its_words_say_so", "its_code_says_so"],
+)
+def test_that_a_plan_was_rejected_is_told_by_a_code_and_not_by_its_cause(
+    site: Site, cause: str, reason: EndReason | None
+) -> None:
+    plan = site.plan(recorded=True).load()
+    with runtime.open_ledger() as ledger:
+        ledger.transition(plan.plan_id, PlanState.CANCELLED, cause, "ann", reason)
+    told = site.told_by(VerdictOperator)
+    assert told.startswith(f"Plan {plan.plan_id} is cancelled") is (reason is None)
+    assert bool(told) is (reason is None)
 
 
 def test_every_ledger_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:

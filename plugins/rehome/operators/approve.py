@@ -110,13 +110,14 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def _reject(self, plan_id: str, actor: str) -> None:
         from include.execution.model import PlanState
+        from include.ledger.records import EndReason
 
         with runtime.plain_errors(), runtime.open_ledger() as ledger:
             state = ledger.plan(plan_id).state
             if state.active:
                 self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
                 return
-            ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor)
+            ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor, EndReason.REJECTED)
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
     def _approve(self, plan_id: str, terms: Terms, actor: str, *, by_person: bool) -> None:

@@ -100,6 +100,7 @@ class VerdictOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Read the ledger, believe nothing else."""
         from include.execution.model import PlanState
+        from include.ledger.records import EndReason
         from include.warehouse import PlanDirectory
 
         with runtime.open_ledger() as ledger:
@@ -113,7 +114,7 @@ class VerdictOperator(ClusterOperator):
                 "failed first says why."
             )
         plan_id = record.plan_id
-        if record.state is PlanState.PAUSED or self._rejected(record):
+        if record.state is PlanState.PAUSED or record.end_reason is EndReason.REJECTED:
             self.log.info("Plan %s is %s: %s", plan_id, record.state, record.cause)
             return
         if record.state is not PlanState.DONE:
@@ -179,7 +180,3 @@ class VerdictOperator(ClusterOperator):
             ) from None
         if not proven:
             raise AirflowFailException(f"Plan {record.plan_id} is done, but was not verified.")
-
-    @staticmethod
-    def _rejected(record: PlanRecord) -> bool:
-        return record.started_at is None and record.cause == "rejected"
