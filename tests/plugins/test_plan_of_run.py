@@ -14,14 +14,16 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from include.execution.model import PlanState
-from include.ledger.records import EndReason
+from include.ledger.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
 from include.planning.request import parse_request
 from include.warehouse import PlanDirectory, Warehouse
 from rehome import runtime
+from rehome.notifiers import notifier
 from rehome.notifiers.notifier import RehomeNotifier
 from rehome.operators.finish import VerdictOperator, WriteReportOperator
 from rehome.operators.throttle import ClearThrottleOperator
+from rehome.plan_of_run import UnknownPlanError
 from tests.ledger.small_plans import make_plan
 
 TEARDOWNS = (ClearThrottleOperator, WriteReportOperator, VerdictOperator)
@@ -54,11 +56,11 @@ class Site:
         self._monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{path}")
         return path
 
-    def plan(self, *, recorded: bool) -> PlanDirectory:
+    def plan(self, *, recorded: bool, action: str = "reassign") -> PlanDirectory:
         """As the task `plan` leaves it, or one that was interrupted."""
         plan_id = runtime.plan_id_of(self.context)
         directory = Warehouse(runtime.settings().warehouse).plan(plan_id)
-        plan = make_plan(plan_id)
+        plan = replace(make_plan(plan_id), action=action)
         with runtime.open_ledger() as ledger:
             summary = replace(plan.summary, ledger_id=ledger.ledger_id)
             plan = replace(plan, summary=summary)
@@ -151,6 +153,44 @@ def test_a_ledger_that_cannot_be_read_is_no_reason_to_say_that_nothing_was_chang
     told = notified(site, makes_plan=True)
     assert "What it has changed is not known here: The ledger cannot be opened" in told
     assert "nothing was changed" not in told.lower()
+
+
+def test_of_a_run_with_a_follow_up_both_plans_are_told(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: dict[str, Any] = {}
+    monkeypatch.setattr(
+        notifier, "send", lambda text, **facts: sent.update(facts, text=text, told=facts)
+    )
+    first = site.plan(recorded=True, action="drain").load()
+    RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
+    assert "follow_up" not in sent["told"]
+    second = runtime.follow_up_id(first.plan_id)
+    with runtime.open_ledger() as ledger:
+        ledger.create_plan(make_plan(second), PARAMS, "file:///plans/second", "run-1", "ann")
+        ledger.transition(second, PlanState.FAILED, "its broker died")
+    RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
+    assert (sent["plan_id"], sent["state"]) == (first.plan_id, "planned")
+    assert (sent["follow_up"]["plan_id"], sent["follow_up"]["state"]) == (second, "failed")
+    assert f"Plan {first.plan_id} is planned" in sent["text"]
+    assert f"Plan {second} is failed (its broker died)" in sent["text"]
+
+
+def test_a_follow_up_that_is_not_known_is_told_of_as_that(
+    site: Site, monkeypatch: pytest.MonkeyPatch, notified: Callable[..., str]
+) -> None:
+    plan_id = site.plan(recorded=True, action="drain").load().plan_id
+    known = notifier.plan_of_run.known
+
+    def but_the_first(of: str, ledger: Ledger) -> PlanRecord | None:
+        if of != plan_id:
+            raise UnknownPlanError(ledger, of, "its files cannot be read")
+        return known(of, ledger)
+
+    monkeypatch.setattr(notifier.plan_of_run, "known", but_the_first)
+    told = notified(site, makes_plan=True)
+    assert f"Plan {plan_id} is planned" in told
+    assert "Whether a plan follows it up is not known here" in told
 
 
 def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(

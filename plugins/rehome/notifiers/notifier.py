@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook, BaseNotifier
@@ -13,6 +13,9 @@ from rehome import plan_of_run, runtime
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
+
+    from include.ledger.records import PlanRecord
+    from include.ledger.store import Ledger
 
 WEBHOOK_CONNECTION = "rehome_webhook"
 WEBHOOK_TIMEOUT_S = 10.0
@@ -78,7 +81,10 @@ def send(text: str, *, failed: bool = True, **facts: Any) -> None:
 
 
 def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of the run's plan; {} = that there is none; ``unknown``: why nothing is."""
+    """What is known of the run's plan; {} = that there is none; ``unknown``: why nothing is.
+
+    ``follow_up``: the same of the plan that follows it up, where there is one.
+    """
     from include.errors import RehomeError
 
     if context.get("dag_run") is None or not context.get("params"):
@@ -89,12 +95,30 @@ def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
             record = plan_of_run.known(plan_id, ledger)
             if record is None:
                 return {}
-            moves = [move.state.value for move in ledger.moves(plan_id).values()]
-            owed = ledger.throttles(plan_id, open_only=True)
+            return _facts_of(record, ledger) | _follow_up_facts(record, ledger)
     except RehomeError as error:
         return {"unknown": str(error)}
+
+
+def _follow_up_facts(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
+    """Only a drain is followed up."""
+    from include.errors import RehomeError
+    from include.planning.request import Action
+
+    if record.action != Action.DRAIN.value:
+        return {}
+    try:
+        follow_up = plan_of_run.known(runtime.follow_up_id(record.plan_id), ledger)
+    except RehomeError as error:
+        return {"follow_up": {"unknown": str(error)}}
+    return {} if follow_up is None else {"follow_up": _facts_of(follow_up, ledger)}
+
+
+def _facts_of(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
+    moves = [move.state.value for move in ledger.moves(record.plan_id).values()]
+    owed = ledger.throttles(record.plan_id, open_only=True)
     return {
-        "plan_id": plan_id,
+        "plan_id": record.plan_id,
         "state": record.state.value,
         "cause": record.cause,
         "moves": {state: moves.count(state) for state in sorted(set(moves))},
@@ -111,29 +135,46 @@ def _sentence(facts: Mapping[str, Any], makes_plan: bool) -> str:
         if "unknown" in facts:
             known = f"What it has changed is not known here: {facts['unknown']} "
         return f"{run}{reason} {known}See the log of the run."
+    text, plans = f"{run} {_plan_sentence(facts)}", [facts]
+    follow_up = facts.get("follow_up")
+    if follow_up is not None and "unknown" in follow_up:
+        text += f" Whether a plan follows it up is not known here: {follow_up['unknown']}"
+    elif follow_up is not None:
+        text += (
+            f" What appeared meanwhile is moved by a plan of its own. {_plan_sentence(follow_up)}"
+        )
+        plans.insert(0, follow_up)
+    return f"{text} Next: {_next_step(facts['ended'], plans)}"
+
+
+def _plan_sentence(facts: Mapping[str, Any]) -> str:
     moves = ", ".join(f"{count} {state}" for state, count in facts["moves"].items()) or "none"
     owed = ", ".join(facts["throttles_owed"]) or "none"
-    text = (
-        f"{run} Plan {facts['plan_id']} is {facts['state']} ({facts['cause']}). "
+    return (
+        f"Plan {facts['plan_id']} is {facts['state']} ({facts['cause']}). "
         f"Moves: {moves}. Throttles owed: {owed}. Report: {facts['report']}."
     )
-    return f"{text} Next: {_next_step(facts)}"
 
 
-def _next_step(facts: Mapping[str, Any]) -> str:
-    if facts["throttles_owed"]:
+def _next_step(ended: str, plans: Sequence[Mapping[str, Any]]) -> str:
+    """What people are to do.
+
+    :param plans: of the run, the last one first.
+    """
+    if any(plan["throttles_owed"] for plan in plans):
         return (
             "bring back brokers that are away, and let copies end that could not be cancelled; "
             "sweep_throttles then takes the throttles back. Its schedule sees to kafka_default; "
             "for another connection, trigger it."
         )
-    if facts["ended"] == "failed" and "done" in facts["moves"]:
+    moved = [plan["plan_id"] for plan in plans if "done" in plan["moves"]]
+    if ended == "failed" and moved:
         return (
             "read the report; trigger again for the rest, or take back what was done with "
-            f"action rollback and plan_id {facts['plan_id']}."
+            f"action rollback and plan_id {', then '.join(moved)}."
         )
-    if facts["ended"] == "failed":
+    if ended == "failed":
         return "read the report, mend the cause, trigger again."
-    if facts["state"] == "paused":
+    if any(plan["state"] == "paused" for plan in plans):
         return "the next window goes on with it."
     return "nothing."
