@@ -115,6 +115,16 @@ class Topics:
     ) -> str:
         """A topic whose partition n has the replicas ``assignment[n]``; returns its unique name."""
         topic = f"{name or 'topic'}-{os.getpid()}-{next(_serial)}"
+        self.create_as(topic, assignment, config)
+        return topic
+
+    def create_as(
+        self,
+        topic: str,
+        assignment: Sequence[Sequence[int]],
+        config: dict[str, str] | None = None,
+    ) -> None:
+        """A topic of exactly this name."""
         future = self.admin.create_topics(
             [
                 NewTopic(
@@ -147,7 +157,6 @@ class Topics:
 
         wait_until(led, f"leaders of {topic}")
         wait_until(hosted, f"replicas of {topic}")
-        return topic
 
     def fill(self, topic: str, messages: int, size_bytes: int = 1000, *, acks: str = "all") -> None:
         """Produce ``messages`` to each partition, acknowledged by the whole ISR."""

@@ -5,19 +5,23 @@ A task that runs when it is cleared is killed; then it is carried out anew, with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.execution.model import PlanState
 from include.ledger.store import Ledger
 from include.planning.plan import Plan
 from include.warehouse import PlanDirectory
+from local.kafka_cluster import LocalCluster
+from tests.conftest import Topics
 from tests.dags.cleared_tasks import TASKS, ClearedRun, Outcome, reach
-from tests.dags.clusters import to
+from tests.dags.clusters import state_of, to
 from tests.faults.matrix import Case, Fault, Moment
 from tests.faults.site import BESIDE, DESTINATION, LEADER, Site
 
@@ -64,6 +68,8 @@ class ClearedTasks:
         run.through("throttle")
         if case.fault is Fault.WAREHOUSE_AWAY:
             self._ends_early(run)
+        elif case.fault is Fault.CONNECTION_EDITED:
+            self._goes_on_elsewhere(run)
         else:
             self._strike(run)
             if case.moment is not Moment.CLEARING:
@@ -109,7 +115,98 @@ class ClearedTasks:
         assert run.task("verdict") is Outcome.REFUSED
         away.rename(self._warehouse)
 
+    def _goes_on_elsewhere(self, run: ClearedRun) -> None:
+        """Somebody edits the connection. What acts through it is refused; when it is put right,
+        that is cleared.
+        """
+        assert self._site.elsewhere is not None
+        with Elsewhere(self._site.elsewhere, (self._site.kept, self._site.other)) as elsewhere:
+            refused = TASKS[TASKS.index(self._edit(run)) :]
+            for task_id in refused:
+                outcome = run.task(task_id, **_waits(task_id))
+                assert outcome is not Outcome.DEFERRED
+                if task_id in (refused[0], "clear_throttle"):
+                    assert outcome is Outcome.REFUSED, task_id
+                    assert f"leads to cluster {elsewhere.cluster.cluster_id}" in run.told
+                    assert f"is for cluster {self._site.cluster.cluster_id}" in run.told
+            assert outcome is Outcome.REFUSED, "the verdict"
+            elsewhere.is_untouched()
+        reach(self._site.cluster, self._patch)
+        if self._case.moment is not Moment.CLEARING:
+            run.ledger.request_rate(run.record().plan_id, FAST, "ann")
+        for task_id in refused:
+            _carry_on(run, task_id)
+
+    def _edit(self, run: ClearedRun) -> str:
+        """At the moment; the task that comes next."""
+        moment = self._case.moment
+        if moment in (Moment.DEFERRED, Moment.CLEARING):
+            _carry_on(run, "execute")
+        if moment is Moment.DEFERRED:
+            assert run.task("progress") is Outcome.DEFERRED
+            self._reach_elsewhere()
+            return "progress"
+        if moment is Moment.CLEARING:
+            run.ledger.request_rate(run.record().plan_id, FAST, "ann")
+            _carry_on(run, "progress")
+            self._edit_in(run, "clear_throttle")
+            return "verify"
+        self._edit_in(run, "execute")
+        return "progress"
+
+    def _edit_in(self, run: ClearedRun, task_id: str) -> None:
+        """The task that runs has opened its connection, and keeps to it."""
+        owner, name = _SPOTS[self._case.moment]
+        real: Callable[..., Any] = getattr(owner, name)
+        struck = []
+
+        def and_edit(*args: Any, **options: Any) -> Any:
+            before = self._case.moment is not Moment.AFTER_RPC
+            if not struck and before:
+                self._reach_elsewhere()
+            answer = real(*args, **options)
+            if not struck and not before:
+                self._reach_elsewhere()
+            struck.append(name)
+            return answer
+
+        with self._patch.context() as patched:
+            patched.setattr(owner, name, and_edit)
+            _carry_on(run, task_id)
+        assert struck
+
+    def _reach_elsewhere(self) -> None:
+        assert self._site.elsewhere is not None
+        reach(self._site.elsewhere, self._patch)
+
+
+class Elsewhere:
+    """Another cluster with topics of the same names, on brokers of the same ids."""
+
+    def __init__(self, cluster: LocalCluster, names: Sequence[str]) -> None:
+        self.cluster = cluster
+        self._names = names
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Elsewhere:
+        topics = self._undo.enter_context(Topics(self.cluster))
+        for name in self._names:
+            topics.create_as(name, [[LEADER, BESIDE], [BESIDE, LEADER]])
+        connection = Connection.from_settings(self.cluster.client_settings())
+        self._gateway = self._undo.enter_context(ClusterGateway(connection))
+        self._before = state_of(self._gateway, self._names)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._undo.close()
+
+    def is_untouched(self) -> None:
+        assert state_of(self._gateway, self._names) == self._before
+
+
+def _waits(task_id: str) -> dict[str, bool]:
+    return {"deferrable": False} if task_id == "progress" else {}
+
 
 def _carry_on(run: ClearedRun, task_id: str) -> None:
-    waits = {"deferrable": False} if task_id == "progress" else {}
-    assert run.task(task_id, **waits) is Outcome.CARRIED_ON, (task_id, run.told)
+    assert run.task(task_id, **_waits(task_id)) is Outcome.CARRIED_ON, (task_id, run.told)

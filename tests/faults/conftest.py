@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.ledger import database
 from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics, impatient_gateway
+from tests.faults.matrix import Case, Fault
 from tests.faults.site import Site
+from tests.rights import REASSIGNER, granted
+
+USER = "reassigner"
+_OF_CLUSTER = tuple(right for right in REASSIGNER if right[1] == "cluster")
 
 
 @pytest.fixture(scope="session")
@@ -22,14 +30,34 @@ def impatient(cluster: LocalCluster) -> Iterator[ClusterGateway]:
 
 @pytest.fixture
 def site(
-    cluster: LocalCluster,
-    impatient: ClusterGateway,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Site]:
     """Whatever happens to its brokers, the next test finds them as they were."""
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 1.0)
-    with Topics(cluster) as topics:
-        made = Site(cluster, impatient, topics, f"sqlite:///{tmp_path}/ledger.db")
+    case: Case = request.node.callspec.params["case"]
+    ledger_url = f"sqlite:///{tmp_path}/ledger.db"
+    with ExitStack() as undo:
+        if case.fault is Fault.RIGHTS_REVOKED:
+            made = _secured(request, ledger_url, undo)
+        else:
+            cluster = request.getfixturevalue("cluster")
+            gateway = request.getfixturevalue("impatient")
+            topics = undo.enter_context(Topics(cluster))
+            made = Site(cluster, gateway, topics, ledger_url, gateway)
+        if case.fault is Fault.CONNECTION_EDITED:
+            made.elsewhere = request.getfixturevalue("secured_cluster")
         yield made
         made.tidy()
+
+
+def _secured(request: Any, ledger_url: str, undo: ExitStack) -> Site:
+    """A site whose run may do what a reassigner may, and to its own topics only."""
+    cluster = request.getfixturevalue("secured_cluster")
+    gateways = (
+        ClusterGateway(Connection.from_settings(cluster.client_settings(*user)))
+        for user in ((), (USER,))
+    )
+    admin, acting = map(undo.enter_context, gateways)
+    topics = undo.enter_context(Topics(cluster))
+    undo.enter_context(granted(cluster, USER, *_OF_CLUSTER))
+    return Site(cluster, admin, topics, ledger_url, acting, USER)

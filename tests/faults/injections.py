@@ -17,12 +17,14 @@ from typing import Any
 from include.cluster.errors import ClusterError, broker_error
 from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.port import ConfigResource
+from include.execution.model import MoveState
 from include.execution.throttle_items import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
+from include.ledger.store import Ledger
 from local.waiting import wait_until
 from tests.execution.test_throttle_on_brokers import DEFAULT
 from tests.faults.matrix import Fault, Moment
@@ -41,9 +43,11 @@ class Injection(ABC):
     """One fault at one moment, which ends as it strikes unless it says otherwise.
 
     :param lasting: it goes on until the run is over.
+    :param copies_go_on: copies are fast once it has struck, and not only when it is over.
     """
 
     lasting = False
+    copies_go_on = False
 
     def __init__(self, site: Site, moment: Moment) -> None:
         self.site = site
@@ -251,6 +255,29 @@ def to_nowhere(*topics: str) -> dict[str, object]:
     return {"version": 1, "partitions": rows}
 
 
+class RightsRevoked(Injection):
+    """Of one topic of the plan. They are given back when the others have arrived without it."""
+
+    copies_go_on = True
+
+    def strike(self) -> None:
+        self.site.take_rights(self.site.other)
+
+    def due(self) -> bool:
+        if self.moment is Moment.CLEARING:
+            return True
+        with Ledger.open(self.site.ledger_url) as ledger:
+            (record,) = ledger.plans()
+            states = ledger.view(record.plan_id).moves
+        arrived = {partition.topic for partition, s in states.items() if s is MoveState.DONE}
+        assert self.site.other not in arrived, "what cannot be read is not settled"
+        left = {partition.topic for partition, s in states.items() if s is not MoveState.DONE}
+        return left == {self.site.other}
+
+    def mend(self) -> None:
+        self.site.give_rights(self.site.other)
+
+
 class LedgerLocked(Injection):
     """Another process writes for longer than anybody waits."""
 
@@ -308,7 +335,9 @@ INJECTIONS: dict[Fault, type[Injection]] = {
     Fault.SUPERSEDED: Superseded,
     Fault.FOREIGN_THROTTLE: ForeignThrottle,
     Fault.THROTTLES_DELETED: ThrottlesDeleted,
+    Fault.RIGHTS_REVOKED: RightsRevoked,
     Fault.LEDGER_LOCKED: LedgerLocked,
     Fault.LEDGER_AWAY: LedgerAway,
 }
-"""All but the one that needs a process of its own (:class:`tests.faults.tasks.Errand`)."""
+"""All but the one that needs a process of its own (:class:`tests.faults.tasks.Errand`), and those
+of which the operators are called."""

@@ -48,6 +48,8 @@ class Fault(enum.StrEnum):
     CLEARED_EXECUTE = "Clear of execute"
     CLEARED_PROGRESS = "Clear of progress"
     CLEARED_CLEAR_THROTTLE = "Clear of clear_throttle"
+    CONNECTION_EDITED = "connection edited: it leads to another cluster"
+    RIGHTS_REVOKED = "Describe right of a topic revoked, and every other one of it"
 
     @property
     def cleared(self) -> str:
@@ -57,7 +59,7 @@ class Fault(enum.StrEnum):
     @property
     def by_operators(self) -> bool:
         """Whether the operators themselves are called: it is about what they do when cleared."""
-        return bool(self.cleared) or self is Fault.WAREHOUSE_AWAY
+        return bool(self.cleared) or self in (Fault.WAREHOUSE_AWAY, Fault.CONNECTION_EDITED)
 
 
 @dataclass(frozen=True, slots=True)

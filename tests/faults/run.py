@@ -52,7 +52,7 @@ class Run:
         """Carry out every task; what the plan has ended as."""
         with StruckLedger.open(self._site.ledger_url) as ledger:
             ledger.strike = self._strike
-            cluster = cast(ClusterPort, StruckCluster(self._site.gateway, self._strike))
+            cluster = cast(ClusterPort, StruckCluster(self._site.acting, self._strike))
             tasks = Tasks(self._plan, ledger, cluster, self._policy)
             self._repeat("set_up", tasks.set_up)
             self._repeat("execute", tasks.execute)
@@ -120,6 +120,8 @@ class Run:
     def _hurry(self, tasks: Tasks) -> None:
         """Copies crawl until the fault is over, so that they are in flight when it strikes."""
         early = self._case is not None and self._case.moment is Moment.CLEARING
+        if self._injection is not None and self._injection.copies_go_on:
+            early |= self._strike.struck
         if not self._fast and (early or (not self._to_kill and self._mended())):
             tasks.ledger.request_rate(self._plan.plan_id, FAST, "ann")
             self._fast = True

@@ -25,18 +25,23 @@ from tests.conftest import Topics
 from tests.execution.driven import replicas_of
 from tests.execution.test_throttle_on_brokers import BROKERS, set_config, standing
 from tests.ledger.small_plans import make_plan, move
+from tests.rights import REASSIGNER
 
 LEADER, BESIDE, DESTINATION, ELSEWHERE = 1, 2, 3, 4
 """Broker 1 leads what moves; 2 has replicas that stay; copies go to 3; the plan leaves 4 alone."""
 MESSAGES, MESSAGE_BYTES = 2000, 1000
 """Per partition: more than the first fetch takes, so that a copy stays in flight."""
 _serial = itertools.count()
+_OF_TOPICS = tuple(operation for operation, resource in REASSIGNER if resource == "topic")
 
 
 @dataclass
 class Site:
     """Made anew for each case, on brokers that cases share.
 
+    :param acting: through which the run acts; what it has come to is read through ``gateway``.
+    :param user: as whom it acts, with rights to this site's topics only; "" = as an administrator.
+    :param elsewhere: another cluster, for faults that need one.
     :param kept: a topic of two partitions to which a producer writes all the time.
     :param other: a topic of one partition, with which something may happen.
     :param late: a topic that appears on the broker that the plan empties; "" = none.
@@ -47,16 +52,23 @@ class Site:
     gateway: ClusterGateway
     topics: Topics
     ledger_url: str
+    acting: ClusterGateway
+    user: str = ""
+    elsewhere: LocalCluster | None = None
     kept: str = ""
     other: str = ""
     late: str = ""
     theirs: dict[Any, str] = field(default_factory=dict)
+    _visible: set[str] = field(default_factory=set)
 
     def furnish(self) -> None:
         """Create, fill, throttle as somebody else would."""
         self.kept = self.topics.create([[LEADER, BESIDE], [BESIDE, LEADER]], "kept")
         self.other = self.topics.create([[BESIDE, LEADER]], "other")
         self.topics.fill(self.other, MESSAGES, MESSAGE_BYTES)
+        if self.user:
+            for topic in (self.kept, self.other):
+                self.give_rights(topic)
         # Higher than ours: it is lowered for the time of the plan, and has to be put back.
         self.set_theirs(ConfigResource.broker(DESTINATION), FOLLOWER_RATE, "90000000")
         self.set_theirs(ConfigResource.topic(self.kept), LEADER_REPLICAS, "7:7,0:1")
@@ -122,6 +134,18 @@ class Site:
             ledger.approve(plan.plan_id, plan.plan_hash, "test")
         return plan
 
+    def give_rights(self, topic: str) -> None:
+        """Let the run's user see and throttle a topic."""
+        for operation in _OF_TOPICS:
+            self.cluster.allow(self.user, operation, "topic", topic)
+        self._visible.add(topic)
+
+    def take_rights(self, topic: str) -> None:
+        """From the run's user."""
+        for operation in _OF_TOPICS:
+            self.cluster.revoke(self.user, operation, "topic", topic)
+        self._visible.discard(topic)
+
     def workload(self) -> Workload:
         """A producer to the topic that is kept, which knows what was acknowledged."""
         settings = self.cluster.client_settings()
@@ -160,6 +184,8 @@ class Site:
     def tidy(self) -> None:
         """Leave the brokers as they were found, whatever has failed."""
         self.repair()
+        for topic in tuple(self._visible):
+            self.take_rights(topic)
         self.topics.delete_all()
         wait_until(lambda: not self.gateway.list_reassignments(), "nothing in flight")
         left = [

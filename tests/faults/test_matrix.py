@@ -37,14 +37,19 @@ from tests.faults.site import (
 _ENDS_PLANS = (Fault.DESTINATION_LOST, Fault.TOPIC_DELETED, Fault.SUPERSEDED)
 
 
+_DONE = {
+    Fault.TOPIC_CREATED: "done; a plan that follows up moves away what appeared",
+    Fault.CONNECTION_EDITED: "refused; done, once the connection was put right",
+    Fault.RIGHTS_REVOKED: "done but for the topic; all of it, once its rights were back",
+}
+
+
 def _done(case: Case) -> str:
     """What has come of a plan that has ended as it was planned, in words."""
-    if case.fault is Fault.TOPIC_CREATED:
-        return "done; a plan that follows up moves away what appeared"
     if case.fault is Fault.BYSTANDER_KILLED:
         back = case.moment is Moment.BEFORE_LEDGER
         return "done, once it was back" if back else "done, with the dead replicas as findings"
-    return "done"
+    return _DONE.get(case.fault, "done")
 
 
 _PUT_BACK = {
@@ -92,7 +97,7 @@ def test_whatever_happens_nothing_is_left_and_nothing_lost(
         if case.fault is Fault.BYSTANDER_KILLED and case.moment is not Moment.BEFORE_LEDGER:
             wait_until(lambda: set(_findings(plan, site)) == {BESIDE}, "the dead to be told of")
         site.repair()
-        wait_until(lambda: not sweep(ledger, site.gateway).owed, "debts to be paid", 240)
+        wait_until(lambda: not sweep(ledger, site.acting).owed, "debts to be paid", 240)
         check_ledger(plan, ledger)
         assert state is (PlanState.FAILED if ends_plan(case) else PlanState.DONE)
         outcome = check_replicas(case, plan, site, ledger)
