@@ -77,6 +77,10 @@ bench-simulate: setup ## simulate 100,000 moves on 1,000 brokers: time over the 
 bench-execute: setup ## move 1.2 GB by Rehome and by other ways: time over the bound, producers' p99
 	@$(PY) -m benchmarks.execute $(ARGS)
 
+.PHONY: bench-predict
+bench-predict: setup ## judge predicted times and ETAs on real brokers under a real Airflow
+	@$(PY) -m benchmarks.predict $(ARGS)
+
 .PHONY: bench-poll
 bench-poll: setup ## measure a look at a plan of 100,000 moves, 1,000 of them in flight
 	@$(PY) -m benchmarks.poll $(ARGS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -102,12 +102,13 @@ def build(case: Case, partitions: int, brokers: int, seed: int = 1) -> Instance:
     capacity = np.broadcast_to(twice, (5, brokers)).copy()
     if case.twice_disk_only:
         capacity[1:] = 1.0
-    arrays = _arrays(rows, size * MEDIAN_BYTES, centre, rack, seed)
-    rates = {
-        "bytes_in": np.rint(rate_in * MEDIAN_BYTES / WEEK_S * 1000),
-        "bytes_out": np.rint(rate_out * MEDIAN_BYTES / WEEK_S * 1000),
-    }
-    return Instance(ClusterArrays(**arrays, **rates), capacity, drained)
+    arrays = _arrays(rows, size * MEDIAN_BYTES, centre, rack)
+    measured = replace(
+        arrays,
+        bytes_in=np.rint(rate_in * MEDIAN_BYTES / WEEK_S * 1000),
+        bytes_out=np.rint(rate_out * MEDIAN_BYTES / WEEK_S * 1000),
+    )
+    return Instance(measured, capacity, drained)
 
 
 def clipped(values: Floats, part_of_all: float) -> Floats:
@@ -138,14 +139,13 @@ def _arrays(
     size: Floats,
     centre: npt.NDArray[np.int64],
     rack: npt.NDArray[np.int64],
-    seed: int,
-) -> dict[str, object]:
+) -> ClusterArrays:
     partitions, brokers = len(rows), len(rack)
     topic_of, partition_of = _topics(partitions, len(rack))
     topics = int(topic_of.max()) + 1
     everyone = np.ones(brokers, bool)
-    return {
-        "brokers": BrokerArrays(
+    return ClusterArrays(
+        brokers=BrokerArrays(
             ids=np.arange(brokers),
             live=everyone,
             takes=everyone,
@@ -153,17 +153,17 @@ def _arrays(
             capacity_bytes=np.zeros(brokers, np.int64),
             room_bytes=np.full(brokers, UNLIMITED),
         ),
-        "topics": tuple(f"t{number:07d}" for number in range(topics)),
-        "internal": np.zeros(topics, bool),
-        "topic_of": topic_of,
-        "partition_of": partition_of,
-        "rows": rows,
-        "log_dirs": np.full(rows.shape, -1, np.int32),
-        "log_dir_names": (),
-        "size_bytes": np.rint(size).astype(np.int64),
-        "leader": rows[:, 0].copy(),
-        "in_flight": np.zeros(partitions, bool),
-    }
+        topics=tuple(f"t{number:07d}" for number in range(topics)),
+        internal=np.zeros(topics, bool),
+        topic_of=topic_of,
+        partition_of=partition_of,
+        rows=rows,
+        log_dirs=np.full(rows.shape, -1, np.int32),
+        log_dir_names=(),
+        size_bytes=np.rint(size).astype(np.int64),
+        leader=rows[:, 0].copy(),
+        in_flight=np.zeros(partitions, bool),
+    )
 
 
 def _topics(partitions: int, brokers: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -207,7 +207,8 @@ def snapshot_of(instance: Instance, disks: bool = False) -> Snapshot:
     }
     table = _table(REPLICAS, len(owner), **columns)
     for name, rate in (("bytes_in_per_s", arrays.bytes_in), ("bytes_out_per_s", arrays.bytes_out)):
-        table = table.append_column(name, pa.array(rate[owner]))
+        if rate is not None:
+            table = table.append_column(name, pa.array(rate[owner]))
     return Snapshot(
         cluster_id="bench",
         taken_at=datetime.now(UTC),

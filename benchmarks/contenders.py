@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from include.execution.decide import decide, needs_worker
 from include.execution.eta import eta_errors
 from include.execution.governor import first_rate
 from include.execution.model import PlanState, Policy
+from include.execution.own_cluster import OwnCluster
 from include.execution.policy import policy_for
 from include.execution.poll import poll
 from include.execution.throttle import clear_throttle, set_up_throttle
@@ -57,6 +59,11 @@ class Ground:
     settings: Settings
     wake_s: float
 
+    @property
+    def own_cluster(self) -> OwnCluster:
+        """The plan's cluster, as Rehome's engine takes it."""
+        return OwnCluster.of(self.gateway, self.plan.cluster_id, self.plan.plan_id)
+
 
 class Watcher:
     """Sees from outside when the first reassignment is listed, and when the last one is gone."""
@@ -86,6 +93,16 @@ class Watcher:
             raise RuntimeError("no reassignment was seen from its start to its end")
         return self._ended - self._began
 
+    @property
+    def ended_at(self) -> datetime:
+        """When the last one was gone.
+
+        :raises RuntimeError: the end was not seen.
+        """
+        if self._ended is None:
+            raise RuntimeError("no reassignment was seen to end")
+        return datetime.now(UTC) - timedelta(seconds=time.monotonic() - self._ended)
+
     def _watch(self) -> None:
         with ClusterGateway(self._connection) as gateway:
             while not self._stopping.wait(WATCH_INTERVAL_S):
@@ -100,14 +117,14 @@ class Watcher:
 
 def rehome(ground: Ground) -> dict[str, Any]:
     """The engine as the tasks of a run drive it: a trigger that polls, a worker that it wakes."""
-    plan, gateway = ground.plan, ground.gateway
+    plan, cluster = ground.plan, ground.own_cluster
     request = ReassignmentRequest(Action.REASSIGN, throttle_bytes_per_s=ground.rate_bytes_per_s)
     policy = policy_for(request, ground.settings)
     with _approved(ground) as ledger:
         rate = ground.rate_bytes_per_s
-        set_up_throttle(plan, ledger, gateway, first_rate(rate), rate)
+        set_up_throttle(plan, ledger, cluster, first_rate(rate), rate)
         steps = 1 + _driven(ground, ledger, policy)
-        clear_throttle(plan.plan_id, ledger, gateway)
+        clear_throttle(plan.plan_id, ledger, cluster)
         state = ledger.plan(plan.plan_id).state
         if state is not PlanState.DONE:
             raise RuntimeError(f"the plan ended {state}: {ledger.plan(plan.plan_id).cause}")
@@ -123,20 +140,20 @@ def rehome(ground: Ground) -> dict[str, Any]:
 
 def _driven(ground: Ground, ledger: Ledger, policy: Policy) -> int:
     """To the plan's end; how often the worker was woken."""
-    plan, gateway, backlog, woken = ground.plan, ground.gateway, Backlog(), 0
-    beside = bystanders(plan, gateway.describe_topics())
-    advance(plan, ledger, gateway, policy)
+    plan, cluster, backlog, woken = ground.plan, ground.own_cluster, Backlog(), 0
+    beside = bystanders(plan, cluster.describe_topics())
+    advance(plan, ledger, cluster, policy)
     deadline = time.monotonic() + ground.timeout_s
     while time.monotonic() < deadline:
         time.sleep(policy.poll_interval_s)
-        look = poll(plan, ledger, gateway, policy, backlog, beside=beside)
+        look = poll(plan, ledger, cluster, policy, backlog, beside=beside)
         if look is None:
             return woken
         seen = look.seen
         if needs_worker(decide(plan, look.view, seen, seen.taken_at, policy, backlog)):
             time.sleep(ground.wake_s)
             woken += 1
-            if advance(plan, ledger, gateway, policy).finished is not None:
+            if advance(plan, ledger, cluster, policy).finished is not None:
                 return woken
     raise TimeoutError(f"the plan has not ended within {ground.timeout_s:.0f} s")
 
@@ -155,14 +172,14 @@ def kafka_tool(ground: Ground) -> dict[str, Any]:
 def barrier(ground: Ground) -> dict[str, Any]:
     """Batches, each started when the whole one before has ended, under the same throttle."""
     with _approved(ground) as ledger:
-        set_up_throttle(ground.plan, ledger, ground.gateway, ground.rate_bytes_per_s)
+        set_up_throttle(ground.plan, ledger, ground.own_cluster, ground.rate_bytes_per_s)
         for moves in batches(ground.plan.moves, BARRIER):
             verdicts = ground.gateway.alter_reassignments({m.partition: m.target for m in moves})
             refused = [str(error) for error in verdicts.values() if error is not None]
             if refused:
                 raise RuntimeError(f"a batch was refused: {refused[0]}")
             _until_all_have_ended(ground)
-        clear_throttle(ground.plan.plan_id, ledger, ground.gateway)
+        clear_throttle(ground.plan.plan_id, ledger, ground.own_cluster)
     return {"batch": BARRIER}
 
 

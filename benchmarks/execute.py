@@ -108,7 +108,7 @@ class _Probe:
         self._per_s = options.messages_per_s
         brokers = cluster.broker_ids
         rows = [[*brokers[n:], *brokers[:n]][:REPLICAS_PROBED] for n in range(len(brokers))]
-        _create(cluster, {PROBED: rows})
+        create_topics(cluster, {PROBED: rows})
 
     def latency(self) -> LatencyProbe:
         """To be entered for as long as it is to run."""
@@ -138,7 +138,7 @@ def _filled(
     rows = [random.permutation(cluster.broker_ids).tolist() for _ in range(options.partitions)]
     weights = random.lognormal(0.0, options.sigma, options.partitions)
     topics = {f"{MOVED}-{number:03}": row for number, row in enumerate(rows)}
-    _create(cluster, {topic: [row[:2]] for topic, row in topics.items()})
+    create_topics(cluster, {topic: [row[:2]] for topic, row in topics.items()})
     workload = Workload(
         cluster.client_settings(), dict.fromkeys(topics, 1), message_bytes=MESSAGE_BYTES
     )
@@ -155,7 +155,10 @@ def _filled(
     )
 
 
-def _create(cluster: LocalCluster, topics: Mapping[str, Sequence[Sequence[BrokerId]]]) -> None:
+def create_topics(
+    cluster: LocalCluster, topics: Mapping[str, Sequence[Sequence[BrokerId]]]
+) -> None:
+    """Topics with these replicas of each partition, led and in sync."""
     admin = AdminClient(cluster.client_settings())
     new = [
         NewTopic(topic, len(rows), replica_assignment=[list(row) for row in rows])

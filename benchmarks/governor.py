@@ -29,6 +29,7 @@ from include.cluster.model import TopicPartition
 from include.execution.advance import advance
 from include.execution.governor import first_rate
 from include.execution.model import Policy
+from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.planning.plan import Move, MoveReason, Plan
@@ -139,24 +140,24 @@ def fill(cluster: LocalCluster, topic: str, partitions: int, messages: int) -> N
         raise RuntimeError(f"not every message of {topic} was acknowledged")
 
 
-def as_told(plan: Plan, ledger: Ledger, gateway: ClusterGateway, policy: Policy) -> None:
+def as_told(plan: Plan, ledger: Ledger, cluster: OwnCluster, policy: Policy) -> None:
     """Tell brokers the rate that is asked for, and start everything at once."""
-    set_up_throttle(plan, ledger, gateway, policy.rate_bytes_per_s)
-    refused = gateway.alter_reassignments({move.partition: move.target for move in plan.moves})
+    set_up_throttle(plan, ledger, cluster, policy.rate_bytes_per_s)
+    refused = cluster.alter_reassignments({move.partition: move.target for move in plan.moves})
     if any(refused.values()):
         raise RuntimeError(f"the controller refuses: {refused}")
-    wait_until(lambda: not gateway.list_reassignments(), "the copies to end", 3600)
+    wait_until(lambda: not cluster.list_reassignments(), "the copies to end", 3600)
 
 
-def governed(plan: Plan, ledger: Ledger, gateway: ClusterGateway, policy: Policy) -> None:
+def governed(plan: Plan, ledger: Ledger, cluster: OwnCluster, policy: Policy) -> None:
     """Drive the plan as in production, a step every five seconds."""
     asked = policy.rate_bytes_per_s
-    set_up_throttle(plan, ledger, gateway, first_rate(asked), asked)
-    while advance(plan, ledger, gateway, policy).finished is None:
+    set_up_throttle(plan, ledger, cluster, first_rate(asked), asked)
+    while advance(plan, ledger, cluster, policy).finished is None:
         time.sleep(policy.poll_interval_s)
 
 
-WAYS: dict[str, Callable[[Plan, Ledger, ClusterGateway, Policy], None]] = {
+WAYS: dict[str, Callable[[Plan, Ledger, OwnCluster, Policy], None]] = {
     "as_told": as_told,
     "governed": governed,
 }
@@ -182,13 +183,14 @@ def run(way: str, cluster: LocalCluster, options: argparse.Namespace) -> dict[st
         plan = moving(topic, cluster.cluster_id, partitions, messages * MESSAGE_BYTES)
         ledger.create_plan(plan, {}, "file:///nowhere", way, "bench")
         ledger.approve(plan.plan_id, plan.plan_hash, "bench")
+        own = OwnCluster.of(gateway, plan.cluster_id, plan.plan_id)
         reading = Reading(reader, plan)
         reading.start()
         try:
-            WAYS[way](plan, ledger, gateway, policy)
+            WAYS[way](plan, ledger, own, policy)
         finally:
             told = reading.end()
-            clear_throttle(plan.plan_id, ledger, gateway)
+            clear_throttle(plan.plan_id, ledger, own)
         found = figures(told, options.rate, partitions * messages * MESSAGE_BYTES)
         rates = [change.rate_bytes_per_s for change in ledger.rate_changes(plan.plan_id)]
         return {**found, "rates_told_bytes_per_s": rates}

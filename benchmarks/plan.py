@@ -29,7 +29,7 @@ from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
 from benchmarks.job import whole_job
 from benchmarks.judged import judged
 from benchmarks.plan_table import summary, table, write_document
-from include.planning.arrays import NONE, ClusterArrays, Floats, broker_sums
+from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import broker_loads, rebalance_bound
 from include.planning.certificate import bytes_across_racks
@@ -88,7 +88,7 @@ class Solved:
     layout: Layout
     tree: RackTree
     problem: Problem
-    before: Floats
+    before: Ints
     led: int
     resources: tuple[str, ...]
 

@@ -35,7 +35,8 @@ def table(results: list[dict[str, Any]]) -> list[str]:
 
 def summary(results: list[dict[str, Any]]) -> list[str]:
     """Median, mean and growth of the strict cases, as sentences."""
-    lines, growth = [], {}
+    lines: list[str] = []
+    growth: dict[int, float] = {}
     strict = [result for result in results if result.get("policy") == "strict"]
     for name in sorted({result["size"] for result in strict}):
         mine = [result for result in strict if result["size"] == name]
