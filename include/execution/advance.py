@@ -6,11 +6,12 @@ next call goes on from the ledger and the cluster. The ledger is always written 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.cluster.errors import ClusterError, MissingRightError
-from include.cluster.model import BrokerError, ReplicaId, TopicPartition
+from include.cluster.model import BrokerError, BrokerId, ReplicaId, TopicPartition
 from include.execution import throttle
 from include.execution.abort import cancel_moves
 from include.execution.backlog import Backlog
@@ -158,10 +159,12 @@ class _Step:
         """What cannot be set again now is found missing by the next look; all else goes on."""
         moves = self._moves(action.partitions)
         try:
-            throttle.cover(self._plan, self._ledger, self._cluster, moves, in_flight=True)
+            lacking = throttle.cover(self._plan, self._ledger, self._cluster, moves, in_flight=True)
         except (ClusterError, throttle.ThrottleError) as error:
-            self._ledger.add_event(NOT_SET_AGAIN, str(error), plan_id=self._plan.plan_id)
-            self._done.holds.append(f"what throttles {len(moves)} moves in flight is gone: {error}")
+            lacking = {move.partition: str(error) for move in moves}
+        for why, count in Counter(lacking.values()).items():
+            self._ledger.add_event(NOT_SET_AGAIN, why, plan_id=self._plan.plan_id)
+            self._done.holds.append(f"what throttles {count} moves in flight is gone: {why}")
 
     def _cancel(self, action: Cancel) -> None:
         result = cancel_moves(
@@ -197,14 +200,14 @@ class _Step:
         if not self._ledger.admit(self._plan.plan_id, moves, seen, rate_bytes_per_s):
             return True
         try:
-            throttle.cover(self._plan, self._ledger, self._cluster, moves)
+            waiting = throttle.cover(self._plan, self._ledger, self._cluster, moves)
+            for why, count in Counter(waiting.values()).items():
+                self._done.holds.append(_sent_again(count, why))
+            moves = [move for move in moves if move.partition not in waiting]
             placed = self._place(_wanted_log_dirs(moves))
             not_sent = placed.refused.keys() | placed.later.keys()
             targets = {m.partition: m.target for m in moves if m.partition not in not_sent}
-            verdicts = self._cluster.alter_reassignments(
-                targets,
-                allow_replication_factor_change=self._plan.allow_replication_factor_change,
-            )
+            verdicts = self._alter(targets)
         except MissingRightError:
             raise
         except ClusterError as error:
@@ -212,13 +215,21 @@ class _Step:
             self._done.holds.append(_sent_again(len(moves), error))
             return False
         if placed.later:
-            why = next(iter(placed.later.values()))
-            self._done.holds.append(_sent_again(len(placed.later), why))
+            later = next(iter(placed.later.values()))
+            self._done.holds.append(_sent_again(len(placed.later), later))
         accepted = [partition for partition, error in verdicts.items() if error is None]
         self._ledger.mark_sent(self._plan.plan_id, accepted)
         self._done.admitted += accepted
         refused = {partition: error for partition, error in verdicts.items() if error is not None}
         return self._refused({**placed.refused, **refused})
+
+    def _alter(
+        self, targets: Mapping[TopicPartition, Sequence[BrokerId]]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        return self._cluster.alter_reassignments(
+            targets,
+            allow_replication_factor_change=self._plan.allow_replication_factor_change,
+        )
 
     def _refused(self, errors: dict[TopicPartition, BrokerError]) -> bool:
         self._done.errors.update(errors)

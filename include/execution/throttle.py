@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from include.cluster.model import TopicPartition
+from include.cluster.port import ConfigResource
 from include.execution.model import SetRate
 from include.execution.own_cluster import OwnCluster
 from include.execution.rates import RateReason
 from include.execution.throttle_clearing import Cleared, clear_throttle, sweep
-from include.execution.throttle_configs import ThrottleError
+from include.execution.throttle_configs import Refusals, ThrottleError
 from include.execution.throttle_items import LIST_LIMIT
 from include.execution.throttle_rates import default_is_honoured, set_up_by_broker
-from include.execution.throttle_setting import Setting
+from include.execution.throttle_setting import RatesSet, Setting
 from include.ledger.records import ThrottleEntry
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
+
+NOT_SET = "rate not set"
+"""Kind of the ledger's event for a broker that did not answer when a rate was set."""
 
 __all__ = [
     "Cleared",
@@ -72,8 +77,8 @@ def set_up_throttle(
     sweep(ledger, cluster)
     by_broker = not default_is_honoured(cluster.finalized_features())
     setting = Setting(plan, ledger, cluster)
-    foreign = setting.rates(plan.moves, rate_bytes_per_s, by_broker=by_broker)
-    _tell(plan, ledger, foreign)
+    rates = setting.rates(plan.moves, rate_bytes_per_s, by_broker=by_broker)
+    _tell(plan, ledger, rates)
     ledger.set_rate(
         plan.plan_id,
         rate_bytes_per_s,
@@ -83,9 +88,9 @@ def set_up_throttle(
     )
     still_open = ledger.view_of_open(plan.plan_id).moves
     unfinished = [move for move in plan.moves if move.partition in still_open]
-    in_waves = setting.lists(unfinished, trim=False)
+    in_waves = setting.lists(unfinished, trim=False).too_long
     entries = tuple(ledger.throttles(plan.plan_id, open_only=True))
-    return ThrottleSetUp(entries, foreign, tuple(sorted(in_waves)))
+    return ThrottleSetUp(entries, rates.foreign, tuple(sorted(in_waves)))
 
 
 def cover(
@@ -95,7 +100,7 @@ def cover(
     moves: Collection[Move],
     *,
     in_flight: bool = False,
-) -> None:
+) -> dict[TopicPartition, str]:
     """See to it that these moves, about to start, will be throttled.
 
     Normally they are, since the set-up; not where a list would have been too long as a whole,
@@ -103,37 +108,54 @@ def cover(
     broker that needs a rate of its own was away.
 
     :param in_flight: they have started. What is gone is read twice, counted and told of.
-    :raises ClusterError: a broker did not answer.
-    :raises ThrottleError: a list or a rate was refused; moves that are to start must not.
+    :returns: moves of which it is not known that they will be, and why: a topic of theirs cannot
+        be read or throttled, or a broker of theirs does not answer. They must not start.
+    :raises ClusterError: the cluster did not answer.
+    :raises ThrottleError: a rate was refused, or a list would be too long; none must start.
     """
     rate = ledger.plan(plan.plan_id).rate_bytes_per_s
     if rate is None:
-        return
+        return {}
     by_broker = _by_broker(plan, ledger, cluster)
     if by_broker:
         sweep(ledger, cluster)
     setting = Setting(plan, ledger, cluster)
-    setting.rates(moves, rate, by_broker=by_broker, in_flight=in_flight)
-    too_long = setting.lists(moves, trim=True, in_flight=in_flight)
-    if too_long:
+    rates = setting.rates(moves, rate, by_broker=by_broker, in_flight=in_flight)
+    lists = setting.lists(moves, trim=True, in_flight=in_flight)
+    if lists.too_long:
         raise ThrottleError(
-            f"The throttle list of topic {min(too_long)} would exceed {LIST_LIMIT} characters",
+            f"The throttle list of topic {min(lists.too_long)} "
+            f"would exceed {LIST_LIMIT} characters",
             state_left="The moves in flight go on, throttled.",
             next_step="Remove what others have left on that list, or allow fewer partitions "
             "in flight (max_partitions_in_flight).",
         )
+    return _unthrottled(moves, {**rates.unset, **lists.unset})
+
+
+def _unthrottled(moves: Collection[Move], unset: Refusals) -> dict[TopicPartition, str]:
+    """Moves that rely on one of these resources, and the reason."""
+    found = {}
+    for move in moves:
+        brokers = map(ConfigResource.broker, (*move.current, *move.target))
+        for resource in (ConfigResource.topic(move.partition.topic), *brokers):
+            if resource in unset:
+                found[move.partition] = f"the throttle of {resource}: {unset[resource]}"
+    return found
 
 
 def change_rate(plan: Plan, ledger: Ledger, cluster: OwnCluster, change: SetRate) -> None:
     """Change the rate in mid-run (KIP-179).
+
+    A broker that does not answer keeps the rate it has, until a look finds it there
+    (``throttle_coverage``).
 
     :raises RehomeError: the change was refused; the next call tries again.
     """
     by_broker, rate = _by_broker(plan, ledger, cluster), change.rate_bytes_per_s
     if by_broker:
         sweep(ledger, cluster)
-    foreign = Setting(plan, ledger, cluster).rates(plan.moves, rate, by_broker=by_broker)
-    _tell(plan, ledger, foreign)
+    _tell(plan, ledger, Setting(plan, ledger, cluster).rates(plan.moves, rate, by_broker=by_broker))
     ledger.set_rate(
         plan.plan_id,
         rate,
@@ -152,7 +174,10 @@ def _by_broker(plan: Plan, ledger: Ledger, cluster: OwnCluster) -> bool:
     return not default_is_honoured(cluster.finalized_features())
 
 
-def _tell(plan: Plan, ledger: Ledger, foreign: Mapping[str, int]) -> None:
-    for what, rate in foreign.items():
+def _tell(plan: Plan, ledger: Ledger, rates: RatesSet) -> None:
+    for what, rate in rates.foreign.items():
         detail = f"{what} was set to {rate} B/s by somebody else and holds"
         ledger.add_event("foreign rate", detail, plan_id=plan.plan_id)
+    for resource, error in rates.unset.items():
+        detail = f"{resource} keeps the rate it has until it answers: {error}"
+        ledger.add_event(NOT_SET, detail, plan_id=plan.plan_id)

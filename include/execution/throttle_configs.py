@@ -23,6 +23,8 @@ NO_ANSWER = (7, 8, 13)
 """REQUEST_TIMED_OUT, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION: said on this side of the wire."""
 
 Configs = Mapping[ConfigResource, Mapping[str, ConfigValue]]
+Refusals = dict[ConfigResource, BrokerError]
+"""Why a resource could not be read or changed. What does not need it goes on."""
 
 
 class ThrottleError(RehomeError):
@@ -36,17 +38,36 @@ def read(
 
     :raises ClusterError: a resource could not be read.
     """
+    found, unread = read_what_can_be(cluster, resources, keys)
+    raise_unread(unread)
+    return found
+
+
+def raise_unread(unread: Mapping[ConfigResource, BrokerError]) -> None:
+    """Name the first resource that could not be read.
+
+    :raises ClusterError: there is one.
+    """
+    for resource, error in unread.items():
+        raise ClusterError(
+            f"The throttle that stands on {named(resource)} cannot be read",
+            error=error,
+            next_step="A throttle is only set where the one before it is known. Try again.",
+        )
+
+
+def read_what_can_be(
+    cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
+) -> tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals]:
+    """Configs of these resources less topics that do not exist, and why others are not known."""
     found: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
+    unread: Refusals = {}
     for resource, configs in cluster.describe_configs(resources, keys).items():
         if not isinstance(configs, BrokerError):
             found[resource] = configs
         elif configs.code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise ClusterError(
-                f"The throttle that stands on {named(resource)} cannot be read",
-                error=configs,
-                next_step="A throttle is only set where the one before it is known. Try again.",
-            )
-    return found
+            unread[resource] = configs
+    return found, unread
 
 
 def read_settled(
@@ -54,17 +75,32 @@ def read_settled(
 ) -> dict[ConfigResource, Mapping[str, ConfigValue]]:
     """As :func:`read`, until two readings of each resource agree.
 
+    :raises ClusterError: a resource could not be read.
+    :raises ThrottleError: the configurations keep changing.
+    """
+    settled, unread = settle_what_can_be(cluster, resources, keys)
+    raise_unread(unread)
+    return settled
+
+
+def settle_what_can_be(
+    cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
+) -> tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals]:
+    """As :func:`read_what_can_be`, until two readings of each resource agree.
+
     Any broker may answer, and one under load can be behind the controller for a moment: what
     stood there before must not be journalled from its memory.
 
     :raises ThrottleError: the configurations keep changing.
     """
     settled: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
-    last, patience = read(cluster, resources, keys), Patience(VERIFY_TIMEOUT_S)
+    last, unread = read_what_can_be(cluster, resources, keys)
+    patience = Patience(VERIFY_TIMEOUT_S)
     patience.looked(progress=True)
     while last:
         pause(SETTLE_S)
-        again = read(cluster, last.keys(), keys)
+        again, unread_now = read_what_can_be(cluster, last.keys(), keys)
+        unread |= unread_now
         agreed = {where: found for where, found in again.items() if found == last[where]}
         settled |= agreed
         patience.looked(progress=bool(agreed) or len(again) < len(last))
@@ -74,7 +110,7 @@ def read_settled(
                 f"The throttles that stand on the cluster keep changing, as on {min(last)}",
                 next_step="See who changes them, and trigger again when they have ended.",
             )
-    return settled
+    return settled, unread
 
 
 def put(
@@ -85,28 +121,32 @@ def put(
     *,
     inherits: bool = False,
     gone: bool = False,
-) -> None:
+    bears: Collection[ConfigResource] = (),
+) -> Refusals:
     """Journal the entries, make the changes, and read them back.
 
     :param inherits: the entries hold what other plans still owe at their keys, too.
     :param gone: something in flight relies on them already, and found them gone.
+    :param bears: resources that may refuse it, or not answer; their entries stay journalled.
+    :returns: those that did, and why.
     :raises ClusterError: a broker did not answer.
     :raises ThrottleError: a change was refused, or does not read back as made.
     """
     if not entries:
-        return
+        return {}
     ledger.journal_throttles(entries, inherits=inherits, gone=gone)
-    if changes:
-        _change(cluster, changes)
-    ledger.mark_throttles([replace(entry, state=ThrottleState.APPLIED) for entry in entries])
+    borne = _change(cluster, changes, bears) if changes else {}
+    applied = [entry for entry in entries if entry.resource not in borne]
+    ledger.mark_throttles([replace(entry, state=ThrottleState.APPLIED) for entry in applied])
+    return borne
 
 
-def _change(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
-    refused = {
-        resource: error
-        for resource, error in cluster.alter_configs(changes).items()
-        if error is not None
-    }
+def _change(
+    cluster: ClusterPort, changes: Sequence[ConfigChange], bears: Collection[ConfigResource]
+) -> Refusals:
+    verdicts = cluster.alter_configs(changes)
+    refused = {resource: error for resource, error in verdicts.items() if error is not None}
+    borne = {resource: refused.pop(resource) for resource in bears if resource in refused}
     if refused:
         told = "; ".join(f"{named(resource)}: {error}" for resource, error in refused.items())
         left = "What was set is journalled, and clear_throttle takes it back."
@@ -121,21 +161,20 @@ def _change(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
             state_left=left,
             next_step="Correct what the broker names, then trigger again.",
         )
-    _wait_until_read_back(cluster, changes)
+    _wait_until_read_back(cluster, [c for c in changes if c.resource not in borne])
+    return borne
 
 
 def _wait_until_read_back(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
     """Brokers follow the controller within milliseconds; the answer may come from any of them."""
     missing, patience = list(changes), Patience(VERIFY_TIMEOUT_S)
     keys = {change.key for change in changes}
-    while True:
+    while missing:
         found = read(cluster, {change.resource for change in missing}, keys)
         left = [change for change in missing if not _reads_back(change, found)]
         patience.looked(progress=len(left) < len(missing))
         missing = left
-        if not missing:
-            return
-        if patience.exhausted:
+        if missing and patience.exhausted:
             raise ThrottleError(
                 f"The throttle on {named(missing[0].resource)} does not read back as set: "
                 f"{missing[0].key} should hold {missing[0].value}",

@@ -25,7 +25,7 @@ from include.execution.throttle_items import (
     rate_keys,
     split,
 )
-from include.execution.throttle_rates import DEFAULT, choose_rates, is_gone, set_up_by_broker
+from include.execution.throttle_rates import DEFAULT, choose_rates, set_up_by_broker
 from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
@@ -170,6 +170,7 @@ def _unruled(
     for choice in choices:
         entry = known.get((choice.resource, choice.key))
         untold = choice.overruled and entry is not None and entry.set_by is SetBy.REHOME
-        if untold or is_gone(choice, entry):
+        behind = choice.wanted is not None and choice.standing != choice.wanted
+        if untold or behind:  # gone, or an older rate of ours: it did not answer when it was set
             unruled.add(choice.resource)
     return unruled

@@ -7,11 +7,20 @@ what stood there before that plan is what this one puts back.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
 from include.execution.model import MoveState
-from include.execution.throttle_configs import Configs, put, read, read_settled
+from include.execution.throttle_configs import (
+    NO_ANSWER,
+    Configs,
+    Refusals,
+    put,
+    raise_unread,
+    read,
+    read_what_can_be,
+    settle_what_can_be,
+)
 from include.execution.throttle_items import (
     CHANGED_SINCE,
     EVERY_REPLICA,
@@ -33,6 +42,30 @@ Where = tuple[ConfigResource, str]
 
 
 @dataclass(frozen=True)
+class RatesSet:
+    """What came of setting rates.
+
+    :param foreign: those of somebody else that hold instead: "broker 3 follower.…" → bytes per s.
+    :param unset: brokers that did not answer, and why; they keep what they have.
+    """
+
+    foreign: Mapping[str, int] = field(default_factory=dict)
+    unset: Refusals = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ListsSet:
+    """What came of setting lists.
+
+    :param too_long: topics whose lists would be too long; they are left as they are.
+    :param unset: topics that could not be read or changed, and why.
+    """
+
+    too_long: frozenset[str] = frozenset()
+    unset: Refusals = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Setting:
     """What sets the throttles of a plan."""
 
@@ -47,42 +80,42 @@ class Setting:
         *,
         by_broker: bool,
         in_flight: bool = False,
-    ) -> dict[str, int]:
+    ) -> RatesSet:
         """See to the rates that these moves need.
 
+        A broker that does not answer keeps what it has; all others are seen to.
+
         :param in_flight: the moves rely on them already: what is gone is counted and told.
-        :returns: those of somebody else that hold instead: "broker 3 follower.…" → bytes per s.
+        :raises ClusterError: the brokers' default could not be read or set.
         """
         keys = rate_keys(moves)
         if not keys:
-            return {}
+            return RatesSet()
         involved = {broker for move in moves for broker in (*move.current, *move.target)}
         live = sorted(involved & set(self.cluster.describe_cluster().brokers))
         brokers = [ConfigResource.broker(broker) for broker in live]
         own, others = self._journal([DEFAULT, *brokers], keys)
         ours = brokers if by_broker else [DEFAULT]
         journalled = all((resource, key) in own for resource in ours for key in keys)
-        reading = read if journalled and not in_flight else read_settled
-        found = reading(self.cluster, [DEFAULT, *brokers], keys)
+        reading = read_what_can_be if journalled and not in_flight else settle_what_can_be
+        found, unread = reading(self.cluster, [DEFAULT, *brokers], keys)
+        raise_unread({r: e for r, e in unread.items() if r == DEFAULT or e.code not in NO_ANSWER})
         known = _standing_of_others(others, found) | own
         choices = list(
             choose_rates(found, keys, rate_bytes_per_s, by_broker=by_broker, known=known)
         )
         self._tell_overruled([choice for choice in choices if choice.overruled], own)
-        if in_flight:
-            todo = [c for c in choices if is_gone(c, known.get((c.resource, c.key)))]
-        else:
-            todo = [c for c in choices if c.wanted is not None and not c.done]
-        self._set_rates(todo, known, in_flight=in_flight)
-        return {f"{c.resource} {c.key}": c.holds for c in choices if c.holds is not None}
+        todo = [c for c in choices if c.wanted is not None and not c.done]
+        gone = [c for c in todo if in_flight and is_gone(c, known.get((c.resource, c.key)))]
+        unread |= self._set_rates(gone, known, gone=True)
+        todo = [c for c in todo if c not in gone and c.resource not in unread]
+        unread |= self._set_rates(todo, known, gone=False)
+        holds = {f"{c.resource} {c.key}": c.holds for c in choices if c.holds is not None}
+        return RatesSet(holds, unread)
 
     def _set_rates(
-        self,
-        choices: Iterable[RateChoice],
-        known: Mapping[Where, ThrottleEntry],
-        *,
-        in_flight: bool,
-    ) -> None:
+        self, choices: Iterable[RateChoice], known: Mapping[Where, ThrottleEntry], *, gone: bool
+    ) -> Refusals:
         changes, entries = [], []
         for choice in choices:
             where, wanted = (choice.resource, choice.key), choice.wanted or ""
@@ -93,9 +126,15 @@ class Setting:
                 ours = (*before.ours, wanted)
                 prior, source = before.prior_value, before.prior_source
                 entry = replace(entry, ours=ours, prior_value=prior, prior_source=source)
-            gone = f"it held {choice.standing or 'nothing'}, and is set to {wanted}"
-            entries.append(replace(entry, detail=gone) if in_flight else entry)
-        put(self.ledger, self.cluster, entries, changes, inherits=True, gone=in_flight)
+            told = f"it held {choice.standing or 'nothing'}, and is set to {wanted}"
+            entries.append(replace(entry, detail=told) if gone else entry)
+        brokers = {change.resource for change in changes} - {DEFAULT}
+        return put(
+            *(self.ledger, self.cluster, entries, changes),
+            inherits=True,
+            gone=gone,
+            bears=brokers,
+        )
 
     def _tell_overruled(
         self, choices: Collection[RateChoice], own: Mapping[Where, ThrottleEntry]
@@ -114,25 +153,27 @@ class Setting:
             detail = f"{choice.resource} {choice.key} was {now} by somebody else, and stays so"
             self.ledger.add_event("foreign rate", detail, plan_id=self.plan.plan_id)
 
-    def lists(self, moves: Collection[Move], *, trim: bool, in_flight: bool = False) -> set[str]:
+    def lists(self, moves: Collection[Move], *, trim: bool, in_flight: bool = False) -> ListsSet:
         """Append what is missing.
 
-        :param trim: make room on a list that would be too long, by what is ours of ended moves.
+        :param trim: moves start, or have: make room on a list that would be too long, by what is
+            ours of ended moves; and go on without topics that cannot be read, or refuse.
         :param in_flight: the moves rely on them already: what is gone is counted and told.
-        :returns: topics whose lists would be too long; they are left as they are.
         """
         items = list_items(moves)
         resources = sorted({ConfigResource.topic(topic) for topic, _ in items})
         if not resources:
-            return set()
-        reading = read if trim and not in_flight else read_settled
-        found = reading(self.cluster, resources, LISTS)
+            return ListsSet()
+        reading = read_what_can_be if trim and not in_flight else settle_what_can_be
+        found, unread = reading(self.cluster, resources, LISTS)
+        if not trim:
+            raise_unread(unread)
         _, others = self._journal(resources, LISTS)
         entries, changes, too_long = [], [], set()
         for (topic, key), wanted in items.items():
             resource = ConfigResource.topic(topic)
             if resource not in found:
-                continue  # the topic has gone; its moves are settled by the next look
+                continue  # not known; or the topic has gone, and the next look settles its moves
             standing = own_value(resource, found[resource].get(key))
             missing = _missing(wanted, standing)
             entry = self._list_entry(resource, key, wanted, standing, others)
@@ -146,8 +187,13 @@ class Setting:
                 if missing:
                     append = (ConfigOperation.APPEND, ",".join(missing))
                     changes.append(ConfigChange(resource, key, *append))
-        put(self.ledger, self.cluster, entries, changes, inherits=True, gone=in_flight)
-        return too_long
+        refused = put(
+            *(self.ledger, self.cluster, entries, changes),
+            inherits=True,
+            gone=in_flight,
+            bears=found if trim else (),
+        )
+        return ListsSet(frozenset(too_long), unread | refused)
 
     def _list_entry(
         self,

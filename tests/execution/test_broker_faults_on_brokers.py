@@ -9,10 +9,17 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
 from include.execution.advance import advance
-from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding
+from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding, SetRate
 from include.execution.observe import observe
 from include.execution.progress import replica_statuses, status_text
-from include.execution.throttle import clear_throttle, cover, set_up_throttle, sweep
+from include.execution.throttle import (
+    NOT_SET,
+    change_rate,
+    clear_throttle,
+    cover,
+    set_up_throttle,
+    sweep,
+)
 from include.execution.throttle_items import FOLLOWER_RATE
 from include.ledger.database import utc_now
 from include.ledger.records import SetBy, ThrottleState
@@ -126,3 +133,29 @@ def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_
         wait_until(lambda: not sweep(ledger, gateway).owed, "the debt to be paid", 240)
         theirs = standing(gateway, topic)
         assert theirs == before | {rate_of(4): "1234567"}, "somebody else's stays"
+
+
+def test_a_broker_that_hangs_keeps_no_rate_from_being_changed_and_no_other_move_from_starting(
+    private_cluster: Callable[..., LocalCluster], ledger: Ledger, approved: Callable[..., Plan]
+) -> None:
+    cluster = private_cluster(brokers=4)
+    topic = Topics(cluster).create([[1, 2], [1, 2]])
+    moves = move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (4, 2))
+    plan = approved(*moves, cluster_id=cluster.cluster_id)
+    settings = Connection.from_settings(cluster.client_settings())
+    with ClusterGateway(settings, request_timeout_s=2, connect_timeout_s=2) as gateway:
+        set_up_throttle(plan, ledger, gateway, 5_000_000)
+        cluster.pause(4)
+        change_rate(plan, ledger, gateway, SetRate(6_000_000, "requested"))
+        told = [e.detail for e in ledger.events(plan.plan_id) if e.kind == NOT_SET]
+        if 4 in gateway.describe_cluster().brokers:  # else it does not hang any more: it is dead
+            assert told[0].startswith("broker 4 keeps the rate it has until it answers: ")
+        waiting = cover(plan, ledger, gateway, plan.moves)
+        if 4 in gateway.describe_cluster().brokers:
+            assert waiting.keys() == {TopicPartition(topic, 1)}
+            assert "the throttle of broker 4" in waiting[TopicPartition(topic, 1)]
+        assert set(standing(gateway, brokers=()).values()) == {"6000000"}
+        cluster.resume(4)
+        policy = Policy(6_000_000, metadata_grace_s=2)
+        wait_until(lambda: advance(plan, ledger, gateway, policy).finished, "the plan's end", 240)
+        assert ledger.view(plan.plan_id).state is PlanState.DONE

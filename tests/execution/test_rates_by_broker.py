@@ -228,7 +228,7 @@ def test_a_broker_that_hangs_while_its_rate_is_set_makes_its_moves_wait(
     finally:
         older_cluster.resume(2)
     assert step.admitted == []
-    assert "could not be set on broker 2: REQUEST_TIMED_OUT (7)" in step.holds[0]
+    assert "the throttle of broker 2: REQUEST_TIMED_OUT (7)" in step.holds[0]
     wait_until(lambda: advance(plan, ledger, older, policy).finished, "the copy", 240)
     assert ledger.view(plan.plan_id).state is PlanState.DONE
     assert clear_throttle(plan.plan_id, ledger, older).owed == ()

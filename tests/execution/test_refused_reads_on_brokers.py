@@ -106,6 +106,37 @@ def test_a_topic_that_is_hidden_in_mid_run_keeps_nobody_from_cancelling_and_clea
         wait_until(as_before, "the cluster as it was")
 
 
+def test_a_topic_whose_configs_cannot_be_read_holds_back_its_own_moves_only(
+    secured_cluster: LocalCluster,
+    secured_topics: Topics,
+    rights: Callable[[str, bool], None],
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+) -> None:
+    good, bad = (secured_topics.create([[1, 2]]) for _ in range(2))
+    for topic in (good, bad):
+        rights(topic, True)
+    moves = (move(topic, 0, (1, 2), (3, 2), 1_000_000) for topic in (good, bad))
+    plan = approved(*moves, cluster_id=secured_cluster.cluster_id)
+    with open_gateway(secured_cluster, USER) as gateway:
+        set_up_throttle(plan, ledger, gateway, CRAWL)
+        secured_cluster.revoke(USER, "alter_configs", "topic", bad)
+        try:
+            step = advance(plan, ledger, gateway, POLICY)
+        finally:
+            secured_cluster.allow(USER, "alter_configs", "topic", bad)
+        assert step.admitted == [TopicPartition(good, 0)]
+        (told,) = step.holds
+        assert told.startswith(f"1 moves are to be sent again: the throttle of topic {bad}: ")
+        assert "TOPIC_AUTHORIZATION_FAILED" in told
+
+        def done() -> bool:
+            return advance(plan, ledger, gateway, POLICY).finished is PlanState.DONE
+
+        wait_until(done, "the plan to be done", 240)
+        assert not clear_throttle(plan.plan_id, ledger, gateway).owed
+
+
 def test_a_broker_that_refuses_its_log_dirs_keeps_nobody_from_cancelling(
     secured_cluster: LocalCluster,
     secured_topics: Topics,

@@ -1,0 +1,112 @@
+"""A broker that does not answer keeps no other from its rate: on a cluster in memory."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from include.cluster.errors import broker_error
+from include.cluster.model import BrokerId, TopicPartition
+from include.cluster.port import ClusterPort, ConfigResource
+from include.execution.advance import advance
+from include.execution.backlog import Backlog
+from include.execution.decide import needs_worker
+from include.execution.model import Policy
+from include.execution.poll import poll
+from include.execution.throttle import NOT_SET, clear_throttle, set_up_throttle
+from include.execution.throttle_items import FOLLOWER_RATE
+from include.execution.throttle_rates import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from include.ledger.store import Ledger
+from include.ledger.throttles import THROTTLE_GONE
+from include.planning.plan import Plan
+from tests.execution.simulated_cluster import SimulatedCluster
+from tests.ledger.small_plans import move
+
+WELL, HANGS = TopicPartition("t", 0), TopicPartition("u", 0)
+MOVES = (move(*WELL, (1, 2), (3, 2)), move(*HANGS, (1, 2), (4, 2)))
+SLOW, FAST = 1000, 2000
+REQUEST_TIMED_OUT = 7
+
+
+class Hanging(SimulatedCluster):
+    """Of some brokers, which live, nothing is heard about their own configs."""
+
+    hanging: frozenset[BrokerId] = frozenset()
+
+    def describe_configs(self, resources: Any, keys: Any = None) -> Any:
+        return super().describe_configs(resources, keys) | self._silent(resources)
+
+    def alter_configs(self, changes: Any, **options: Any) -> Any:
+        silent = self._silent(change.resource for change in changes)
+        heard = [change for change in changes if change.resource not in silent]
+        return super().alter_configs(heard, **options) | silent
+
+    def _silent(self, resources: Any) -> dict[ConfigResource, Any]:
+        brokers = set(map(ConfigResource.broker, self.hanging))
+        return dict.fromkeys(brokers & set(resources), broker_error(REQUEST_TIMED_OUT))
+
+    def rate_at(self, broker: BrokerId) -> str | None:
+        own = self.configs.get((ConfigResource.broker(broker), FOLLOWER_RATE))
+        return own or self.configs.get((DEFAULT, FOLLOWER_RATE))
+
+
+@pytest.fixture(params=[DEFAULT_HONOURED_SINCE, 0], ids=["by_default", "by_broker"])
+def cluster(request: pytest.FixtureRequest) -> Hanging:
+    return Hanging([1, 2, 3, 4], MOVES, {METADATA_VERSION: request.param})
+
+
+@pytest.fixture
+def plan(approved: Any, ledger: Ledger, cluster: Hanging) -> Plan:
+    made: Plan = approved(*MOVES, cluster_id="sim")
+    return made
+
+
+def policy(rate: int = SLOW) -> Policy:
+    return Policy(rate, metadata_grace_s=0)
+
+
+def kinds(ledger: Ledger, plan: Plan) -> list[str]:
+    return [event.kind for event in ledger.events(plan.plan_id)]
+
+
+def test_moves_that_do_not_need_it_start_at_the_rate_that_was_asked_for(
+    cluster: Hanging, plan: Plan, ledger: Ledger
+) -> None:
+    port = cast(ClusterPort, cluster)
+    cluster.hanging = frozenset({4})
+    set_up_throttle(plan, ledger, port, SLOW)
+    assert kinds(ledger, plan).count(NOT_SET) == 1
+    step = advance(plan, ledger, port, policy())
+    assert step.admitted == [WELL]
+    assert cluster.rate_at(3) == str(SLOW)
+    (told,) = step.holds
+    assert told.startswith("1 moves are to be sent again: the throttle of broker 4: ")
+    cluster.hanging = frozenset()
+    assert advance(plan, ledger, port, policy()).admitted == [HANGS]
+    assert cluster.rate_at(4) == str(SLOW)
+    assert clear_throttle(plan.plan_id, ledger, port).owed != (), "copies rely on it"
+
+
+def test_a_rate_is_changed_where_it_can_be_and_elsewhere_when_the_broker_answers_again(
+    cluster: Hanging, plan: Plan, ledger: Ledger
+) -> None:
+    port = cast(ClusterPort, cluster)
+    set_up_throttle(plan, ledger, port, SLOW)
+    assert advance(plan, ledger, port, policy()).in_flight == 2
+    cluster.hanging = frozenset({4})
+    ledger.request_rate(plan.plan_id, FAST, "ann")
+    assert advance(plan, ledger, port, policy()).in_flight == 2
+    assert cluster.rate_at(3) == str(FAST)
+    assert ledger.plan(plan.plan_id).rate_bytes_per_s == FAST
+
+    cluster.hanging = frozenset()
+    behind = cluster.rate_at(4) != str(FAST)
+    look = poll(plan, ledger, port, policy(), Backlog())
+    assert look is not None
+    assert needs_worker(look.actions) is behind, (
+        "it is woken where that broker has a rate of its own"
+    )
+    advance(plan, ledger, port, policy())
+    assert cluster.rate_at(4) == str(FAST)
+    assert THROTTLE_GONE not in kinds(ledger, plan), "nobody has taken it away"
