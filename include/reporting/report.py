@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ _FILES = (
 
 def render(data: ReportData) -> str:
     """The report as HTML. Names from the cluster are escaped, whatever they hold."""
+    return _environment().get_template("report.html.j2").render(**_view(data))
+
+
+@cache
+def _environment() -> Environment:
+    """One for the process: it keeps the templates that it has compiled."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -60,7 +67,7 @@ def render(data: ReportData) -> str:
         brokers=words.brokers_list,
         signed_percent=words.signed_percent_text,
     )
-    return environment.get_template("report.html.j2").render(**_view(data))
+    return environment
 
 
 def _view(data: ReportData) -> dict[str, Any]:

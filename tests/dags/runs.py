@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -62,7 +62,7 @@ def run_dag(
     for task in dag.tasks:
         task.retries = 0
     output.readouterr()
-    with mock.patch("time.sleep", _sleep), _schemas_checked_once():
+    with mock.patch("time.sleep", _sleep), _schemas_checked_once(), _files_read_once():
         run = dag.test(run_conf=dict(conf))
     states = {ti.task_id: ti.state and str(ti.state) for ti in run.get_task_instances()}
     said = output.readouterr()
@@ -90,6 +90,22 @@ def _schemas_checked_once() -> Iterator[None]:
     checked = staticmethod(lambda schema, **_: once(json.dumps(schema)))
     with mock.patch.object(Draft202012Validator, "check_schema", checked):
         yield
+
+
+_files_were_read = False
+
+
+@contextmanager
+def _files_read_once() -> Iterator[None]:
+    """`dag.test()` reads all DAG files, and stores what they hold, before each run."""
+    global _files_were_read
+    module = "airflow.dag_processing.dagbag"
+    with ExitStack() as stack:
+        if _files_were_read:
+            for name in ("BundleDagBag", "sync_bag_to_db"):
+                stack.enter_context(mock.patch(f"{module}.{name}"))
+        yield
+    _files_were_read = True
 
 
 def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
