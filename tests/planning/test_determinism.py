@@ -67,7 +67,7 @@ def elsewhere(**environment: str) -> dict[str, str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     found: dict[str, str] = json.loads(run.stdout)
     return found
