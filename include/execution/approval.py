@@ -150,16 +150,18 @@ def lapses(
     :param terms: of the run that is about to act.
     :param now: None = the plan runs already, and its approval was in time then.
     :param requested_rate_bytes_per_s: what somebody has asked for since, which holds instead of
-        the run's own rate. A lower one needs no other approval.
+        the run's own rate. A lower one needs no other approval; nor does a higher one where nobody
+        was asked to approve.
     """
     if approval is None:
         return (Lapse.NEVER_GIVEN,)
     rate, was = requested_rate_bytes_per_s or terms.rate_bytes_per_s, approval.terms
-    slower = requested_rate_bytes_per_s is not None and rate <= was.rate_bytes_per_s
+    asked_for = requested_rate_bytes_per_s is not None
+    may_change = asked_for and (rate <= was.rate_bytes_per_s or not approval.by_person)
     found = {
         Lapse.EXPIRED: now is not None and now >= approval.expires_at,
         Lapse.HASH: terms.plan_hash != was.plan_hash,
-        Lapse.RATE: rate != was.rate_bytes_per_s and not slower,
+        Lapse.RATE: rate != was.rate_bytes_per_s and not may_change,
         Lapse.WINDOW: (terms.window_end, terms.on_window_end)
         != (was.window_end, was.on_window_end),
         Lapse.ADDITIONAL: terms.additional != was.additional,

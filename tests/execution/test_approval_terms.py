@@ -66,6 +66,14 @@ def test_what_was_asked_for_since_may_be_slower_but_not_faster() -> None:
     assert found == (Lapse.RATE,)
 
 
+def test_what_nobody_was_asked_to_approve_may_be_asked_to_run_faster() -> None:
+    """As `change_throttle` does in mid-run: tasks that are cleared after it go on."""
+    given = replace(GIVEN, by_person=False)
+    assert not lapses(given, TERMS, NOW, requested_rate_bytes_per_s=5_000_001)
+    faster = replace(TERMS, rate_bytes_per_s=5_000_001)
+    assert lapses(given, faster, NOW) == (Lapse.RATE,), "the run's own rate is another thing"
+
+
 def test_a_plan_without_a_recorded_approval_is_refused() -> None:
     assert lapses(None, TERMS, NOW) == (Lapse.NEVER_GIVEN,)
     with pytest.raises(ApprovalLapsedError, match="does not say at which rate"):
