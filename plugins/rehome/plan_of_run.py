@@ -102,12 +102,19 @@ def required(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord
     """
     record = carried_on(context, ledger)
     if record is None:
-        raise no_plan_yet()
+        raise no_plan_yet(context)
     return record
 
 
-def no_plan_yet() -> PlanConflictError:
+def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
     """The error for a task that needs the plan, where none was recorded."""
+    if runtime.in_follow_up(context):
+        return PlanConflictError(
+            f"No plan follows plan {runtime.first_plan_id(context)} up",
+            state_left=STEP_UNCHANGED,
+            next_step=f"Clear the task {runtime.FOLLOW_UP}.{PLAN_TASK}, with what comes after it: "
+            "it says whether there is anything to move.",
+        )
     return PlanConflictError(
         "The run has no plan yet",
         state_left="Nothing was changed.",

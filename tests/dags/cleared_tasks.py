@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -15,19 +16,26 @@ from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
     AirflowSkipException,
+    DownstreamTasksSkipped,
     TaskDeferred,
 )
 
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
+from rehome import runtime
 from tests.dags.runs import plan_without_gates
 
 DAG_ID = "reassign_partitions"
-TASKS = (
+_CHAIN = (
     *("snapshot", "plan", "dry_run", "approve", "throttle", "execute", "progress"),
-    *("clear_throttle", "verify", "restore_leaders", "report", "verdict"),
+    *("clear_throttle", "verify", "restore_leaders", "drained", "report"),
 )
+TASKS = (*_CHAIN, "verdict")
+"""Of a run that nothing follows up."""
+FOLLOW_UP = tuple(f"{runtime.FOLLOW_UP}.{task_id}" for task_id in _CHAIN)
+WITH_FOLLOW_UP = (*_CHAIN[:-1], *FOLLOW_UP, *TASKS[-2:])
+"""Every task of the DAG, as they come where a plan is followed up."""
 
 
 class Outcome(enum.StrEnum):
@@ -45,6 +53,7 @@ class ClearedRun:
 
     :param xcoms: what tasks have returned that were not cleared since; ``returned``: or were.
     :param told: what the task that ended last has said, where it did not carry on.
+    :param skips: tasks that it has skipped; it is over then as if it had carried on.
     """
 
     ledger: Ledger
@@ -53,17 +62,20 @@ class ClearedRun:
     xcoms: dict[str, Any] = field(default_factory=dict)
     returned: dict[str, Any] = field(default_factory=dict)
     told: str = ""
+    skips: frozenset[str] = frozenset()
 
     def task(self, task_id: str, **options: Any) -> Outcome:
         """Carry one task out."""
         operator = self._operator(task_id, **options)
         self.xcoms.pop(task_id, None)  # Airflow takes them back when a task begins
-        self.told = ""
+        self.told, self.skips = "", frozenset()
         try:
             self.xcoms[task_id] = operator.execute(self._context(operator))
             self.returned[task_id] = self.xcoms[task_id]
         except TaskDeferred:
             return Outcome.DEFERRED
+        except DownstreamTasksSkipped as skipped:
+            self.skips = frozenset(str(task) for task in skipped.tasks)
         except AirflowSkipException as told:
             self.told = str(told)
             return Outcome.SKIPPED
@@ -76,14 +88,18 @@ class ClearedRun:
         """Carry out several, one after the other."""
         return {task_id: self.task(task_id) for task_id in task_ids}
 
-    def through(self, last: str) -> None:
+    def through(self, last: str, first: str = TASKS[0]) -> None:
         """Every task up to this one, as a run goes that nobody clears; progress waits."""
-        for task_id in TASKS[: TASKS.index(last) + 1]:
-            options = {"deferrable": False} if task_id == "progress" else {}
+        tasks = TASKS if last in TASKS and first in TASKS else WITH_FOLLOW_UP
+        for task_id in tasks[tasks.index(first) : tasks.index(last) + 1]:
+            options = {"deferrable": False} if task_id.endswith("progress") else {}
             assert self.task(task_id, **options) is Outcome.CARRIED_ON, (task_id, self.told)
 
     def record(self) -> PlanRecord:
         return self.ledger.plan(self.returned["plan"])
+
+    def follow_up(self) -> PlanRecord:
+        return self.ledger.plan(self.returned[f"{runtime.FOLLOW_UP}.plan"])
 
     def _xcom(self, *, task_ids: str) -> Any:
         return self.xcoms.get(task_ids)
@@ -91,12 +107,16 @@ class ClearedRun:
     def _operator(self, task_id: str, **options: Any) -> Any:
         from dags.reassign_partitions import dag
 
-        planned_on = {"plan", "dry_run"}
-        if task_id in planned_on:
-            options["snapshot"] = self.returned["snapshot"]
-        if task_id == "snapshot":
+        task = task_id.removeprefix(f"{runtime.FOLLOW_UP}.")
+        if task == "drained":  # it skips what comes after it
+            drained = copy(dag.get_task(task_id))
+            drained.kafka_config_id = "kafka_default"
+            return drained
+        if task in ("plan", "dry_run"):
+            options["snapshot"] = self.returned.get(task_id.replace(task, "snapshot"), "none")
+        if task == "snapshot":
             options["for_request"] = True
-        if task_id not in ("plan", "approve"):
+        if task not in ("plan", "approve"):
             options["kafka_config_id"] = "kafka_default"
         return type(dag.get_task(task_id))(task_id=task_id, **options)
 
@@ -108,9 +128,15 @@ class ClearedRun:
             run_type="manual",
             triggering_user_name="ann",
         )
-        attempt = SimpleNamespace(try_number=1, max_tries=0, xcom_pull=self._xcom)
+        attempt = SimpleNamespace(
+            try_number=1, max_tries=0, xcom_pull=self._xcom, xcom_push=_push, map_index=-1
+        )
         params = {"kafka_config_id": "kafka_default", **self.params}
         return {"dag_run": run, "params": params, "ti": attempt, "task": operator}
+
+
+def _push(**_: Any) -> None:
+    """What tasks push beside what they return, nobody reads here."""
 
 
 def reach(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,7 @@ EXPECTED: Mapping[Moment, Mapping[str, Outcome]] = {
     Moment.PAUSED: {
         **dict.fromkeys(("execute", "progress", "clear_throttle", "report", "verdict"), CARRIED_ON),
         **dict.fromkeys(("verify", "restore_leaders"), SKIPPED),
+        "drained": CARRIED_ON,
         **dict.fromkeys(TASKS[: TASKS.index("throttle") + 1], CARRIED_ON),
     },
     Moment.ARRIVED: every(CARRIED_ON),

@@ -54,11 +54,23 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
                     f"Plan {record.plan_id} is {record.state}: {record.cause}. Only when it is "
                     "done its brokers have to be empty; nothing was looked at."
                 )
+            if self._is_followed_up(context, ledger, record):
+                return
             found = wait_until_drained(OwnCluster.of_plan(cluster, record), request)
             if request.budget_bytes is not None or request.budget_moves is not None:
                 found = _less_unpaid(found, runtime.recorded_moves(ledger, record))
             self.log.info("%s", found.text())
             self._conclude(context, ledger, record, found)
+
+    def _is_followed_up(self, context: Context, ledger: Ledger, record: PlanRecord) -> bool:
+        """Whether a plan that follows up is open: its tasks carry it on and take its throttles
+        back, whatever is on the brokers by now.
+        """
+        follow_up = runtime.recorded_plan(ledger, runtime.follow_up_id(record.plan_id))
+        if runtime.in_follow_up(context) or follow_up is None or follow_up.state.ended:
+            return False
+        self.log.info("Plan %s follows up, and is %s.", follow_up.plan_id, follow_up.state)
+        return True
 
     def _conclude(
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained

@@ -128,7 +128,7 @@ class ClearThrottleOperator(ClusterOperator):
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
             if record is None:
-                self.log.info("No plan was recorded: nothing was changed.")
+                self.log.info("No plan was recorded: there is nothing to take back.")
                 return
             plan_id = record.plan_id
             if not runtime.drives(context, record):

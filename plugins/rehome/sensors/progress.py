@@ -92,7 +92,7 @@ class ReassignmentSensor(ClusterOperator):
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
             if record is None:
-                raise plan_of_run.no_plan_yet()
+                raise plan_of_run.no_plan_yet(context)
             if record.state.ended:
                 return self._ended(record.plan_id, record.state, record.cause)
             plan, request = runtime.load_plan(context)
