@@ -31,7 +31,7 @@ from include.planning.search import Problem, Search
 from include.planning.seats import Seats
 from include.planning.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.shedder import BYTES, RATE
-from include.planning.topic_repair import even_topics
+from include.planning.topic_repair import TopicRepair
 from include.planning.trios import rearrange
 
 SMALL = 2_000
@@ -84,11 +84,20 @@ a part of a cluster."""
 PRICED_UP_TO = 5_000_000
 """Slots up to which that is done: it takes tens of times as long as the search."""
 
-ROOMY: Inner = (0.5, 0.5, 0.5)
-RELIEVED = 2
-"""See shed.INNER: where loads are to lie of brokers at whose edges replicas that even topics out do
-not fit; how often that is made so.
+WITH_TOPICS: Inner = (0.98, 0.4, 0.4)
+"""See shed.INNER: where topics of a large cluster are evened out in the end, brokers need room for
+it. Room for bytes would cost bytes.
 """
+
+ROOMY: Inner = (0.6, 0.4, 0.4)
+RELIEVED, OF_FEW = 4, 0.2
+"""Where loads are to lie of brokers at whose edges replicas that even topics out do not fit; how
+often that is made so, and, but for the first time, for which part of the brokers at most: it takes
+time by broker and brings less each time.
+"""
+
+ONE_IN = 2
+"""Of a broker's replicas, those among which the ones that make such room are chosen."""
 
 ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
@@ -162,14 +171,18 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
     """
     problem = search.problem
     layout, copied = problem.layout, 0.0
+    evened_out_last = search.books is not None and layout.rows.size > SMALL
+    if evened_out_last:
+        inner = WITH_TOPICS
     for _ in range(ROUNDS):
         search.strict = layout.rows.size <= SMALL
         wanted = wanted_loads(search, inner)
         short = narrow(search, wanted)
         fill(search, wanted, shed(search, wanted, short), short)
         Polisher(search).run()
-        undo(search)
-        Polisher(search).run()
+        if not evened_out_last or _is_tidied_at_once(search):
+            undo(search)
+            Polisher(search).run()
         if layout.rows.size <= EXCHANGED_UP_TO:
             exchange(search, EXCHANGED)
             undo(search)
@@ -182,21 +195,34 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
     return search.outside(), copied
 
 
+def _is_tidied_at_once(search: Search) -> bool:
+    """Whether replicas go home before topics are evened out, and not only afterwards: where that is
+    quick, or the plan looks so dear that another one might be made by prices.
+    """
+    problem = search.problem
+    if search.flat.size <= EXCHANGED_UP_TO:
+        return True
+    problem.layout.refresh()
+    return _priced(problem) and _over_bound(problem, search.copied()) > DEAR
+
+
 def _even_topics(search: Search) -> None:
     """Even topics out, and have brokers at the edges of their boxes make room where that is in the
     way.
     """
     search.strict = True
-    moved = even_topics(search)
-    for _ in range(RELIEVED if search.flat.size > SMALL else 0):
+    repair = TopicRepair(search)
+    moved = repair.run()
+    for turn in range(RELIEVED if search.flat.size > SMALL else 0):
         unmet = search.unmet_topics()
-        if not unmet.any():
+        if not unmet.any() or (turn and unmet.mean() > OF_FEW):
             break
         wanted = np.where(unmet, wanted_loads(search, ROOMY), search.load)
+        short = np.zeros_like(unmet)
         search.strict = False
-        fill(search, wanted, shed(search, wanted, np.zeros_like(unmet)), np.zeros_like(unmet))
+        fill(search, wanted, shed(search, wanted, short, ONE_IN), short)
         search.strict = True
-        moved |= even_topics(search)
+        moved |= repair.run()
     if moved:
         Polisher(search).run()
         undo(search)
@@ -238,7 +264,7 @@ def _by_prices(problem: Problem, excess: float) -> None:
     search = guided(problem)
     undo(search)
     Polisher(search).run()
-    even_topics(search)
+    TopicRepair(search).run()
     undo(search)
     if layout.rows.size <= EXCHANGED_UP_TO:
         exchange(search, EXCHANGED)

@@ -54,12 +54,9 @@ def _replace(search: Search, slot: int, home: int) -> bool:
 
 def _may_trade(search: Search, back: int, out: int, there: int) -> bool:
     """Whether another replica may go where one comes home from."""
-    if not search.valid_one(out, there):
+    if not search.trade_spreads_one(back, out, there, int(search.flat[out])):
         return False
-    if search.books is None:
-        return True
-    give, take = np.array([back]), np.array([out])
-    return bool(search.trade_spreads(give, take, there, search.holders(take))[0])
+    return search.valid_one(out, there)
 
 
 def _harmless(search: Search, home: int, there: int, gained: Floats) -> Mask:

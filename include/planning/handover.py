@@ -27,6 +27,11 @@ other, as long as some broker is off its share.
 
 ROUNDS = 25
 LEAST_GAIN = 1e-15
+MANY, PROGRESS = 10_000, 0.98
+"""Of more partitions than that, rounds go on as long as each leaves no more than this part of what
+brokers are off their shares: one hand-over a round hardly counts among so many.
+"""
+
 AT_ONCE = 4_096
 """Hand-overs that are made before the others are looked at again."""
 
@@ -129,10 +134,13 @@ def _descend(
     """Hand over until no broker is off its share, or no hand-over lowers the penalty."""
     rows = layout.rows
     aims = (aim * shares.tolerance)[:, None]
+    before = np.inf
     for _ in range(ROUNDS):
         leaders = rows[:, 0]
-        if shares.beyond(leaders) <= 0:
+        beyond = shares.beyond(leaders)
+        if beyond <= 0 or (len(some) > MANY and beyond > PROGRESS * before):
             return
+        before = beyond
         load = shares.load(leaders)
         near = _worth_a_look(rows, some, shares, load, aims)
         able = hosts[rows[near]] & may_lead(layout.arrays, near, rows[near])

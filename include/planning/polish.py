@@ -204,10 +204,9 @@ class Polisher:
         search = self._search
         if give != NONE and take != NONE and give // search.width == take // search.width:
             return False
-        if give != NONE and not search.valid_one(give, other):
+        if not search.trade_spreads_one(give, take, broker, other):
             return False
-        gives, takes, others = (np.array([value]) for value in (give, take, other))
-        if search.books and not search.trade_spreads(gives, takes, broker, others)[0]:
+        if give != NONE and not search.valid_one(give, other):
             return False
         return take == NONE or search.valid_one(take, broker)
 

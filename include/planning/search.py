@@ -252,7 +252,9 @@ class Search:
 
     def spreads_one(self, slot: int, broker: int) -> bool:
         """The same for one replica."""
-        return self.books is None or bool(self.spreads(np.array([slot]), np.array([broker]))[0])
+        if self.books is None or not self.strict:
+            return True
+        return self.books.moving_one(slot // self.width, int(self.flat[slot]), broker) <= 0
 
     def trade_spreads(self, give: Ints, take: Ints, broker: int, other: Ints) -> Mask:
         """(n,) whether trades leave topics as well spread: what a broker gives to others, and
@@ -268,6 +270,18 @@ class Search:
             topics.append(np.where(slots != NONE, self.books.topic(partitions), NONE))
         same: Mask = (topics[0] == topics[1]) | (change <= 0)
         return same
+
+    def trade_spreads_one(self, give: int, take: int, broker: int, other: int) -> bool:
+        """The same for one trade."""
+        books = self.books
+        if books is None or not self.strict:
+            return True
+        given, taken = give // self.width, take // self.width
+        if give != NONE and take != NONE and books.same_topic(given, taken):
+            return True
+        change = books.moving_one(given, broker, other) if give != NONE else 0
+        change += books.moving_one(taken, other, broker) if take != NONE else 0
+        return change <= 0
 
     # ---------------------------------------------------------------- moving
 

@@ -96,10 +96,11 @@ def _at_level(clipped: Floats, level: Floats, low: Floats, high: Floats, raises:
     return levelled
 
 
-def shed(search: Search, wanted: Floats, short: Mask) -> Ints:
+def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
     """Slots that leave: everything on brokers to be emptied, and what exceeds wanted loads.
 
     :param wanted: (K, B) of :func:`wanted_loads`; ``short``: (B,) of :func:`narrow`.
+    :param every: of the replicas of a broker, it chooses among one in so many.
     """
     problem, domain = search.problem, search.problem.targets.domain
     over = (search.load > wanted) & (search.scale > 0)
@@ -115,7 +116,7 @@ def shed(search: Search, wanted: Floats, short: Mask) -> Ints:
             chosen[broker] = largest_within(search, _spare(search, broker), broker, due, senders)
             continue
         elif over[:, broker].any() and not short[broker]:
-            slots = senders.spared(_spare(search, broker))
+            slots = senders.spared(_spare(search, broker)[::every])
             shedder = Shedder(search, wanted, broker, slots, cold=bool(tight[broker]))
             chosen[broker] = shedder.chosen()
         if broker in chosen:

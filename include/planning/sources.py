@@ -279,15 +279,13 @@ class _Trader:
             return False
         if not search.seats.admits_one(slot // width, slot % width, source):
             return False
+        if not search.trade_spreads_one(slot, other, target, source):
+            return False
         search.move(slot, source)
         if not search.valid_one(other, target):
             search.move(slot, target)
             return False
         search.move(slot, target)
-        if search.books:
-            give, take = np.array([slot]), np.array([other])
-            if not search.trade_spreads(give, take, target, np.array([source]))[0]:
-                return False
         self._swap(slot, other)
         return True
 

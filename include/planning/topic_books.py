@@ -45,20 +45,27 @@ class TopicBooks:
         rows: Ints = self._row[partitions]
         return rows
 
+    def same_topic(self, one: int, other: int) -> bool:
+        """Whether two partitions are of one topic, or both of topics without bands."""
+        return bool(self._row[one] == self._row[other])
+
     def banded(self, partitions: Ints) -> Mask:
         """Whether the partitions' topics have bands."""
         banded: Mask = self._row[partitions] < self.rows - 1
         return banded
 
-    def leaving(self, cells: Ints) -> Ints:
-        """What bands are missed by more when one replica leaves each cell: -1, 0 or 1."""
-        held = self.held[cells]
+    def leaving(self, cells: Ints, after: Ints | int = 0) -> Ints:
+        """What bands are missed by more when one replica leaves each cell: -1, 0 or 1.
+
+        :param after: how many have left by then.
+        """
+        held = self.held[cells] - after
         change: Ints = (held <= self.low[cells]).astype(np.int64) - (held > self.high[cells])
         return change
 
-    def arriving(self, cells: Ints) -> Ints:
-        """The same when one arrives."""
-        held = self.held[cells]
+    def arriving(self, cells: Ints, after: Ints | int = 0) -> Ints:
+        """The same when one arrives, after so many others."""
+        held = self.held[cells] + after
         change: Ints = (held >= self.high[cells]).astype(np.int64) - (held < self.low[cells])
         return change
 
@@ -77,17 +84,60 @@ class TopicBooks:
         leaves = self.leaving(self.cells(partitions, sources))
         return leaves + self.arriving(self.cells(partitions, targets))
 
+    def moving_one(self, partition: int, source: int, target: int) -> int:
+        """The same for one replica."""
+        held, low, high = self.held, self.low, self.high
+        leaves, arrives = self.cell(partition, source), self.cell(partition, target)
+        here, there = int(held[leaves]), int(held[arrives])
+        change = (here <= int(low[leaves])) - (here > int(high[leaves]))
+        return change + (there >= int(high[arrives])) - (there < int(low[arrives]))
+
+    def moving_together(
+        self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows, most: int
+    ) -> Mask:
+        """(n,) moves that, all made, each change by no more than ``most`` what bands are missed by.
+
+        What leaves a cell and what arrives in it are counted apart, in their order: together they
+        never do more harm than that.
+        """
+        together = np.zeros(len(partitions), bool)
+        if most >= 0:
+            together = ~self.banded(partitions)
+        some = np.flatnonzero(self.banded(partitions))
+        leaves, arrives = (self.cells(partitions[some], side[some]) for side in (sources, targets))
+        kept = np.flatnonzero(self.leaving(leaves) + self.arriving(arrives) <= most)
+        while len(kept):
+            out, into = leaves[kept], arrives[kept]
+            change = self.leaving(out, turn(out)) + self.arriving(into, turn(into))
+            if (change <= most).all():
+                break
+            kept = kept[change <= most]
+        together[some[kept]] = True
+        return together
+
     def spare(self, cells: Ints) -> Mask:
         """Which of replicas that leave these cells, one each, do so without a band being missed;
         of those of one cell the first ones.
         """
-        order = np.argsort(cells, kind="stable")
-        ordered = cells[order]
-        rank = np.arange(len(cells)) - np.searchsorted(ordered, ordered)
-        allowed = np.zeros(len(cells), bool)
-        allowed[order] = rank < self.held[ordered] - self.low[ordered]
+        allowed: Mask = turn(cells) < self.held[cells] - self.low[cells]
         return allowed
 
     def outside(self) -> int:
         """Replicas that brokers hold above their bands and lack below them."""
         return int(beyond(self.held, self.low, self.high).sum())
+
+
+def turn(cells: Ints) -> Ints:
+    """(n,) how many of the same cell come before each."""
+    order = np.argsort(cells, kind="stable")
+    turns = np.empty(len(cells), np.int64)
+    turns[order] = rank(cells[order])
+    return turns
+
+
+def rank(groups: Ints) -> Ints:
+    """(n,) the place of each among the equals before it; equals lie side by side."""
+    count = len(groups)
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    places: Ints = np.arange(count) - np.repeat(starts, np.diff(starts, append=count))
+    return places

@@ -40,8 +40,9 @@ def even_leaders(
         change, place = _best_places(books, rows, some, able)
         better = np.flatnonzero(change < 0)
         partitions, places = some[better], place[better]
-        apart = one_per_cell(books, rows, partitions, places)
-        partitions, places = partitions[apart], places[apart]
+        source, target = rows[partitions, 0], rows[partitions, places]
+        together = books.moving_together(partitions, source, target, -1)
+        partitions, places = partitions[together], places[together]
         if boxes is not None:
             kept = _within(boxes, rows, partitions, places)
             partitions, places = partitions[kept], places[kept]
@@ -51,15 +52,12 @@ def even_leaders(
 
 
 def spreading(bands: TopicBands, rows: Rows, partitions: Ints, places: Ints) -> Mask:
-    """(n,) hand-overs to these places of rows after which leaders of topics are as well spread: one
-    per topic and broker.
+    """(n,) hand-overs to these places of rows after which, all made, leaders of topics are as well
+    spread.
     """
     books = TopicBooks.of_leaders(bands, rows)
-    change = books.moving(partitions, rows[partitions, 0], rows[partitions, places])
-    kept = np.flatnonzero(change <= 0)
-    spread = np.zeros(len(partitions), bool)
-    spread[kept] = one_per_cell(books, rows, partitions[kept], places[kept])
-    return spread
+    source, target = rows[partitions, 0], rows[partitions, places]
+    return books.moving_together(partitions, source, target, 0)
 
 
 def _best_places(books: TopicBooks, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:
@@ -74,19 +72,6 @@ def _best_places(books: TopicBooks, rows: Rows, some: Ints, able: Mask) -> tuple
         better = (change < best) & (new != NONE) & able[:, number]
         best, place = np.where(better, change, best), np.where(better, number, place)
     return best, place
-
-
-def one_per_cell(books: TopicBooks, rows: Rows, partitions: Ints, places: Ints) -> Mask:
-    """(n,) hand-overs of which none shares a topic and broker with one before it; those of topics
-    without bands all.
-    """
-    apart = ~books.banded(partitions)
-    some = np.flatnonzero(~apart)
-    for brokers in (rows[partitions, 0], rows[partitions, places]):
-        cells = books.cells(partitions[some], brokers[some])
-        some = some[np.sort(np.unique(cells, return_index=True)[1])]
-    apart[some] = True
-    return apart
 
 
 def _within(

@@ -13,7 +13,7 @@ import numpy as np
 from include.planning.arrays import NONE, Floats, Ints, Mask
 from include.planning.pruned import harmless
 from include.planning.search import Search
-from include.planning.topic_books import TopicBooks
+from include.planning.topic_books import TopicBooks, rank
 
 SMALL = 2_000
 """Slots up to which replicas are moved one by one."""
@@ -25,25 +25,33 @@ WEIGHED = 200_000
 """Moves of a small cluster that are weighed at once."""
 
 ROUNDS = 64
-IN_VAIN = 6
+IN_VAIN = 5
 """Rounds, and how many one after the other may move less than a hundredth of what is missing."""
 
 WORTH = 0.01
 
-RETRIED = 5
+RETRIED = 3
 """Rounds after which brokers at the edges of their boxes are asked again."""
 
 TINY = 1e-12
 
 
-def even_topics(search: Search) -> bool:
-    """Bring topics into their bands, as far as that is worth it; whether any replica moved."""
-    books = search.books
-    if books is None or not books.outside():
-        return False
-    if search.flat.size <= SMALL:
-        return _one_by_one(search, books)
-    return _Rounds(search, books).run()
+class TopicRepair:
+    """Brings topics into their bands, as far as that is worth it."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._rounds: _Rounds | None = None
+
+    def run(self) -> bool:
+        """Whether any replica moved."""
+        search, books = self._search, self._search.books
+        if books is None or not books.outside():
+            return False
+        if search.flat.size <= SMALL:
+            return _one_by_one(search, books)
+        self._rounds = self._rounds or _Rounds(search, books)
+        return self._rounds.run()
 
 
 def _one_by_one(search: Search, books: TopicBooks) -> bool:
@@ -91,6 +99,7 @@ class _Rounds:
     """Many replicas at once, of a large cluster.
 
     :ivar group: (cells,) the topic and domain of each cell: replicas stay within one.
+    :ivar slots: of all replicas that may be moved, the smallest first; ``cells``: where they are.
     :ivar full, empty: (B,) brokers at the edge of a box, of which no move was made in a round: they
         receive, or give, nothing for a while.
     """
@@ -111,18 +120,22 @@ class _Rounds:
         self._takes = np.broadcast_to(problem.takes, shape).reshape(-1).copy()
         self._gives[-books.brokers :] = self._takes[-books.brokers :] = False
         movable = problem.partitions & books.banded(np.arange(len(problem.partitions)))
-        slots = np.flatnonzero(movable[:, None] & (search.rows != NONE))
-        size = search.weights[0].take(slots // search.width)
-        self._slots: Ints = slots[np.argsort(size, kind="stable")]
+        partitions = np.flatnonzero(movable)
+        size = search.weights[0].take(partitions)
+        partitions = partitions[np.argsort(size, kind="stable")]
+        slots = (partitions[:, None] * search.width + np.arange(search.width)).reshape(-1)
+        self._slots: Ints = slots[search.flat[slots] != NONE]
 
     def run(self) -> bool:
         """Rounds as long as they help."""
-        moved, in_vain, missing = False, 0, self._books.outside()
+        search, books = self._search, self._books
+        self._cells = books.cells(self._slots // search.width, search.flat[self._slots])
+        moved, in_vain, missing = False, 0, books.outside()
         for number in range(ROUNDS):
             if not missing or in_vain >= IN_VAIN:
                 break
             moved |= self._round(number)
-            left = self._books.outside()
+            left = books.outside()
             in_vain = in_vain + 1 if missing - left <= WORTH * missing else 0
             missing = left
         return moved
@@ -140,9 +153,10 @@ class _Rounds:
         lack = np.rint(np.bincount(self._group, below - above, groups)).astype(np.int64)
         senders = self._units(above, self._next_best(lack, gives, number, giving=True), number)
         receivers = self._units(below, self._next_best(-lack, takes, number, giving=False), number)
-        slots, source_group = self._replicas(senders, number)
-        here, there = _matched(source_group, self._group[receivers])
-        slots, targets = slots[here], receivers[there] % books.brokers
+        places = self._replicas(senders, number)
+        here, there = _matched(self._group[self._cells[places]], self._group[receivers])
+        places, receivers = places[here], receivers[there]
+        slots, targets = self._slots[places], receivers % books.brokers
         accepted = self._accepted(slots, targets)
         source = self._search.holders(slots)
         self._empty |= _in_vain(source, accepted, books.brokers)
@@ -150,6 +164,7 @@ class _Rounds:
         slots, targets = slots[accepted], targets[accepted]
         self._search.lift(slots)
         self._search.put(slots, targets)
+        self._cells[places[accepted]] = receivers[accepted]
         return bool(len(slots))
 
     def _next_best(self, lack: Ints, among: Mask, number: int, *, giving: bool) -> Ints:
@@ -166,7 +181,7 @@ class _Rounds:
         sign = -1 if giving else 1
         order = np.lexsort((sign * fullness, sign * middle, self._group[cells]))
         cells = cells[order]
-        return cells[_rank(self._group[cells]) < lack[self._group[cells]]]
+        return cells[rank(self._group[cells]) < lack[self._group[cells]]]
 
     def _fullness(self) -> Floats:
         search = self._search
@@ -181,22 +196,25 @@ class _Rounds:
         cells = np.roll(cells, number * 31) if number else cells
         return np.concatenate([np.repeat(cells, off[cells]), more])
 
-    def _replicas(self, units: Ints, number: int) -> tuple[Ints, Ints]:
-        """A replica for each unit of a cell, small ones first, others in later rounds."""
-        search, books = self._search, self._books
-        wanted = np.bincount(units, minlength=len(books.held))
-        cells = books.cells(self._slots // search.width, search.flat[self._slots])
-        some = wanted[cells] > 0
-        slots, cells = self._slots[some], cells[some]
-        away = search.at_home(slots, search.holders(slots))
-        order = np.lexsort((away, cells)) if number % 2 == 0 else np.argsort(cells, kind="stable")
-        slots, cells = slots[order], cells[order]
+    def _replicas(self, units: Ints, number: int) -> Ints:
+        """A replica for each unit of a cell, by its place among all slots: small ones first, others
+        in later rounds.
+        """
+        search = self._search
+        wanted = np.bincount(units, minlength=len(self._group))
+        places = np.flatnonzero(wanted.take(self._cells))
+        cells = self._cells[places]
+        if number % 2 == 0:
+            slots = self._slots[places]
+            order = np.lexsort((search.at_home(slots, search.holders(slots)), cells))
+        else:
+            order = np.argsort(cells, kind="stable")
+        places, cells = places[order], cells[order]
         count = np.bincount(cells, minlength=len(wanted))
         turn = 0 if self._anywhere else number // 2
         skipped = turn * wanted[cells] % np.maximum(count[cells], 1)
-        rank = (_rank(cells) - skipped) % np.maximum(count[cells], 1)
-        chosen = np.flatnonzero(rank < wanted[cells])
-        return slots[chosen], self._group[cells[chosen]]
+        chosen = (rank(cells) - skipped) % np.maximum(count[cells], 1) < wanted[cells]
+        return places[chosen]
 
     def _accepted(self, slots: Ints, targets: Ints) -> Mask:
         """Which moves are made: allowed, good for their topic, and harmless to boxes together with
@@ -222,14 +240,6 @@ def _in_vain(brokers: Ints, accepted: Mask, count: int) -> Mask:
     return tried & ~made
 
 
-def _rank(groups: Ints) -> Ints:
-    """(n,) the place of each among the equals before it; equals lie side by side."""
-    count = len(groups)
-    starts = np.flatnonzero(np.diff(groups, prepend=-1))
-    rank: Ints = np.arange(count) - np.repeat(starts, np.diff(starts, append=count))
-    return rank
-
-
 def _first(values: Ints, among: Mask) -> Mask:
     """(n,) the first of equal values among some."""
     some = np.flatnonzero(among)
@@ -245,7 +255,7 @@ def _matched(groups: Ints, others: Ints) -> tuple[Ints, Ints]:
     mine, theirs = (np.argsort(side, kind="stable") for side in (groups, others))
     width = max(len(groups), len(others)) + 1
     keys, other_keys = (
-        side[order] * width + _rank(side[order])
+        side[order] * width + rank(side[order])
         for side, order in ((groups, mine), (others, theirs))
     )
     _, left, right = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
