@@ -25,7 +25,7 @@ from local.waiting import wait_until
 
 __all__ = ["CONTROLLER_ID", "ClusterStartError", "LocalCluster", "Security", "default_rack"]
 
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 240.0
 
 
 class LocalCluster:

@@ -135,11 +135,11 @@ class Topics:
                 )
             ]
         )[topic]
-        future.result(30)
+        future.result(120)
         self.created.append(topic)
 
         def led() -> bool:
-            found = self.admin.list_topics(topic, timeout=5).topics[topic]
+            found = self.admin.list_topics(topic, timeout=60).topics[topic]
             return len(found.partitions) == len(assignment) and all(
                 p.leader in p.replicas and len(p.isrs) == len(p.replicas)
                 for p in found.partitions.values()
@@ -168,7 +168,7 @@ class Topics:
                 errors.append(error)
 
         value = os.urandom(size_bytes)
-        partitions = self.admin.list_topics(topic, timeout=5).topics[topic].partitions
+        partitions = self.admin.list_topics(topic, timeout=60).topics[topic].partitions
         for partition, _ in itertools.product(partitions, range(messages)):
             while True:
                 try:
@@ -183,12 +183,12 @@ class Topics:
 
     def delete_all(self) -> None:
         """Delete what this helper created and still exists."""
-        there = set(self.admin.list_topics(timeout=10).topics)
+        there = set(self.admin.list_topics(timeout=60).topics)
         names = [topic for topic in self.created if topic in there]
         if names:
-            wait(self.admin.delete_topics(names).values(), 30)
+            wait(self.admin.delete_topics(names).values(), 120)
             wait_until(
-                lambda: not set(names) & set(self.admin.list_topics(timeout=10).topics),
+                lambda: not set(names) & set(self.admin.list_topics(timeout=60).topics),
                 "topics to be deleted",
             )
 

@@ -106,7 +106,7 @@ def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_n
     somebody.start()
     run = site.run(dag=dag)
     in_flight = site.gateway.list_reassignments()
-    somebody.join(60)
+    somebody.join(300)
     assert run.state == "success", run.log
     assert in_flight == {}
     assert "Behind: " in run.log
@@ -240,7 +240,7 @@ def test_people_are_told_of_a_throttle_that_is_taken_away_for_the_third_time(sit
     run = site.run(
         dag=held(), action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=100_000
     )
-    somebody.join(60)
+    somebody.join(300)
     assert run.state == "success", run.log
     (plan,) = site.ledger.plans()
     kinds = [event.kind for event in site.ledger.events(plan.plan_id)]

@@ -56,7 +56,7 @@ def bystander_dies(
     yield kill
     if BYSTANDER not in cluster.pids:
         cluster.restart(BYSTANDER)
-    wait_until(lambda: BYSTANDER in gateway.describe_cluster().brokers, "it to be back", 60)
+    wait_until(lambda: BYSTANDER in gateway.describe_cluster().brokers, "it to be back", 240)
 
 
 def test_a_move_is_done_when_the_controller_says_so_and_the_dead_replica_is_a_finding(

@@ -90,7 +90,7 @@ def cut_off(cluster: CutOffCluster) -> list[str]:
         (answer,) = one.reads.ask_bootstrap(metadata_request([]))
         return REMOTE not in {broker.node_id for broker in answer.brokers}
 
-    wait_until(fenced, "the broker's session to end", 60)
+    wait_until(fenced, "the broker's session to end", 240)
     one.close()
     return made
 

@@ -119,9 +119,9 @@ def test_a_copy_that_cannot_be_cancelled_keeps_its_throttle_until_it_ends(
         assert advance(plan, ledger, gateway, CRAWL).in_flight == 1
         set_config(gateway, ConfigResource.broker(1), LEADER_RATE, "90000000")
         set_config(gateway, brokers[0], FOLLOWER_RATE, "90000000")
-        wait_until(lambda: 2 in state_of(gateway, topic).isr, "one of the copies", 60)
+        wait_until(lambda: 2 in state_of(gateway, topic).isr, "one of the copies", 240)
         cluster.kill(1)
-        wait_until(lambda: state_of(gateway, topic).isr == {2}, "the old replica's end", 60)
+        wait_until(lambda: state_of(gateway, topic).isr == {2}, "the old replica's end", 240)
 
         stopped = abort(plan.plan_id, ledger, gateway, "enough")
         assert stopped.errors[partition].code == INVALID_REPLICA_ASSIGNMENT
@@ -137,7 +137,7 @@ def test_a_copy_that_cannot_be_cancelled_keeps_its_throttle_until_it_ends(
 
         set_config(gateway, brokers[0], LEADER_RATE, "90000000")
         set_config(gateway, brokers[1], FOLLOWER_RATE, "90000000")
-        wait_until(lambda: not gateway.list_reassignments(), "the other copy", 60)
+        wait_until(lambda: not gateway.list_reassignments(), "the other copy", 240)
         assert len(sweep(ledger, gateway, cluster.cluster_id).cleared) == len(cleared.owed)
         theirs = {(brokers[0], LEADER_RATE), (brokers[0], FOLLOWER_RATE)}
         theirs.add((brokers[1], FOLLOWER_RATE))

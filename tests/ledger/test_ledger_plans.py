@@ -121,9 +121,9 @@ def test_of_plans_that_claim_a_cluster_at_once_exactly_one_gets_it(
         worker.start()
     start.set()
     for worker in workers:
-        worker.join(60)
+        worker.join(300)
         assert worker.exitcode == 0
-    winner = won.get(timeout=5)
+    winner = won.get(timeout=120)
     assert won.empty()
     active = ledger.active_plan("c1")
     assert active is not None

@@ -43,7 +43,7 @@ def _alive(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 def test_every_broker_is_there_with_its_rack_and_log_dirs(three_brokers: LocalCluster) -> None:
     admin = AdminClient(three_brokers.client_settings())
-    nodes = admin.describe_cluster().result(10).nodes
+    nodes = admin.describe_cluster().result(60).nodes
     assert {node.id: node.rack for node in nodes} == dict(zip((1, 2, 3), RACKS, strict=True))
     for broker in three_brokers.broker_ids:
         directories = three_brokers.log_dirs(broker)
@@ -73,7 +73,7 @@ def test_a_broker_that_is_shut_down_leaves_early_and_returns_on_its_old_address(
     assert three_brokers.pids[3] != old_pid
     assert three_brokers.live_brokers() == {1, 2, 3}
     admin = AdminClient({"bootstrap.servers": address})
-    assert 3 in admin.list_topics(timeout=10).brokers
+    assert 3 in admin.list_topics(timeout=60).brokers
 
 
 def test_without_the_controller_administration_waits_and_resumes_with_it(
@@ -84,7 +84,7 @@ def test_without_the_controller_administration_waits_and_resumes_with_it(
     try:
         refused = admin.create_topics([NewTopic("waits", 1, 1)], request_timeout=2)["waits"]
         with pytest.raises(KafkaException):
-            refused.result(10)
+            refused.result(60)
     finally:
         three_brokers.start_controller()
 

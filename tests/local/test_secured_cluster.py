@@ -29,14 +29,14 @@ def _wait_until_refused(settings: Mapping[str, str], code: int) -> None:
 
 
 def _visible_topics(cluster: LocalCluster, user: str) -> set[str]:
-    return set(AdminClient(cluster.client_settings(user)).list_topics(timeout=10).topics)
+    return set(AdminClient(cluster.client_settings(user)).list_topics(timeout=60).topics)
 
 
 def _broker_config_error(cluster: LocalCluster, user: str) -> KafkaError | None:
     """Why ``user`` may not read a broker's configuration; None when it may."""
     resource = ConfigResource(ConfigResource.Type.BROKER, "1")
     admin = AdminClient(cluster.client_settings(user))
-    error = admin.describe_configs([resource], request_timeout=10)[resource].exception()
+    error = admin.describe_configs([resource], request_timeout=60)[resource].exception()
     if error is None:
         return None
     assert isinstance(error, KafkaException)
@@ -47,7 +47,7 @@ def test_every_user_gets_in_with_its_password(secured_cluster: LocalCluster) -> 
     assert secured_cluster.security is not None
     for user in secured_cluster.security.users:
         admin = AdminClient(secured_cluster.client_settings(user))
-        assert set(admin.list_topics(timeout=10).brokers) == set(secured_cluster.broker_ids)
+        assert set(admin.list_topics(timeout=60).brokers) == set(secured_cluster.broker_ids)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ class SlowToClose:
         return Look("there is something to do", "")
 
     def close(self) -> None:
-        self.closed_in_time = self.loop_goes_on.wait(timeout=30)
+        self.closed_in_time = self.loop_goes_on.wait(timeout=120)
 
 
 def test_closing_connections_does_not_hold_the_event_loop_up(

@@ -182,7 +182,7 @@ def test_a_process_ends_with_the_job_however_that_ends() -> None:
         planner = psutil.Process(int(killed.stdout.readline()))
         assert planner.is_running()
         killed.communicate("\n")
-    planner.wait(timeout=30)
+    planner.wait(timeout=300)
 
 
 def _planners() -> list[psutil.Process]:
