@@ -84,13 +84,13 @@ a part of a cluster."""
 PRICED_UP_TO = 5_000_000
 """Slots up to which that is done: it takes tens of times as long as the search."""
 
-WITH_TOPICS: Inner = (0.98, 0.4, 0.4)
+WITH_TOPICS: Inner = (0.98, 0.5, 0.5)
 """See shed.INNER: where topics of a large cluster are evened out in the end, brokers need room for
 it. Room for bytes would cost bytes.
 """
 
 ROOMY: Inner = (0.6, 0.4, 0.4)
-RELIEVED, OF_FEW = 4, 0.2
+RELIEVED, OF_FEW = 3, 0.2
 """Where loads are to lie of brokers at whose edges replicas that even topics out do not fit; how
 often that is made so, and, but for the first time, for which part of the brokers at most: it takes
 time by broker and brings less each time.

@@ -25,7 +25,7 @@ WEIGHED = 200_000
 """Moves of a small cluster that are weighed at once."""
 
 ROUNDS = 64
-IN_VAIN = 5
+IN_VAIN = 4
 """Rounds, and how many one after the other may move less than a hundredth of what is missing."""
 
 WORTH = 0.01
