@@ -41,7 +41,7 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
 test: setup ## every test, on real brokers too; ARGS="-k drain" picks some
-	timeout -k 30 3000 $(PY) -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	timeout -k 30 4500 $(PY) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 # Cases wait for brokers to die and to return more than they compute: two clusters side by side.
 FAULTS := .state/faults.xml

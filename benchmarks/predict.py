@@ -278,7 +278,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clusters", type=int, default=4)
     parser.add_argument("--brokers", type=int, default=4)
-    parser.add_argument("--runs", type=int, default=6, help="on each cluster")
+    parser.add_argument("--runs", type=int, default=5, help="on each cluster")
     parser.add_argument("--partitions", type=int, default=32, help="of each cluster")
     parser.add_argument("--megabytes", type=int, default=250, help="to fill each cluster with")
     parser.add_argument("--sigma", type=float, default=0.8, help="of the sizes' logarithm")
