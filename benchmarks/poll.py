@@ -144,13 +144,17 @@ def measured(
     }
 
 
-def fill(gateway: ClusterGateway, topic: str) -> None:
-    """So much to copy in each partition that it is in flight for minutes."""
+def fill(gateway: ClusterGateway, topic: str, size_bytes: int = SIZE_BYTES) -> None:
+    """So much to copy in each partition that it is in flight for minutes.
+
+    A follower's first fetch is not throttled yet: up to 1 MiB of a partition, 10 MiB of a leader's.
+    Of few partitions each has to be larger than that.
+    """
     brokers = gateway.describe_cluster().brokers.values()
     servers = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
     producer = Producer({"bootstrap.servers": servers, "linger.ms": "50"})
     partitions = len(gateway.describe_topics([topic])[topic].partitions)
-    message = os.urandom(SIZE_BYTES // 10)
+    message = os.urandom(size_bytes // 10)
     for number in range(10 * partitions):
         producer.produce(topic, message, partition=number % partitions)
         if number % 1000 == 0:

@@ -70,7 +70,7 @@ def test_a_poll_of_a_plan_with_few_moves_in_flight_is_measured(
     gateway: ClusterGateway, topics: Topics, tmp_path: Path
 ) -> None:
     topic = topics.create([[1, 2, 3]] * 4)
-    poll.fill(gateway, topic)
+    poll.fill(gateway, topic, size_bytes=5_000_000)
     try:
         url = f"sqlite:///{tmp_path / 'ledger.db'}"
         result = poll.measured(gateway, topic, url, moves=40, done=30, runs=1)
