@@ -63,7 +63,9 @@ class PostgreSQL:
     def start(self) -> None:
         """Start it (again), with the databases that there are."""
         place = ("-D", str(self._data), "-k", str(self._directory), "-c", "listen_addresses=")
-        command = [*self._as, str(self._bin / "postgres"), *place, "-c", "fsync=off"]
+        # Killed with its test, a server cannot take back shared memory that lies elsewhere.
+        settings = ("-c", "dynamic_shared_memory_type=mmap", "-c", "fsync=off")
+        command = [*self._as, str(self._bin / "postgres"), *place, *settings]
         self._server = self._guard.spawn(command, self._directory / "log")
         wait_until(self._answers, "PostgreSQL to answer")
 
