@@ -186,8 +186,8 @@ class Lane:
             early = 10 * sample.bytes_done < sample.bytes_total
             if sample.eta_s is None or early or sample.sampled_at >= watcher.ended_at:
                 continue
-            foretold = sample.sampled_at + timedelta(seconds=sample.eta_s)
-            errors.append(abs((foretold - watcher.ended_at).total_seconds()))
+            expected_end = sample.sampled_at + timedelta(seconds=sample.eta_s)
+            errors.append(abs((expected_end - watcher.ended_at).total_seconds()))
         return max(errors) / watcher.makespan_s
 
 

@@ -41,7 +41,8 @@ class AirflowTimes:
         next task starts.
     :param wake_s: from the trigger's look to that of the worker.
     :param poll_interval_s: between two looks of the trigger.
-    :param runs: how many were measured; 0 = this is what the settings expect.
+    :param runs: how many were measured; of fewer than :data:`ENOUGH_RUNS`, what the settings expect
+        counts, too.
     """
 
     start_s: TimeRange
@@ -76,11 +77,10 @@ def airflow_times(timings: Sequence[RunTiming], settings: Settings) -> AirflowTi
 
 
 def _range(measured: Sequence[float], expected: TimeRange) -> TimeRange:
-    least, most = min(measured, default=0.0), SPREAD * max(measured, default=0.0)
     if len(measured) >= ENOUGH_RUNS:
-        return TimeRange(least, most)
-    least_s = min(least, expected.least_s) if measured else expected.least_s
-    return TimeRange(least_s, max(most, expected.most_s))
+        return TimeRange(min(measured), SPREAD * max(measured))
+    most = [SPREAD * seconds for seconds in measured]
+    return TimeRange(min([expected.least_s, *measured]), max([expected.most_s, *most]))
 
 
 def timing_of(

@@ -6,6 +6,7 @@ import enum
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from include.execution.airflow_times import ENOUGH_RUNS
 from include.execution.time_range import TimeRange
 from include.planning.explanation import bytes_text, count_text
 
@@ -49,8 +50,8 @@ class DryRunResult:
     :param rate_bytes_per_s: the throttle that was tried, per broker and direction.
     :param rate_cause: why it is this one; "" = it was asked for.
     :param predicted: time from the start of the plan to its end; None = it would never end.
-    :param runs_measured: runs that the reaction of Airflow in it was measured in; 0 = none, it is
-        what the settings expect.
+    :param runs_measured: runs that the reaction of Airflow in it was measured in; of fewer than
+        ``ENOUGH_RUNS``, what the settings expect counts, too.
     """
 
     plan_id: str
@@ -113,8 +114,9 @@ def _time(result: DryRunResult) -> str:
     if result.predicted is None:
         return "it would never end"
     runs = result.runs_measured
-    known = f"measured in {count_text(runs, 'run')}" if runs else "as the settings expect"
-    return f"{result.predicted} (Airflow's reaction: {known})"
+    measured = [f"measured in {count_text(runs, 'run')}"] if runs else []
+    expected = ["as the settings expect"] if runs < ENOUGH_RUNS else []
+    return f"{result.predicted} (Airflow's reaction: {' and '.join(measured + expected)})"
 
 
 def _outcome(found: tuple[Finding, ...]) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from include.execution.airflow_times import RunTiming, airflow_times, timing_of
+from include.execution.findings import DryRunResult, describe
 from include.execution.model import ProgressSample
 from include.execution.time_range import TimeRange
 from include.settings import Settings
@@ -55,6 +56,19 @@ def test_few_runs_widen_what_the_settings_expect_and_more_of_them_replace_it() -
     assert enough.runs == 3
     assert enough.start_s == TimeRange(3, 10)
     assert enough.wake_s == TimeRange(2, 5)
+
+
+@pytest.mark.parametrize(
+    ("runs", "known"),
+    [
+        (0, "as the settings expect"),
+        (1, "measured in 1 run and as the settings expect"),
+        (3, "measured in 3 runs"),
+    ],
+)
+def test_a_dry_run_says_what_the_reaction_of_airflow_is_known_from(runs: int, known: str) -> None:
+    result = DryRunResult("p", "h", (), (), predicted=TimeRange(20, 60), runs_measured=runs)
+    assert f"20 s to 1 min (Airflow's reaction: {known})" in describe(result)
 
 
 def test_a_step_waits_for_the_first_poll_and_at_most_one_more_and_for_the_worker() -> None:

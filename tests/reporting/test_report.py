@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from include.cluster.model import TopicPartition
 from include.execution.model import MoveState, PlanState
 from include.execution.rates import RateChange, RateReason
-from include.ledger.records import Event, Reassignment, ThrottleState
+from include.ledger.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
 from include.planning.request import parse_request
 from include.reporting.collect import report_data, write_plan_report
@@ -23,6 +22,7 @@ from include.reporting.rates import rate_picture
 from include.reporting.report import MOVES_SHOWN, render
 from include.reporting.standing import Tone, standing_of
 from include.warehouse import Warehouse
+from tests.reporting.pages import Page, page
 from tests.reporting.plans_told import (
     MB,
     NO_ROOM,
@@ -53,48 +53,6 @@ START_OF_ONE = Reassignment(
 )
 
 SECTIONS = ("brokers", "prediction", "moves", "dry-run", "gates", "throttles", "verification")
-VOID = {"meta", "br", "line", "polyline", "polygon"}
-
-
-class Page(HTMLParser):
-    """A parsed page: text, ids, links; fails on tags that do not match."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.ids: list[str] = []
-        self.tags: list[str] = []
-        self.links: list[str] = []
-        self.words: list[str] = []
-        self._open: list[str] = []
-        self.feed(html)
-        assert not self._open, f"left open: {self._open}"
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\s+", " ", " ".join(self.words))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        for name, value in attrs:
-            assert not name.startswith("on"), f"script in {name}"
-            if name == "id":
-                self.ids.append(value or "")
-            if name in ("href", "src", "srcset", "action"):
-                self.links.append(value or "")
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self._open:
-            self.words.append(data)
-
-
-def page(data: ReportData) -> Page:
-    return Page(render(data))
 
 
 STATES = {
@@ -282,45 +240,6 @@ def test_what_went_wrong_is_listed_first() -> None:
     first, second, third = (told.index(f"orders-{number} ") for number in (1, 2, 0))
     assert first < second < third
     assert "refused by the controller" in told
-
-
-def test_prediction_and_truth_stand_side_by_side_once_the_plan_has_started() -> None:
-    told = page(good_end()).text
-    assert "1 min 28 s to 2 min 5 s predicted" in told
-    assert "1 min 40 s actual, as predicted" in told
-    assert "150 MB actual" in told
-    assert "Nothing has moved yet" in page(dry_run_only()).text
-
-
-@pytest.mark.parametrize(
-    ("taken_s", "outcome"), [(60, "shorter"), (88, "as"), (125, "as"), (200, "longer")]
-)
-def test_the_time_taken_is_compared_with_the_predicted_range(taken_s: int, outcome: str) -> None:
-    data = good_end()
-    assert data.record is not None
-    ended = START + timedelta(seconds=taken_s)
-    told = page(replace(data, record=replace(data.record, ended_at=ended))).text
-    assert f"actual, {outcome}" in told
-
-
-def test_a_plan_that_has_paused_or_whose_rate_was_changed_is_not_compared() -> None:
-    data = good_end()
-    pause = Event(START, "rehome", PlanState.PAUSED, "the window has closed", "plan-1", "c1")
-    paused = page(replace(data, events=(*data.events, pause))).text
-    asked = RateChange(START, MB, MB, MB, RateReason.REQUESTED, "an operator asked for it")
-    changed = page(replace(data, rates=(asked,))).text
-    for told, why in ((paused, "The plan has paused"), (changed, "Its rate was changed")):
-        assert why in told
-        assert "1 min 40 s actual" not in told
-
-
-def test_a_dry_run_of_what_is_left_predicts_nothing_of_the_whole() -> None:
-    data = good_end()
-    assert data.dry_run is not None
-    rest = replace(data, dry_run={**data.dry_run, "partitions": 2})
-    told = page(rest).text
-    assert "2 min 5 s" not in told
-    assert "at least, about" in told
 
 
 def test_the_eta_that_was_foretold_is_judged_when_the_plan_is_done() -> None:

@@ -1,0 +1,60 @@
+"""The predicted time in the report, beside the time taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from include.execution.model import MoveState, PlanState
+from include.execution.rates import RateChange, RateReason
+from include.ledger.records import Event
+from tests.reporting.pages import page
+from tests.reporting.plans_told import MB, START, carried_out, dry_run_only, good_end
+
+
+def test_prediction_and_truth_stand_side_by_side_once_the_plan_has_started() -> None:
+    told = page(good_end()).text
+    assert "1 min 28 s to 2 min 5 s predicted" in told
+    assert "1 min 40 s actual, as predicted" in told
+    assert "150 MB actual" in told
+    assert "Nothing has moved yet" in page(dry_run_only()).text
+
+
+@pytest.mark.parametrize(
+    ("taken_s", "outcome"), [(60, "shorter"), (88, "as"), (125, "as"), (200, "longer")]
+)
+def test_the_time_taken_is_compared_with_the_predicted_range(taken_s: int, outcome: str) -> None:
+    data = good_end()
+    assert data.record is not None
+    ended = START + timedelta(seconds=taken_s)
+    told = page(replace(data, record=replace(data.record, ended_at=ended))).text
+    assert f"actual, {outcome}" in told
+
+
+def test_a_plan_that_has_paused_or_whose_rate_was_changed_is_not_compared() -> None:
+    data = good_end()
+    pause = Event(START, "rehome", PlanState.PAUSED, "the window has closed", "plan-1", "c1")
+    paused = page(replace(data, events=(*data.events, pause))).text
+    asked = RateChange(START, MB, MB, MB, RateReason.REQUESTED, "an operator asked for it")
+    changed = page(replace(data, rates=(asked,))).text
+    for told, why in ((paused, "The plan has paused"), (changed, "Its rate was changed")):
+        assert why in told
+        assert "1 min 40 s actual" not in told
+
+
+def test_a_dry_run_of_what_is_left_predicts_nothing_of_the_whole() -> None:
+    data = good_end()
+    assert data.dry_run is not None
+    rest = replace(data, dry_run={**data.dry_run, "partitions": 2})
+    told = page(rest).text
+    assert "2 min 5 s" not in told
+    assert "at least, about" in told
+
+
+@pytest.mark.parametrize("state", [PlanState.FAILED, PlanState.CANCELLED, PlanState.ROLLED_BACK])
+def test_a_plan_that_did_not_end_as_planned_is_not_compared(state: PlanState) -> None:
+    told = page(carried_out(state, "as it happened", *[MoveState.DONE] * 3)).text
+    assert f"The plan is {state}" in told
+    assert "as predicted" not in told
