@@ -85,10 +85,11 @@ def _note(
     why: str,
 ) -> Infeasible:
     worst = int(off.argmax())
-    broker = layout.arrays.brokers.ids[worst]
+    others = int((off > 0).sum()) - 1
+    where = f"on broker {layout.arrays.brokers.ids[worst]}{f' and {others} more' * (others > 0)}"
     return Infeasible(
         subject=f"topic {layout.arrays.topics[int(bands.topics[topic])]}",
-        constraint=f"{TOPIC_SPREAD}: on broker {broker} and {int((off > 0).sum()) - 1} more: {why}",
+        constraint=f"{TOPIC_SPREAD}: {where}: {why}",
         wanted=round(float(share[worst]), 2),
         nearest=float(held[worst]),
     )
