@@ -21,7 +21,8 @@ from include.load.forecast import DiskForecast
 from include.load.knowledge import ResourceHistory
 from include.load.rollup import ROLLUP
 from include.planning.figures import Link, ResourceBalance, TargetPrice
-from include.planning.plan import MOVES, BrokerLoad, Infeasible, MoveReason, PlanSummary
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.planning.plan import MOVES, BrokerLoad, MoveReason, PlanSummary
 from include.quality.results import ExpectationOutcome
 from include.warehouse import OF_ONE_PLAN, ROLLUP_FILE, TABLES
 
@@ -81,6 +82,7 @@ def test_every_table_of_a_snapshot_is_documented() -> None:
         ("summary.json", PlanSummary),
         ("summary.json", BrokerLoad),
         ("summary.json", Infeasible),
+        ("summary.json", Subject),
         ("summary.json", ResourceBalance),
         ("summary.json", TargetPrice),
         ("summary.json", Link),
@@ -92,6 +94,12 @@ def test_every_table_of_a_snapshot_is_documented() -> None:
 def test_every_field_is_documented(name: str, of: type) -> None:
     names = set(re.findall(r"`(?:\w+\.)?(\w+)`", section(name)))
     assert {field.name for field in fields(of)} <= names  # type: ignore[arg-type]
+
+
+def test_every_subject_and_obstacle_is_documented() -> None:
+    text = section("summary.json")
+    assert [kind for kind in SubjectKind if f"`{kind}`" not in text] == []
+    assert [obstacle for obstacle in Obstacle if f"`{obstacle}`" not in text] == []
 
 
 def test_every_reason_and_file_is_documented() -> None:

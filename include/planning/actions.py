@@ -10,10 +10,11 @@ from include.cluster.snapshot import Snapshot
 from include.planning.affordable import Costs, affordable
 from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask, broker_sums
 from include.planning.bounds import least_copies, placement_bound
-from include.planning.budget import UNPAID_PARTITIONS, UNPAID_REPLICAS, budget_of
+from include.planning.budget import budget_of
 from include.planning.explanation import brokers_text
 from include.planning.figures import TargetPrice
 from include.planning.growth import RingPlacer
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.kafka_json import parse_reassignment
 from include.planning.layout import Layout
 from include.planning.leaders import balance_leaders, settle_leaders
@@ -27,11 +28,11 @@ from include.planning.outcome import (
     new_places,
     tree_of,
 )
-from include.planning.plan import Infeasible, MoveReason
+from include.planning.plan import MoveReason
 from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest, spread_tolerance
 from include.planning.requested import lay_out
-from include.planning.resources import capacities
+from include.planning.resources import Resource, capacities
 from include.planning.scope import (
     brokers_named,
     check_idle,
@@ -45,13 +46,6 @@ from include.planning.topic_bands import topic_bands
 from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance
 from include.planning.values import TOPIC_SPREAD
-
-IN_SYNC_FIRST = (
-    "replicas in sync are kept, though others would spread it more evenly over the racks"
-)
-
-
-TOO_FEW_ONLINE = "not enough of its replicas are online: left alone; see fix_offline_replicas"
 
 
 def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -142,10 +136,11 @@ def _undrained(arrays: ClusterArrays, leaving: Mask, paid: Ints) -> tuple[Infeas
     count = np.bincount(arrays.rows[stays], minlength=len(arrays.brokers.ids))
     return tuple(
         Infeasible(
-            f"broker {arrays.brokers.ids[b]}",
-            UNPAID_REPLICAS,
+            Subject.of_broker(arrays.brokers.ids[b]),
+            Obstacle.BUDGET,
             wanted=0,
             nearest=int(count[b]),
+            resource=Resource.REPLICAS,
         )
         for b in np.flatnonzero(count).tolist()
     )
@@ -200,8 +195,10 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         infeasible=(
             *lost,
             *thin,
-            *named(arrays, uneven, IN_SYNC_FIRST),
-            *_left_out(f"replication factor {replicas}", len(grown) - len(paid)),
+            *named(arrays, uneven, Obstacle.IN_SYNC_FIRST),
+            *_left_out(
+                Subject(SubjectKind.REPLICATION_FACTOR, str(replicas)), len(grown) - len(paid)
+            ),
         ),
     )
 
@@ -216,7 +213,7 @@ def _with_enough_online(
         return partitions, ()
     online = ((arrays.rows != NONE) & ~arrays.offline)[partitions].sum(axis=1)
     enough = (online >= replicas) | (arrays.replication_factor[partitions] < replicas)
-    return partitions[enough], named(arrays, partitions[~enough], TOO_FEW_ONLINE)
+    return partitions[enough], named(arrays, partitions[~enough], Obstacle.TOO_FEW_ONLINE)
 
 
 def _next_in_turn(layout: Layout, p: int) -> str:
@@ -244,7 +241,7 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     layout = Layout(arrays)
     complete(layout, tree, paid, replicas, request.weights)
     settle_leaders(layout)
-    unpaid = _left_out("repair of racks", len(partitions) - len(paid))
+    unpaid = _left_out(Subject(SubjectKind.RACK_REPAIR), len(partitions) - len(paid))
     return Outcome(
         layout=layout,
         tree_before=tree,
@@ -266,9 +263,9 @@ def _asked_bound(
     return int(_least_costs(arrays, tree, partitions, replicas)[0].sum())
 
 
-def _left_out(target: str, unpaid: int) -> tuple[Infeasible, ...]:
+def _left_out(target: Subject, unpaid: int) -> tuple[Infeasible, ...]:
     """How many of the partitions in question the budget leaves as they are, where it does."""
-    return (Infeasible(target, UNPAID_PARTITIONS, wanted=0, nearest=unpaid),) if unpaid else ()
+    return (Infeasible(target, Obstacle.BUDGET, wanted=0, nearest=unpaid),) if unpaid else ()
 
 
 def _least_costs(arrays: ClusterArrays, tree: RackTree, partitions: Ints, replicas: Ints) -> Costs:

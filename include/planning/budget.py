@@ -15,15 +15,7 @@ import numpy as np
 from include.planning.arrays import NONE, Floats, Ints, Rows, fresh
 from include.planning.plan import MoveCounts
 from include.planning.request import ReassignmentRequest
-from include.planning.resources import NAMES, Resource
 from include.planning.search import Problem, Search
-
-UNPAID = "the movement budget does not pay for more"
-"""Why a target is missed."""
-UNPAID_REPLICAS = f"{NAMES[Resource.REPLICAS]}: {UNPAID}"
-"""Why some stay on a broker that was to be emptied: how many do."""
-UNPAID_PARTITIONS = f"partitions left as they are: {UNPAID}"
-"""Why some do not get the places that they lack: how many do not."""
 
 LOOKS = 64
 """How often what is left is ranked anew."""

@@ -16,10 +16,10 @@ from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.snapshot import Snapshot
 from include.errors import InvalidRequestError
 from include.planning.arrays import NONE, ClusterArrays, Floats, Mask, Rows
-from include.planning.budget import UNPAID
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.layout import Layout
 from include.planning.outcome import tree_of
-from include.planning.plan import Infeasible, Move, Plan
+from include.planning.plan import Move, Plan
 from include.planning.racks import RackTree
 from include.planning.request import (
     SPREADS_TOPICS,
@@ -177,8 +177,8 @@ class Explainer:
             raise InvalidRequestError([f"Unknown broker {broker}."])
         b, summary = self._index[broker], self._plan.summary
         path = self._arrays.brokers.rack_paths[b]
-        about = {f"broker {broker}"} | {
-            f"rack /{'/'.join(path[: n + 1])}" for n in range(len(path))
+        about = {Subject.of_broker(broker)} | {
+            Subject(SubjectKind.RACK, f"/{'/'.join(path[: n + 1])}") for n in range(len(path))
         }
         touched = (m for m in self._moves.values() if broker in {*m.adding, *m.removing})
         moves = sorted(touched, key=lambda move: (-move.size_bytes, move.partition))
@@ -249,7 +249,7 @@ class Explainer:
         if arrays.in_flight[p]:
             return "it was being reassigned already"
         if self._unpaid(p):
-            return UNPAID
+            return "the movement budget does not pay for more"
         if not has_source(arrays, np.array([p]))[0]:
             return "it had no live leader to copy from"
         harmed = arrays.offline is not None and bool(arrays.offline[p].any())
@@ -265,7 +265,7 @@ class Explainer:
 
     def _unpaid(self, p: int) -> bool:
         """Whether the budget leaves it in places that the request asks to change."""
-        if not any(UNPAID in item.constraint for item in self._plan.summary.infeasible):
+        if not any(item.obstacle is Obstacle.BUDGET for item in self._plan.summary.infeasible):
             return False
         row, request = self._arrays.rows[p], self._request
         held = row[row != NONE]

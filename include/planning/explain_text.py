@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from include.planning.explain import BrokerExplained, Choice, Copy, PartitionExplained, Verdict
 from include.planning.explanation import amount_text, brokers_text, bytes_text, listed
+from include.planning.infeasible_text import infeasible_text
 from include.planning.plan import Move
 from include.planning.resources import NAMES, Resource
 
@@ -99,10 +100,7 @@ def _broker_lines(found: BrokerExplained) -> Iterator[str]:
     instead = [move.removing for move in found.receives]
     yield from _moves_lines("receives", found.receives, instead, "in place of")
     for item in found.infeasible:
-        yield (
-            f"  not possible: {item.subject}: {item.constraint} (wanted {item.wanted:g}, "
-            f"nearest {item.nearest:g})"
-        )
+        yield f"  not possible: {infeasible_text(item)}"
     yield _why_not_more(found, outside)
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
 from include.planning.in_sync import may_lead
+from include.planning.infeasible import Infeasible, Obstacle, Subject
 from include.planning.layout import Layout
 from include.planning.leaders import promote
-from include.planning.plan import Infeasible
-from include.planning.resources import LED, LOOSE, Resource, of_resource, partition_weight
+from include.planning.resources import LED, LOOSE, Resource, partition_weight
 from include.planning.topic_bands import TopicBands
 from include.planning.topic_leaders import spreading
 
@@ -258,12 +258,11 @@ def unmet(layout: Layout, shares: LedShares) -> tuple[Infeasible, ...]:
     outside, load = shares.outside(layout.rows[:, 0]), shares.load(layout.rows[:, 0])
     return tuple(
         Infeasible(
-            subject=f"broker {layout.arrays.brokers.ids[b]}",
-            constraint=of_resource(
-                LED[k], "no hand-over between the replicas that exist brings it closer"
-            ),
+            Subject.of_broker(layout.arrays.brokers.ids[b]),
+            Obstacle.NO_LEADER_CHANGE,
             wanted=float(round(shares.share[k, b])),
             nearest=float(load[k, b]),
+            resource=LED[k],
         )
         for k, b in np.argwhere(outside).tolist()
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,17 +18,18 @@ from include.planning.again import plan_on
 from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Ints, Mask
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
-from include.planning.budget import UNPAID, budget_of, keep_within_budget
+from include.planning.budget import budget_of, keep_within_budget
 from include.planning.exhaustive import is_small, settle
 from include.planning.explanation import bytes_text
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.layout import Layout
-from include.planning.left_alone import free_to_move
+from include.planning.left_alone import free_to_move, named
 from include.planning.outcome import Outcome, WithinBrokers, tree_of
-from include.planning.plan import ANY_LOG_DIR, Infeasible, MoveReason
+from include.planning.plan import ANY_LOG_DIR, MoveReason
 from include.planning.racks import RackTree
 from include.planning.rebalance import problem_of
 from include.planning.request import ReassignmentRequest
-from include.planning.resources import PLACED, capacities
+from include.planning.resources import PLACED, Resource, capacities
 from include.planning.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
 from include.planning.search import Problem
 from include.planning.stored import LogDirs, StoredReplicas, stored
@@ -59,14 +61,10 @@ def plan_log_dirs(
         disks,
         (
             *notes,
-            *(
-                Infeasible(
-                    str(arrays.partition(p)),
-                    "a replica is moving between log dirs already: left alone",
-                    1,
-                    0,
-                )
-                for p in np.unique(replicas.partition[under_way]).tolist()
+            *named(
+                arrays,
+                np.unique(replicas.partition[under_way]),
+                Obstacle.LOG_DIR_MOVE_IN_FLIGHT,
             ),
             *disks.missed(arrays),
         ),
@@ -170,32 +168,37 @@ class _Disks:
         low, high = np.floor(fair * (1 - tolerance)), np.ceil(fair * (1 + tolerance))
         off = self.takes_part & ((load < low) | (load > high))
         return tuple(
-            Infeasible(
-                subject=f"broker {arrays.brokers.ids[self.dirs.broker[d]]}, {self.dirs.paths[d]}",
-                constraint=self._obstacle(d, too_much=bool(load[d] > high[d])),
-                wanted=float(high[d] if load[d] > high[d] else low[d]),
-                nearest=float(load[d]),
-            )
+            self._note(arrays, d, load[d], float(high[d] if load[d] > high[d] else low[d]))
             for d in np.flatnonzero(off).tolist()
         )
 
-    def _obstacle(self, log_dir: int, *, too_much: bool) -> str:
+    def _note(self, arrays: ClusterArrays, d: int, load: float, wanted: float) -> Infeasible:
+        """Why a log dir ends off its share; more than it if ``load`` is above ``wanted``."""
+        broker = int(arrays.brokers.ids[self.dirs.broker[d]])
+        note = partial(
+            Infeasible,
+            Subject(SubjectKind.LOG_DIR, self.dirs.paths[d], broker),
+            wanted=wanted,
+            nearest=float(load),
+            resource=Resource.BYTES,
+        )
         if self.cut:
-            return UNPAID
-        if not too_much:
-            if not self.dirs.takes[log_dir]:
-                return "it is cordoned and takes no replicas"
-            if self.before[log_dir] + self.dirs.room_bytes[log_dir] < self.low_of(log_dir):
-                return "its free space does not hold its share"
-        held = self.layout.rows[:, 0] == log_dir
+            return note(obstacle=Obstacle.BUDGET)
+        if load < wanted:
+            if not self.dirs.takes[d]:
+                return note(obstacle=Obstacle.TAKES_NO_REPLICAS)
+            if self.before[d] + self.dirs.room_bytes[d] < self.low_of(d):
+                return note(obstacle=Obstacle.DISK_FULL)
+            return note(obstacle=Obstacle.NO_MOVE)
+        held = self.layout.rows[:, 0] == d
         size = self.replicas.size_bytes
         stays = int(size[held & ~self.movable].sum())
-        if too_much and stays > self.high[0, log_dir]:
-            return f"replicas that may not move hold {bytes_text(stays)}"
+        if stays > self.high[0, d]:
+            return note(obstacle=Obstacle.FIXED_REPLICAS, amount=stays)
         largest = int(size[held].max(initial=0))
-        if too_much and largest > self.high[0, log_dir]:
-            return f"a replica of {bytes_text(largest)} is larger than its share"
-        return "no move or swap of whole replicas that the log dirs have room for brings it closer"
+        if largest > self.high[0, d]:
+            return note(obstacle=Obstacle.LARGE_PARTITION, amount=largest)
+        return note(obstacle=Obstacle.NO_MOVE)
 
     def low_of(self, log_dir: int) -> float:
         """The least that would be its fair share."""

@@ -6,22 +6,18 @@ import numpy as np
 
 from include.planning.affordable import Costs, affordable
 from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask
-from include.planning.budget import UNPAID_PARTITIONS, budget_of
+from include.planning.budget import budget_of
 from include.planning.explanation import brokers_text
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
-from include.planning.left_alone import IN_FLIGHT, named, with_source
+from include.planning.left_alone import named, with_source
 from include.planning.outcome import Outcome, left_brokers, new_places, tree_of
 from include.planning.placement import Placer
-from include.planning.plan import Infeasible, MoveReason
+from include.planning.plan import MoveReason
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import capacities
 from include.planning.scope import brokers_named, partitions_in_scope
-
-NO_BROKER = (
-    "no broker is left that holds none of it, takes replicas and has room: left alone; add one, "
-    "free disk, or lower its replication factor"
-)
 
 
 def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -61,12 +57,17 @@ def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -
         reason=MoveReason.OFFLINE,
         why=lambda p: _why(arrays, layout, p),
         infeasible=(
-            *named(arrays, partitions[busy], IN_FLIGHT),
+            *named(arrays, partitions[busy], Obstacle.IN_FLIGHT),
             *lost,
-            *named(arrays, np.sort(homeless), NO_BROKER),
-            *((Infeasible("offline replicas", UNPAID_PARTITIONS, 0, unpaid),) if unpaid else ()),
+            *named(arrays, np.sort(homeless), Obstacle.NO_BROKER),
+            *((_unpaid(unpaid),) if unpaid else ()),
         ),
     )
+
+
+def _unpaid(partitions: int) -> Infeasible:
+    """That the budget leaves so many partitions as they are."""
+    return Infeasible(Subject(SubjectKind.OFFLINE_REPLICAS), Obstacle.BUDGET, 0, partitions)
 
 
 def _offline(arrays: ClusterArrays) -> Mask:

@@ -12,9 +12,10 @@ from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
 from include.planning.boxes import Boxes
 from include.planning.explanation import brokers_text
 from include.planning.figures import TargetPrice, TopicBalance
+from include.planning.infeasible import Infeasible
 from include.planning.layout import Layout
 from include.planning.placement import Placer
-from include.planning.plan import Infeasible, MoveReason
+from include.planning.plan import MoveReason
 from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest
 from include.planning.resources import capacities

@@ -29,8 +29,9 @@ from include.planning.boxes import Boxes
 from include.planning.budget import for_each_of, less
 from include.planning.certificate import planned_by
 from include.planning.figures import Link, ResourceBalance
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.log_dir_choice import choose_log_dirs, tightened
-from include.planning.plan import BrokerLoad, Infeasible, MoveCounts, MoveTable, Plan
+from include.planning.plan import BrokerLoad, MoveCounts, MoveTable, Plan
 from include.planning.planner import TRIES, assemble, check_hidden, pace_of
 from include.planning.request import ReassignmentRequest, spread_tolerance
 from include.planning.resources import Resource
@@ -38,10 +39,11 @@ from include.planning.rounds import Balance
 from include.planning.scope import raise_if, shortened
 from include.planning.slice_steps import Look, Part, Survey, Tell
 from include.planning.slices import BALANCING, PLACING, Context, Place, Report, Slices
-from include.planning.values import NOT_SPREAD, TOPIC_SPREAD
+from include.planning.values import TOPIC_SPREAD
 
-IN_SLICES = f"{TOPIC_SPREAD}: a cluster of this size is planned in parts, which see no whole topic"
-"""Why topics are not kept spread."""
+_NOT_SPREAD = Infeasible(
+    Subject(SubjectKind.ALL_TOPICS), Obstacle.PLANNED_IN_PARTS, wanted=0, nearest=0
+)
 
 OVERLAID = (*PLACING, *BALANCING)
 """Actions that can be planned in slices; the others only look at what they name, or at order."""
@@ -84,7 +86,7 @@ def plan_in_slices(
         Part(context, snapshot.replicas.slice(0, 0))
     reports, found, moves = _that_fit(context, slices)
     if unspread:
-        found["infeasible"] += (Infeasible(NOT_SPREAD, IN_SLICES, wanted=0, nearest=0),)
+        found["infeasible"] += (_NOT_SPREAD,)
     copying = [r.copying_s for r in reports if r.copying_s is not None]
     busiest_s = float(np.sum(copying, axis=0).max()) if copying else 0.0
     return assemble(
@@ -172,9 +174,9 @@ def _whole(parts: Sequence[ResourceBalance], boxes: Boxes | None) -> ResourceBal
 
 def _together(notes: Iterable[Infeasible]) -> tuple[Infeasible, ...]:
     """What slices say of the same target, as one."""
-    total: dict[tuple[str, str], Infeasible] = {}
+    total: dict[Infeasible, Infeasible] = {}
     for note in notes:
-        key = note.subject, note.constraint
+        key = replace(note, wanted=0, nearest=0)
         wanted, nearest = note.wanted, note.nearest
         if key in total:
             wanted, nearest = total[key].wanted + wanted, total[key].nearest + nearest

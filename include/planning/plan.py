@@ -22,6 +22,7 @@ from include.planning.figures import (
     TopicBalance,
     balance_from_json,
 )
+from include.planning.infeasible import Infeasible, infeasible_from_json
 from include.planning.moves_by_partition import MovesByPartition
 
 MOVES = pa.schema(
@@ -147,16 +148,6 @@ class BrokerLoad:
     bytes_in: int  # bytes the plan copies to it
     bytes_out: int  # bytes the plan copies from it, as leader
     log_dir_bytes: int = 0  # bytes the plan copies between its log dirs
-
-
-@dataclass(frozen=True, slots=True)
-class Infeasible:
-    """A target that cannot be met, what forbids it, and the nearest that was reached."""
-
-    subject: str
-    constraint: str
-    wanted: float
-    nearest: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +302,8 @@ def summary_to_json(summary: PlanSummary) -> dict[str, Any]:
 def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
     """The inverse of :func:`summary_to_json`."""
     values = dict(content)
-    kinds = {"brokers": BrokerLoad, "infeasible": Infeasible, "prices": TargetPrice, "links": Link}
+    values["infeasible"] = tuple(map(infeasible_from_json, values.get("infeasible", ())))
+    kinds = {"brokers": BrokerLoad, "prices": TargetPrice, "links": Link}
     for name, kind in kinds.items():
         values[name] = tuple(kind(**item) for item in values.get(name, ()))
     values["resources"] = tuple(map(balance_from_json, values.get("resources", ())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,15 +13,15 @@ from include.planning.arrays import ClusterArrays, Floats, Mask, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import asked_bound, rebalance_bound
 from include.planning.boxes import Boxes
-from include.planning.budget import UNPAID, budget_of, keep_within_budget
-from include.planning.explanation import amount_text
+from include.planning.budget import budget_of, keep_within_budget
 from include.planning.handover import LedShares, hand_over, unmet
+from include.planning.infeasible import Infeasible, Obstacle, Subject
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
 from include.planning.left_alone import free_to_move
 from include.planning.needs import Needs
 from include.planning.outcome import Outcome, left_brokers, tree_of
-from include.planning.plan import Infeasible, MoveReason
+from include.planning.plan import MoveReason
 from include.planning.prices import target_prices
 from include.planning.racks import RackTree
 from include.planning.request import ReassignmentRequest, spread_tolerance
@@ -31,9 +32,7 @@ from include.planning.resources import (
     Resource,
     capacities,
     known,
-    of_resource,
     placed_weights,
-    resource_of,
 )
 from include.planning.scope import brokers_named, partitions_in_scope, raise_if
 from include.planning.search import Problem
@@ -44,11 +43,6 @@ from include.planning.topic_bands import topic_bands
 from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance
 from include.planning.values import TOPIC_SPREAD
-
-SHIFTED = (
-    "racks, disks, replicas that may not move or a partition larger than a share shift what it "
-    "can hold"
-)
 
 
 def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -329,11 +323,8 @@ class _Result:
         load, low, high = self._loads(), self.targets.low, self.targets.high
         outside = self.brokers & ((load > high) | (load < low))
         return tuple(
-            Infeasible(
-                subject=f"broker {self.layout.arrays.brokers.ids[b]}",
-                constraint=of_resource(PLACED[k], self._obstacle(k, b, load[k, b])),
-                wanted=float(high[k, b] if load[k, b] > high[k, b] else low[k, b]),
-                nearest=float(load[k, b]),
+            self._note(
+                k, b, load[k, b], float(high[k, b] if load[k, b] > high[k, b] else low[k, b])
             )
             for k, b in np.argwhere(outside).tolist()
         )
@@ -344,7 +335,7 @@ class _Result:
         A rack's share that is clipped shifts that of each broker in it, and of the others; clips
         that are each within the tolerance, and so not named, can add up to as much.
         """
-        clipped = {(item.subject, resource_of(item.constraint)) for item in self.targets.infeasible}
+        clipped = {(item.subject, item.resource) for item in self.targets.infeasible}
         load, fair = self._loads(), self.targets.fair
         allowed = np.array([tolerances[resource] for resource in PLACED])[:, None]
         slack = np.where(np.isinf(allowed), np.inf, 0.0)
@@ -354,28 +345,42 @@ class _Result:
         off = inside & self.brokers & (off > slack)
         return tuple(
             Infeasible(
-                subject=f"broker {self.layout.arrays.brokers.ids[b]}",
-                constraint=of_resource(PLACED[k], SHIFTED),
+                self._subject(b),
+                Obstacle.SHIFTED_SHARE,
                 wanted=float(round(fair[k, b])),
                 nearest=float(load[k, b]),
+                resource=PLACED[k],
             )
             for k, b in np.argwhere(off).tolist()
-            if (f"broker {self.layout.arrays.brokers.ids[b]}", PLACED[k]) not in clipped
+            if (self._subject(b), PLACED[k]) not in clipped
         )
 
-    def _obstacle(self, resource: int, broker: int, load: float) -> str:
+    def _subject(self, broker: int) -> Subject:
+        return Subject.of_broker(self.layout.arrays.brokers.ids[broker])
+
+    def _note(self, resource: int, broker: int, load: float, wanted: float) -> Infeasible:
+        """Why a broker ends outside its band."""
+        note = partial(
+            Infeasible,
+            self._subject(broker),
+            wanted=wanted,
+            nearest=float(load),
+            resource=PLACED[resource],
+        )
         if self.cut_by_budget:
-            return UNPAID
+            return note(obstacle=Obstacle.BUDGET)
         layout, weight = self.layout, self.weights[resource]
         high = self.targets.high[resource, broker]
         held = (layout.rows == broker).any(axis=1)
         if load > high and held.any():
             stays = int(weight[held & ~self.partitions].sum())
             if stays > high:
-                return f"replicas that may not move hold {amount_text(PLACED[resource], stays)}"
+                return note(obstacle=Obstacle.FIXED_REPLICAS, amount=stays)
             largest = int(np.where(held, weight, -1).argmax())
             if weight[largest] > high:
-                name = layout.arrays.partition(largest)
-                amount = amount_text(PLACED[resource], weight[largest])
-                return f"partition {name} ({amount}) is larger than its share"
-        return "no move or swap of whole replicas that the racks and disks allow brings it closer"
+                return note(
+                    obstacle=Obstacle.LARGE_PARTITION,
+                    amount=float(weight[largest]),
+                    partition=str(layout.arrays.partition(largest)),
+                )
+        return note(obstacle=Obstacle.NO_MOVE)

@@ -100,14 +100,3 @@ def capacities(arrays: ClusterArrays, hosts: Mask, given: Mapping[int, float]) -
         relative = disks / max(1.0, float(disks[hosts].mean()))
     weight: Floats = np.array([given.get(int(broker), 1.0) for broker in arrays.brokers.ids])
     return np.multiply(relative, weight)
-
-
-def of_resource(resource: Resource, sentence: str) -> str:
-    """The sentence, with the resource it is about named where that is not bytes."""
-    return sentence if resource is Resource.BYTES else f"{NAMES[resource]}: {sentence}"
-
-
-def resource_of(sentence: str) -> Resource:
-    """The resource that such a sentence is about."""
-    found = (r for r, name in NAMES.items() if sentence.startswith(f"{name}: "))
-    return next(found, Resource.BYTES)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from include.cluster.model import TopicPartition
+from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.snapshot import Snapshot
 from include.errors import InvalidRequestError
 from include.planning.arrays import ClusterArrays
+from include.planning.infeasible import Infeasible, Obstacle, Subject
 from include.planning.kafka_json import Assignment
 from include.planning.log_dir_choice import choose_log_dirs
 from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome
-from include.planning.plan import ANY_LOG_DIR, Infeasible, Move, MoveReason, Plan
+from include.planning.plan import ANY_LOG_DIR, Move, MoveReason, Plan
 from include.planning.planner import pace_of, plan_of
 from include.planning.racks import RackTree
 from include.planning.request import Action
@@ -102,39 +104,45 @@ def _way_back(
     wanted, notes = {}, []
     for move in moves:
         p = index.get(move.partition)
-        why = "it no longer exists" if p is None else _obstacle(move, arrays, p)
-        back = None if p is None or why else _home(move, arrays, p)
-        if back is not None and back.replicas != move.current:
-            why = (
-                f"replicas in sync are kept: {list(back.replicas)} instead of {list(move.current)}"
+        note = partial(Infeasible, Subject.of_partition(move.partition), wanted=1, nearest=0)
+        if p is None:
+            notes.append(note(obstacle=Obstacle.NO_LONGER_EXISTS))
+            continue
+        now = arrays.broker_ids(arrays.rows[p])
+        why = _obstacle(move, arrays, p, now)
+        if why is not None:
+            notes.append(note(obstacle=why, brokers=now if why is Obstacle.MOVED_SINCE else ()))
+            continue
+        back = _home(move, arrays, p, now)
+        gone = sorted(set(back.replicas) - live)
+        if gone:
+            notes.append(note(obstacle=Obstacle.WAY_BACK_NOT_LIVE, brokers=tuple(gone)))
+            continue
+        wanted[move.partition] = back
+        if back.replicas != move.current:
+            notes.append(
+                note(obstacle=Obstacle.IN_SYNC_KEPT, brokers=back.replicas, instead_of=move.current)
             )
-        if back is not None and not live.issuperset(back.replicas):
-            gone = sorted(set(back.replicas) - live)
-            back, why = None, f"brokers {gone}, to which it would go back, are not live: left alone"
-        if back is not None:
-            wanted[move.partition] = back
-        if why:
-            notes.append(Infeasible(str(move.partition), why, 1, 0))
     return wanted, tuple(notes)
 
 
-def _obstacle(move: Move, arrays: ClusterArrays, p: int) -> str:
-    """Why a partition is left alone; "" = it is not."""
-    now = arrays.broker_ids(arrays.rows[p])
+def _obstacle(
+    move: Move, arrays: ClusterArrays, p: int, now: tuple[BrokerId, ...]
+) -> Obstacle | None:
+    """Why a partition is left alone; None = it is not."""
     if not move.is_of(arrays.topic_ids[arrays.topic_of[p]]):
-        return "its topic was deleted and created again since the plan"
+        return Obstacle.TOPIC_RECREATED
     if set(now) not in (set(move.current), set(move.target)):
-        return f"something else moved it to {list(now)} since the plan"
+        return Obstacle.MOVED_SINCE
     if set(now) != set(move.current) and not has_source(arrays, np.array([p]))[0]:
-        return "it has no leader: left alone"
-    return ""
+        return Obstacle.NO_SOURCE
+    return None
 
 
-def _home(move: Move, arrays: ClusterArrays, p: int) -> Assignment:
+def _home(move: Move, arrays: ClusterArrays, p: int, now: tuple[BrokerId, ...]) -> Assignment:
     """Where the plan found a partition. One that goes back to fewer replicas keeps those in sync,
     before others that it had then.
     """
-    now = arrays.broker_ids(arrays.rows[p])
     log_dirs = move.current_log_dirs or (ANY_LOG_DIR,) * len(move.current)
     if len(now) <= len(move.current) or arrays.in_sync is None:
         return Assignment(move.current, log_dirs)

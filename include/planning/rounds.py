@@ -11,12 +11,12 @@ import numpy as np
 
 from include.planning.arrays import Floats, Mask
 from include.planning.boxes import Boxes
-from include.planning.budget import UNPAID, budget_of, for_each_of
+from include.planning.budget import budget_of, for_each_of
 from include.planning.handover import LedShares
-from include.planning.plan import Infeasible
-from include.planning.rebalance import SHIFTED, asked_tolerances
+from include.planning.infeasible import Infeasible, Obstacle, Subject
+from include.planning.rebalance import asked_tolerances
 from include.planning.request import Action
-from include.planning.resources import LED, LOOSE, PLACED, Resource, capacities, of_resource
+from include.planning.resources import LED, LOOSE, PLACED, Resource, capacities
 from include.planning.scope import brokers_named
 from include.planning.slice_steps import Goal, Held, Moved, Step, Survey
 from include.planning.slices import Context, Slices
@@ -148,16 +148,13 @@ class Balance:
         """Brokers that end outside a box or off their share, and what keeps them there."""
         goal, load = self.goal, self.goal.held.load
         budget = np.isfinite(self._budget(1)).any()
-        why = (
-            UNPAID
-            if budget
-            else "no move or swap of whole replicas that the racks and disks allow brings it closer"
-        )
+        why = Obstacle.BUDGET if budget else Obstacle.NO_MOVE
         edge = np.where(load > goal.high, goal.high, goal.low)
         named = self._named_where(self._off(goal.held) > 0, PLACED, edge, load, why)
         if self._context.request.action is not Action.EXPAND:
-            named += self._named_where(self._shifted(), PLACED, np.rint(self._fair), load, SHIFTED)
-        why = "no hand-over between the replicas that exist brings it closer"
+            why = Obstacle.SHIFTED_SHARE
+            named += self._named_where(self._shifted(), PLACED, np.rint(self._fair), load, why)
+        why = Obstacle.NO_LEADER_CHANGE
         off = self._off_lead(goal.held) > 0
         return named + self._named_where(off, LED, np.rint(goal.led_share), goal.held.led, why)
 
@@ -178,15 +175,16 @@ class Balance:
         resources: Sequence[Resource],
         wanted: Floats,
         nearest: Floats,
-        why: str,
+        why: Obstacle,
     ) -> tuple[Infeasible, ...]:
         ids = self._context.brokers().ids
         return tuple(
             Infeasible(
-                subject=f"broker {ids[b]}",
-                constraint=of_resource(resources[k], why),
+                Subject.of_broker(ids[b]),
+                why,
                 wanted=float(wanted[k, b]),
                 nearest=float(nearest[k, b]),
+                resource=resources[k],
             )
             for k, b in np.argwhere(off).tolist()
         )

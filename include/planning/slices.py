@@ -26,14 +26,14 @@ from include.planning.arrays import (
     topic_ids,
 )
 from include.planning.bounds import broker_loads, copying_s
-from include.planning.budget import UNPAID
 from include.planning.certificate import bytes_across_racks, links, resource_balances
 from include.planning.figures import Link, ResourceBalance
+from include.planning.infeasible import Infeasible, Obstacle
 from include.planning.moves import planned_moves
 from include.planning.offline import plan_offline_replicas
 from include.planning.outcome import Outcome
 from include.planning.pace import Pace
-from include.planning.plan import BrokerLoad, Infeasible
+from include.planning.plan import BrokerLoad
 from include.planning.request import Action, ReassignmentRequest
 from include.planning.scope import (
     without_excluded,
@@ -150,7 +150,7 @@ class Report:
     @property
     def unpaid(self) -> bool:
         """Whether the budget left something out."""
-        return any(UNPAID in item.constraint for item in self.infeasible)
+        return any(item.obstacle is Obstacle.BUDGET for item in self.infeasible)
 
     @classmethod
     def refused(cls, problems: Sequence[str]) -> Report:

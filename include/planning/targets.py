@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 
 from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, broker_sums
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.layout import Layout
-from include.planning.plan import Infeasible
 from include.planning.racks import RackTree
-from include.planning.resources import LOOSE, PLACED, Resource, of_resource
+from include.planning.resources import LOOSE, PLACED, Resource
 
 
 @dataclass(frozen=True)
@@ -202,35 +202,33 @@ class _Layer:
                 for i in np.flatnonzero(off & (part > 0) & ((fair > high) | (fair < low))):
                     child = int(children[i])
                     clip = Infeasible(
-                        subject=self._subject(level, child),
-                        constraint=self._constraint(level, child, fair[i] > high[i]),
+                        self._subject(level, child),
+                        self._obstacle(level, child, too_much=bool(fair[i] > high[i])),
                         wanted=float(round(fair[i])),
                         nearest=float(round(below[child])),
+                        resource=self._resource,
                     )
                     infeasible.append(clip)
             share = below
         return share, tuple(infeasible)
 
-    def _subject(self, level: int, node: int) -> str:
+    def _subject(self, level: int, node: int) -> Subject:
         if level == self._tree.height:
-            return f"broker {self._layout.arrays.brokers.ids[node]}"
-        return f"rack {self._tree.name(level, node)}"
+            return Subject.of_broker(self._layout.arrays.brokers.ids[node])
+        return Subject(SubjectKind.RACK, self._tree.name(level, node))
 
-    def _constraint(self, level: int, node: int, too_much: bool) -> str:
-        return of_resource(self._resource, self._forbids(level, node, too_much))
-
-    def _forbids(self, level: int, node: int, too_much: bool) -> str:
+    def _obstacle(self, level: int, node: int, *, too_much: bool) -> Obstacle:
+        """What keeps a share from a node: ``too_much`` of it, or too little."""
         layout = self._layout
         if level < self._tree.height:
-            verb = "allow no more" if too_much else "force more"
-            return f"even spread over racks, and replicas that stay, {verb} in this rack"
+            return Obstacle.RACKS_ALLOW_NO_MORE if too_much else Obstacle.RACKS_FORCE_MORE
         if not too_much:
-            return "replicas that may not move hold more than the broker's share"
+            return Obstacle.FIXED_REPLICAS
         if not layout.arrays.brokers.takes[node]:
-            return "the broker takes no new replicas: it is excluded, or its log dirs are cordoned"
+            return Obstacle.TAKES_NO_REPLICAS
         if layout.load[node] + layout.room[node] < UNLIMITED:
-            return "the broker's disk does not hold its share"
-        return "one replica of a partition per broker allows no more"
+            return Obstacle.DISK_FULL
+        return Obstacle.ONE_REPLICA_PER_BROKER
 
 
 def grain(share: Floats) -> float:

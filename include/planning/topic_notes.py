@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from include.planning.arrays import Floats, Ints, Mask
-from include.planning.budget import UNPAID
 from include.planning.figures import TopicBalance
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.layout import Layout
-from include.planning.plan import Infeasible
+from include.planning.resources import Resource
 from include.planning.topic_bands import TopicBands, band, beyond
-from include.planning.values import TOPIC_SPREAD
-
-SHIFTED = "racks, capacities and replicas that stay shift what brokers can hold of it"
-STUCK = "no move of its replicas that the boxes, racks and disks allow brings it closer"
-STUCK_LEADERS = "leaders: no hand-over between the replicas that exist brings it closer"
 
 
 def topic_balance(layout: Layout, bands: TopicBands) -> TopicBalance:
@@ -61,8 +58,11 @@ def missed_topics(
     inside = beyond(held, bands.low[:-1], bands.high[:-1]) * brokers == 0
     notes = []
     for t in np.flatnonzero(off.any(axis=1)).tolist():
-        why = SHIFTED if inside[t].all() else UNPAID if cut_by_budget else STUCK
-        notes.append(_note(layout, bands, t, off[t], held[t], bands.fair[t], why))
+        why = Obstacle.BUDGET if cut_by_budget else Obstacle.NO_MOVE
+        if inside[t].all():
+            why = Obstacle.SHIFTED_SHARE
+        note = partial(_note, layout, bands, t, off[t], held[t], bands.fair[t])
+        notes.append(note(why, Resource.REPLICAS))
     led = bands.leaders(layout.rows)[:-1]
     led_before = bands.leaders(layout.home)[:-1]
     led_low = np.where(receivers, bands.led_low[:-1], 0)
@@ -71,7 +71,8 @@ def missed_topics(
     led_off = beyond(led, led_low, led_high) * brokers
     middle = (bands.led_low[:-1] + bands.led_high[:-1]) / 2
     for t in np.flatnonzero(led_off.any(axis=1)).tolist():
-        notes.append(_note(layout, bands, t, led_off[t], led[t], middle[t], STUCK_LEADERS))
+        note = partial(_note, layout, bands, t, led_off[t], led[t], middle[t])
+        notes.append(note(Obstacle.NO_LEADER_CHANGE, Resource.LEADERS))
     return tuple(notes)
 
 
@@ -82,14 +83,16 @@ def _note(
     off: Ints,
     held: Ints,
     share: Floats,
-    why: str,
+    why: Obstacle,
+    resource: Resource,
 ) -> Infeasible:
     worst = int(off.argmax())
-    others = int((off > 0).sum()) - 1
-    where = f"on broker {layout.arrays.brokers.ids[worst]}{f' and {others} more' * (others > 0)}"
     return Infeasible(
-        subject=f"topic {layout.arrays.topics[int(bands.topics[topic])]}",
-        constraint=f"{TOPIC_SPREAD}: {where}: {why}",
+        Subject(SubjectKind.TOPIC, layout.arrays.topics[int(bands.topics[topic])]),
+        why,
         wanted=round(float(share[worst]), 2),
         nearest=float(held[worst]),
+        resource=resource,
+        brokers=(int(layout.arrays.brokers.ids[worst]),),
+        others=int((off > 0).sum()) - 1,
     )

@@ -19,9 +19,6 @@ from include.planning.kafka_json import parse_reassignment
 TOPIC_SPREAD = "topic_spread"
 """The target that each topic is spread evenly over brokers, beside those of resources."""
 
-NOT_SPREAD = "all topics"
-"""The subject of the note that a plan does not keep topics spread."""
-
 TOLERANCES = ("replicas", "bytes_in", "leaders", "bytes_out", TOPIC_SPREAD)
 """What a request may give a tolerance; that of bytes has a parameter of its own."""
 

@@ -1,13 +1,12 @@
-"""Targets that a plan's summary tells to be out of reach, as the gate reads them."""
+"""Targets that a plan's summary names as out of reach, as the gate reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from include.cluster.model import BrokerId
-from include.planning.budget import UNPAID_PARTITIONS, UNPAID_REPLICAS
-from include.planning.plan import Infeasible
-from include.planning.resources import Resource, resource_of
+from include.planning.infeasible import Infeasible, Obstacle, SubjectKind
+from include.planning.resources import Resource
 
 
 class Obstacles:
@@ -16,18 +15,33 @@ class Obstacles:
     :ivar brokers: the brokers that are named themselves, each with a resource.
     :ivar unpaid: broker → replicas that the budget leaves on it though they should go.
     :ivar unpaid_partitions: how many the budget leaves out.
+    :ivar partitions: names of partitions that are left as they are, or miss their target.
+    :ivar topics: names of topics that are not spread.
+    :ivar no_topic_spread: whether the plan spreads no topic at all.
     """
 
     def __init__(self, named: Iterable[Infeasible]) -> None:
         self.brokers: set[tuple[BrokerId, Resource]] = set()
         self.unpaid: dict[BrokerId, int] = {}
         self.unpaid_partitions = 0
+        self.partitions: set[str] = set()
+        self.topics: set[str] = set()
+        self.no_topic_spread = False
         for item in named:
-            kind, _, name = item.subject.partition(" ")
-            resource = resource_of(item.constraint)
-            if kind == "broker" and name.isdecimal():
-                self.brokers.add((int(name), resource))
-                if item.constraint == UNPAID_REPLICAS:
-                    self.unpaid[int(name)] = round(item.nearest)
-            if item.constraint == UNPAID_PARTITIONS:
-                self.unpaid_partitions += round(item.nearest)
+            self._read(item)
+
+    def _read(self, item: Infeasible) -> None:
+        kind, broker = item.subject.kind, item.subject.broker
+        unpaid = item.obstacle is Obstacle.BUDGET
+        if unpaid and item.resource is None:
+            self.unpaid_partitions += round(item.nearest)
+        if kind is SubjectKind.BROKER and broker is not None and item.resource is not None:
+            self.brokers.add((broker, item.resource))
+            if unpaid and item.resource is Resource.REPLICAS:
+                self.unpaid[broker] = round(item.nearest)
+        elif kind is SubjectKind.PARTITION:
+            self.partitions.add(item.subject.name)
+        elif kind is SubjectKind.TOPIC:
+            self.topics.add(item.subject.name)
+        elif kind is SubjectKind.ALL_TOPICS:
+            self.no_topic_spread = True

@@ -6,6 +6,7 @@ import numpy as np
 
 from include.planning.request import Action
 from include.quality.checked import Checked
+from include.quality.obstacles import Obstacles
 from include.quality.ragged import Ints, Mask
 
 
@@ -32,9 +33,9 @@ def excused(checked: Checked) -> Mask:
         stuck |= (replicas > wanted) & (online < wanted)
     if request.action is Action.FIX_OFFLINE_REPLICAS:
         stuck |= _homeless(checked) | partitions.in_flight
-    subjects = {item.subject for item in checked.plan.summary.infeasible}
+    left = Obstacles(checked.plan.summary.infeasible).partitions
     for p in np.flatnonzero(stuck).tolist():
-        stuck[p] = partitions.name(p) in subjects
+        stuck[p] = partitions.name(p) in left
     return stuck
 
 

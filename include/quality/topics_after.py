@@ -11,14 +11,11 @@ import pyarrow as pa
 
 from include.cluster.model import BrokerId
 from include.planning.request import Action, spread_tolerance
-from include.planning.values import NOT_SPREAD
 from include.quality.checked import Checked
+from include.quality.obstacles import Obstacles
 from include.quality.ragged import Ints, Mask
 
 Floats = npt.NDArray[np.float64]
-
-SUBJECT = "topic "
-"""What the subject of a note on one topic begins with."""
 
 SCHEMA = pa.schema(
     [
@@ -50,19 +47,14 @@ def topics_after(checked: Checked) -> pa.Table:
     for lists, sign in ((moved.adding, 1), (moved.removing, -1)):
         after += sign * _counts(row, topic_moved[lists.row], lists.values, ids)
     off = _off(checked, before, after, order, tolerance)
-    named = {
-        item.subject.removeprefix(SUBJECT)
-        for item in checked.plan.summary.infeasible
-        if item.subject.startswith(SUBJECT)
-    }
-    unseen = any(item.subject == NOT_SPREAD for item in checked.plan.summary.infeasible)
+    obstacles = Obstacles(checked.plan.summary.infeasible)
     names = [partitions.topics[topic] for topic in chosen.tolist()]
     return pa.table(
         {
             "topic": names,
             "replicas": after.sum(axis=1),
             "off_brokers": [ids[brokers].tolist() for brokers in off],
-            "is_named": [unseen or name in named for name in names],
+            "is_named": [obstacles.no_topic_spread or name in obstacles.topics for name in names],
         },
         schema=SCHEMA,
     )

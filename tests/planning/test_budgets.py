@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from include.errors import InvalidRequestError
 from include.planning.arrays import ClusterArrays
 from include.planning.bounds import least_copies
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.planning.infeasible_text import subject_text
 from include.planning.outcome import tree_of
-from include.planning.plan import Infeasible, Plan
+from include.planning.plan import Plan
 from include.planning.request import Action, ReassignmentRequest, parse_request
+from include.planning.resources import Resource
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan
 from tests.planning.strategies import clusters
@@ -40,8 +43,17 @@ BUDGETS = st.one_of(
         st.integers(1, 9),
     ),
 )
-KEPT = "number of replicas: the movement budget does not pay for more"
-LEFT = "partitions left as they are: the movement budget does not pay for more"
+
+
+def kept(broker: int, replicas: int) -> Infeasible:
+    """That the budget leaves so many replicas on a broker that was to be emptied."""
+    subject = Subject.of_broker(broker)
+    return Infeasible(subject, Obstacle.BUDGET, 0, replicas, resource=Resource.REPLICAS)
+
+
+def left(kind: SubjectKind, partitions: int, name: str = "") -> Infeasible:
+    """That the budget leaves so many partitions as they are."""
+    return Infeasible(Subject(kind, name), Obstacle.BUDGET, 0, partitions)
 
 
 def moved(made: Plan) -> list[int]:
@@ -53,7 +65,7 @@ def test_a_drain_empties_the_broker_with_least_first_and_takes_its_largest_repli
     of = cluster([""] * 4, [(0,), (0,), (1,), (1,), (1,)], [50, 10, 70, 20, 10])
     made = plan(of, action="drain", brokers=[0, 1], budget_bytes=140)
     assert moved(made) == [0, 1, 2, 4]
-    assert infeasible(made) == (Infeasible("broker 1", KEPT, 0, 1),)
+    assert infeasible(made) == (kept(1, 1),)
     assert made.summary.bytes_to_move == made.summary.lower_bound_bytes == 140
 
 
@@ -61,7 +73,7 @@ def test_a_partition_on_two_drained_brokers_leaves_both_or_none():
     of = cluster([""] * 4, [(0, 1), (0, 2), (1, 2)], [10, 10, 10])
     made = plan(of, action="drain", brokers=[0, 1], budget_moves=1)
     assert moved(made) == [1]
-    assert [(item.subject, item.nearest) for item in infeasible(made)] == [
+    assert [(subject_text(item.subject), item.nearest) for item in infeasible(made)] == [
         ("broker 0", 1),
         ("broker 1", 2),
     ]
@@ -72,14 +84,14 @@ def test_as_many_partitions_as_possible_get_more_replicas_and_fewer_cost_nothing
     params = {"action": "set_replication_factor", "replication_factor": 2, "budget_bytes": 35}
     made = plan(of, **params)
     assert moved(made) == [1, 2, 3]
-    assert infeasible(made) == (Infeasible("replication factor 2", LEFT, 0, 1),)
+    assert infeasible(made) == (left(SubjectKind.REPLICATION_FACTOR, 1, "2"),)
 
 
 def test_racks_are_repaired_where_a_byte_repairs_most():
     of = cluster(["/a", "/a", "/b", "/b"], [(0, 1), (0, 1), (2, 3), (0, 2)], [30, 10, 20, 5])
     made = plan(of, action="repair_racks", budget_bytes=45)
     assert moved(made) == [1, 2]
-    assert infeasible(made) == (Infeasible("repair of racks", LEFT, 0, 1),)
+    assert infeasible(made) == (left(SubjectKind.RACK_REPAIR, 1),)
     assert (made.summary.rack_violations_before, made.summary.rack_violations_after) == (3, 1)
 
 
@@ -172,7 +184,7 @@ def test_what_slices_cannot_buy_with_their_parts_they_buy_with_what_others_leave
     asked = {"action": "drain", "brokers": [0], **budget}
     made = sliced(of, parse_request(asked), 3)
     assert made.summary.replica_moves == 2
-    assert infeasible(made) == (Infeasible("broker 0", KEPT, 0, 10),)
+    assert infeasible(made) == (kept(0, 10),)
 
 
 def test_slices_say_together_what_they_leave():
@@ -180,7 +192,7 @@ def test_slices_say_together_what_they_leave():
     asked = {"action": "set_replication_factor", "replication_factor": 2, "budget_moves": 25}
     made = sliced(of, parse_request(asked), 3)
     assert made.summary.replica_moves == 25
-    assert infeasible(made) == (Infeasible("replication factor 2", LEFT, 0, 5),)
+    assert infeasible(made) == (left(SubjectKind.REPLICATION_FACTOR, 5, "2"),)
 
 
 def test_where_copies_are_counted_the_broker_with_the_fewest_replicas_is_emptied_first():

@@ -13,6 +13,7 @@ from include.errors import InvalidRequestError
 from include.load.knowledge import Demands, LoadHistory
 from include.planning.explain import Explainer, Verdict
 from include.planning.explain_text import broker_text, partition_text
+from include.planning.infeasible_text import obstacle_text
 from include.planning.planner import make_plan
 from include.planning.request import parse_request
 from include.planning.resources import Resource
@@ -161,7 +162,7 @@ def test_a_broker_tells_its_loads_and_boxes_and_what_it_gives_and_receives():
     assert {move.adding for move in found.gives} == {(1,)}
     assert found.receives == ()
     other = explainer(of, action="rebalance", exclude_brokers=[2]).broker(2)
-    assert any("it is excluded" in item.constraint for item in other.infeasible)
+    assert any("it is excluded" in obstacle_text(item) for item in other.infeasible)
     text = broker_text(other)
     assert "OUTSIDE" in text
     assert "what keeps it outside in bytes" in text

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from include.planning.infeasible_text import obstacle_text, subject_text
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, infeasible, plan
 from tests.planning.test_certificate import resource, with_rates
@@ -104,7 +105,7 @@ def test_what_forbids_a_target_is_named_and_the_nearest_reached(kind: str) -> No
     named = [
         item
         for item in made.summary.infeasible
-        if item.subject == subject and constraint in item.constraint
+        if subject_text(item.subject) == subject and constraint in obstacle_text(item)
     ]
     assert [(item.wanted, item.nearest) for item in named] == [(wanted, nearest)], (
         made.summary.infeasible
@@ -123,7 +124,7 @@ def test_what_is_clipped_in_one_resource_excuses_nobody_in_another():
     params = {"topics": ["orders"], "tolerance": 0.2, "tolerances": {"replicas": 0.1}}
     made = plan(both(orders, others), action="rebalance", **params)
     assert [load.size_bytes_after for load in made.summary.brokers] == [3807, 3706, 2529]
-    named = [(item.subject, item.wanted, item.nearest) for item in infeasible(made)]
+    named = [(subject_text(item.subject), item.wanted, item.nearest) for item in infeasible(made)]
     assert ("broker 2", 3347, 2529) in named
 
 
@@ -134,9 +135,9 @@ def test_beside_a_giant_the_others_share_what_is_left():
     stored = resource(made, "bytes")
     assert stored.after == (2000, 1000, 1000, 1000, 1000)
     assert (stored.low[1], stored.high[1]) == (980, 1224)  # what is left, up to the fair share
-    named = {item.subject: item for item in made.summary.infeasible}
-    assert named["broker 0"].constraint == "partition t-0 (2 kB) is larger than its share"
-    assert "a partition larger than a share" in named["broker 4"].constraint
+    named = {subject_text(item.subject): item for item in made.summary.infeasible}
+    assert obstacle_text(named["broker 0"]) == "partition t-0 (2 kB) is larger than its share"
+    assert "a partition larger than a share" in obstacle_text(named["broker 4"])
     assert (named["broker 4"].wanted, named["broker 4"].nearest) == (1200, 1000)
 
 
@@ -155,9 +156,12 @@ def test_a_giant_that_some_broker_can_hold_is_no_obstacle():
 def test_leaders_that_cannot_be_evened_out_are_named():
     of = cluster([""] * 2, [(0,)] * 8 + [(1, 0)] * 2)
     made = plan(of, action="rebalance", tolerances={"leaders": 0.1}, tolerance=0.9)
-    named = [item for item in made.summary.infeasible if "leaders" in item.constraint]
-    assert [(item.subject, item.wanted) for item in named] == [("broker 0", 5), ("broker 1", 5)]
-    assert "no hand-over between the replicas that exist" in named[0].constraint
+    named = [item for item in made.summary.infeasible if "leaders" in obstacle_text(item)]
+    assert [(subject_text(item.subject), item.wanted) for item in named] == [
+        ("broker 0", 5),
+        ("broker 1", 5),
+    ]
+    assert "no change of leader between the replicas that exist" in obstacle_text(named[0])
 
 
 def test_a_target_that_can_be_met_is_not_named():

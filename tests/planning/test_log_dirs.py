@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from include.errors import InvalidRequestError
+from include.planning.infeasible_text import obstacle_text, subject_text
 from include.planning.kafka_json import reassignment_json, rollback_json
 from include.planning.plan import MoveReason, Plan
 from include.planning.planner import make_plan
@@ -33,7 +34,7 @@ def loads(of: Stored, **params) -> dict[tuple[int, str], int]:
 
 
 def named(made: Plan) -> dict[str, str]:
-    return {item.subject: item.constraint for item in made.summary.infeasible}
+    return {subject_text(item.subject): obstacle_text(item) for item in made.summary.infeasible}
 
 
 def test_a_brokers_log_dirs_end_with_equal_bytes_and_nothing_leaves_the_broker():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from include.planning.infeasible_text import obstacle_text, subject_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, infeasible, plan, problems
 
@@ -40,7 +41,7 @@ def test_new_homes_are_where_the_racks_want_them():
 
 def test_a_partition_without_a_leader_is_named_and_left():
     made = plan(cluster(RACKS, ROWS, **UNWELL), **FIX)
-    assert [(note.subject, note.constraint) for note in infeasible(made)] == [
+    assert [(subject_text(note.subject), obstacle_text(note)) for note in infeasible(made)] == [
         ("t-2", "it has no live leader to copy from: left alone")
     ]
 
@@ -50,8 +51,8 @@ def test_what_finds_no_broker_is_named_and_left_and_the_rest_goes_on():
     made = plan(of, **FIX)
     assert targets(made).keys() == {T[1]}
     (note,) = infeasible(made)
-    assert note.subject == "t-0"
-    assert "lower its replication factor" in note.constraint
+    assert subject_text(note.subject) == "t-0"
+    assert "lower its replication factor" in obstacle_text(note)
 
 
 def test_the_most_endangered_get_what_room_there_is():
@@ -68,7 +69,7 @@ def test_a_budget_goes_to_the_most_endangered():
     made = plan(replace(of, lagging=frozenset({(T[2], 1)})), **FIX, budget_moves=2)
     assert targets(made).keys() == {T[0], T[2]}
     (note,) = infeasible(made)
-    assert (note.subject, note.nearest) == ("offline replicas", 1)
+    assert (subject_text(note.subject), note.nearest) == ("offline replicas", 1)
 
 
 def test_brokers_and_topics_limit_what_gets_new_homes():
@@ -93,11 +94,11 @@ def test_other_actions_leave_partitions_with_offline_replicas_alone_and_say_so(a
     of = cluster(RACKS, [*ROWS, (0, 1)], **UNWELL)
     made = plan(of, action=action)
     assert targets(made).keys().isdisjoint({T[0], T[1], T[2], T[3]})
-    notes = {note.subject: note for note in infeasible(made)}
+    notes = {subject_text(note.subject): note for note in infeasible(made)}
     assert notes["offline replicas of broker 3"].wanted == 2
-    assert "it is not live" in notes["offline replicas of broker 3"].constraint
-    assert "a log dir of it has failed" in notes["offline replicas of broker 1"].constraint
-    assert "no live leader" in notes["t-2"].constraint
+    assert "it is not live" in obstacle_text(notes["offline replicas of broker 3"])
+    assert "a log dir of it has failed" in obstacle_text(notes["offline replicas of broker 1"])
+    assert "no live leader" in obstacle_text(notes["t-2"])
 
 
 def test_racks_are_repaired_beside_a_dead_broker_and_a_partition_without_a_leader():
@@ -112,4 +113,4 @@ def test_fewer_replicas_are_planned_where_enough_are_online():
     short = cluster(RACKS, [(0, 3, 4)], dead=frozenset({3, 4}))
     made = plan(short, action="set_replication_factor", replication_factor=2)
     assert targets(made) == {}
-    assert [note.subject for note in infeasible(made)] == ["t-0"]
+    assert [subject_text(note.subject) for note in infeasible(made)] == ["t-0"]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRequestError
 from include.planning import slice_steps
+from include.planning.infeasible import Obstacle
+from include.planning.infeasible_text import obstacle_text
 from include.planning.overlay import OVERLAID
 from include.planning.plan import PlanSummary
 from include.planning.planner import make_plan
@@ -96,7 +98,7 @@ def test_slices_reach_what_the_whole_reaches_for_hardly_more_bytes(params, new, 
     whole = make_plan(snapshot, request, plan_id="p").summary
     summary = plan_sliced(snapshot, request, 4).summary
     print(f"{summary.bytes_to_move / whole.bytes_to_move:.4f} x the bytes of the whole's plan")
-    led = [item for item in summary.infeasible if "no hand-over" in item.constraint]
+    led = [item for item in summary.infeasible if item.obstacle is Obstacle.NO_LEADER_CHANGE]
     assert len(led) == len(summary.infeasible)
     assert len(led) <= len(whole.infeasible) + 4  # leaders of heavy partitions pass in one slice
     assert summary.rack_violations_after == 0
@@ -132,7 +134,7 @@ def test_a_budget_holds_over_all_slices():
     of = cluster([""] * 4, [(0,)] * 80 + [(1,)] * 48 + [(2,)] * 32 + [(3,)] * 32)
     made = sliced(of, parse_request({"action": "rebalance", "budget_moves": 9}), 3)
     assert 6 <= made.summary.replica_moves <= 9
-    assert any("movement budget" in item.constraint for item in made.summary.infeasible)
+    assert any("movement budget" in obstacle_text(item) for item in made.summary.infeasible)
 
 
 def test_a_slice_gets_the_disk_that_the_others_leave():

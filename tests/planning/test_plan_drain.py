@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from include.planning.infeasible_text import obstacle_text, subject_text
 from include.planning.plan import MoveReason
 from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, plan, problems
@@ -101,7 +102,7 @@ def test_a_partition_without_a_leader_is_named_and_the_rest_of_the_broker_draine
     made = plan(of, action="drain", brokers=[0])
     assert [move.partition for move in made.moves] == [T[1]]
     (note,) = made.summary.infeasible
-    assert (note.subject, "no live leader" in note.constraint) == ("t-0", True)
+    assert (subject_text(note.subject), "no live leader" in obstacle_text(note)) == ("t-0", True)
 
 
 def test_what_leaves_a_drained_broker_leaves_a_dead_one_too_and_nothing_else_does():

@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from include.cluster.model import TopicPartition
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.planning.infeasible_text import infeasible_text
 from include.planning.plan import (
     MOVES,
     BrokerLoad,
-    Infeasible,
     Move,
     MoveReason,
     Plan,
@@ -23,6 +24,7 @@ from include.planning.plan import (
     summary_to_json,
 )
 from include.planning.plan_hash import PlanChangedError, plan_hash, refuse_changed, sealed
+from include.planning.resources import Resource
 
 MOVES_OF_T = (
     Move(TopicPartition("t", 0), (1, 2), (2, 3), 10, MoveReason.DRAIN, "why", ("/a", "any"), ()),
@@ -51,7 +53,26 @@ def a_plan(moves: tuple[Move, ...] = MOVES_OF_T) -> Plan:
         rack_violations_before=0,
         rack_violations_after=0,
         brokers=(BrokerLoad(1, 10, 0, 1, 0, 1, 0, 0, 10),),
-        infeasible=(Infeasible("broker 1", "disk", 1.0, 2.0),),
+        infeasible=(
+            Infeasible(Subject.of_broker(1), Obstacle.DISK_FULL, 1.0, 2.0, resource=Resource.BYTES),
+            Infeasible(
+                Subject(SubjectKind.TOPIC, "t"),
+                Obstacle.SHIFTED_SHARE,
+                1.0,
+                2.0,
+                resource=Resource.REPLICAS,
+                brokers=(3,),
+                others=2,
+            ),
+            Infeasible(
+                Subject.of_partition(TopicPartition("t", 0)),
+                Obstacle.IN_SYNC_KEPT,
+                1.0,
+                0.0,
+                brokers=(1, 2),
+                instead_of=(3, 2),
+            ),
+        ),
     )
     return sealed(Plan("p", "c", "drain", moves, summary))
 
@@ -124,3 +145,10 @@ def test_a_plan_without_moves_has_an_empty_table_of_the_same_schema():
 def test_a_summary_survives_json():
     summary = a_plan().summary
     assert summary_from_json(json.loads(json.dumps(summary_to_json(summary)))) == summary
+
+
+def test_a_note_of_a_plan_stored_before_obstacles_had_codes_is_still_read():
+    content = summary_to_json(a_plan().summary)
+    stored = {"subject": "rack /a", "constraint": "it is full", "wanted": 4, "nearest": 2}
+    (note,) = summary_from_json({**content, "infeasible": [stored]}).infeasible
+    assert infeasible_text(note) == "rack /a: it is full (wanted 4, nearest 2)"

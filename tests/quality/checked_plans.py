@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from include.cluster.model import TopicPartition
-from include.planning.plan import Infeasible, Move, MoveReason
+from include.planning.infeasible import Infeasible, Obstacle, Subject
+from include.planning.plan import Move, MoveReason
 from include.planning.request import Action, ReassignmentRequest
+from include.planning.resources import Resource
 from include.quality.checked import Checked
 from tests.planning.clusters import Cluster, cluster
 from tests.quality.cases import (
@@ -246,8 +248,16 @@ def one_sided() -> Checked:
     return rebalance(one_sided=True, tolerances={"topic_spread": None}, tolerance=0.2)
 
 
-def all_named(constraint: str) -> tuple[Infeasible, ...]:
-    return tuple(Infeasible(f"broker {broker}", constraint, 9, 0) for broker in range(4))
+def all_named(resource: Resource) -> tuple[Infeasible, ...]:
+    return tuple(
+        Infeasible(Subject.of_broker(broker), Obstacle.NO_MOVE, 9, 0, resource=resource)
+        for broker in range(4)
+    )
+
+
+def left(partition: TopicPartition, why: Obstacle) -> Infeasible:
+    """A note that a partition stays as it is."""
+    return Infeasible(Subject.of_partition(partition), why, 1, 0)
 
 
 def another_balance() -> Checked:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from include.planning.plan import Infeasible
+from include.cluster.model import TopicPartition
+from include.planning.infeasible import Obstacle
 from include.planning.plan_hash import sealed
 from include.planning.request import Action, ReassignmentRequest
+from include.planning.resources import Resource
 from include.quality.checked import Checked
 from include.quality.request_rules import rack_rule_name
 from tests.quality.cases import (
@@ -36,6 +38,7 @@ from tests.quality.checked_plans import (
     internal_topic,
     leaders_that_copy,
     led_out_of_sync,
+    left,
     log_dir,
     lost_on_drained,
     lowered,
@@ -328,7 +331,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "what could get a new home is only named": (
         lambda: with_summary(
             with_moves(fixed(), fixed().plan.moves[1:]),
-            infeasible=(Infeasible(str(fixed().plan.moves[0].partition), "too hard", 1, 0),),
+            infeasible=(left(fixed().plan.moves[0].partition, Obstacle.NO_BROKER),),
         ),
         {LEFT_OUT},
     ),
@@ -396,11 +399,13 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         {SHARE, COUNT, SPREAD},
     ),
     "a partition in flight excuses no broker": (
-        lambda: with_summary(heavier(), infeasible=(Infeasible("payments-0", "in flight", 1, 0),)),
+        lambda: with_summary(
+            heavier(), infeasible=(left(TopicPartition("payments", 0), Obstacle.IN_FLIGHT),)
+        ),
         {SHARE, SPREAD},
     ),
     "what is named for another resource is no excuse": (
-        lambda: with_summary(heavier(), infeasible=all_named("number of replicas: too few")),
+        lambda: with_summary(heavier(), infeasible=all_named(Resource.REPLICAS)),
         {SHARE, SPREAD},
     ),
     "a broker outside its band": (lambda: without_one(rebalance()), {SHARE, BANDS}),

@@ -22,6 +22,7 @@ from include.execution.dry_run import describe, dry_run
 from include.execution.model import PlanState
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
+from include.planning.infeasible_text import obstacle_text, subject_text
 from include.planning.plan import Plan
 from include.planning.request import parse_request
 from include.settings import Settings
@@ -149,7 +150,10 @@ def test_offline_replicas_get_new_homes_and_the_most_endangered_go_first(unwell:
     topics = [unwell.homes, unwell.safer, unwell.lost]
     plan = unwell.planned("homes", action="fix_offline_replicas", topics=topics)
     (note,) = plan.summary.infeasible
-    assert (note.subject, "no live leader" in note.constraint) == (f"{unwell.lost}-0", True)
+    assert (subject_text(note.subject), "no live leader" in obstacle_text(note)) == (
+        f"{unwell.lost}-0",
+        True,
+    )
     harmed = {p for p, state in before.items() if state.isr != set(state.replicas)}
     assert {move.partition for move in plan.moves} == harmed
     assert next(iter(plan.moves)).partition.topic == unwell.safer
@@ -176,7 +180,7 @@ def test_racks_are_repaired_beside_a_dead_broker_and_a_partition_without_a_leade
     unwell: Unwell,
 ) -> None:
     plan = unwell.planned("repaired", action="repair_racks", topics=[unwell.uneven, unwell.lost])
-    assert [note.subject for note in plan.summary.infeasible] == [f"{unwell.lost}-0"]
+    assert [subject_text(note.subject) for note in plan.summary.infeasible] == [f"{unwell.lost}-0"]
     assert len(unwell.carried_out(plan)) == 1
     (state,) = unwell.states(unwell.uneven).values()
     assert FAILED in state.replicas

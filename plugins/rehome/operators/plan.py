@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from include.planning.infeasible_text import infeasible_text
 from rehome import plan_of_run, runtime
 
 if TYPE_CHECKING:
@@ -177,13 +178,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             plan.plan_hash,
         )
         for item in summary.infeasible:
-            self.log.warning(
-                "%s: %s (wanted %s, nearest %s)",
-                item.subject,
-                item.constraint,
-                item.wanted,
-                item.nearest,
-            )
+            self.log.warning("%s", infeasible_text(item))
         self._warn_of_full_disks(directory)
         return plan.plan_id
 

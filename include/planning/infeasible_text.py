@@ -1,0 +1,164 @@
+"""Notes on what a plan cannot do, in sentences for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from include.planning.explanation import amount_text
+from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.planning.resources import NAMES, Resource
+
+_LEFT = "their partitions are left alone; fix_offline_replicas gives them new homes"
+
+_SENTENCES: Mapping[Obstacle, str] = {
+    Obstacle.BUDGET: "the movement budget does not pay for more",
+    Obstacle.RACKS_ALLOW_NO_MORE: (
+        "even spread over racks, and replicas that stay, allow no more in this rack"
+    ),
+    Obstacle.RACKS_FORCE_MORE: (
+        "even spread over racks, and replicas that stay, force more in this rack"
+    ),
+    Obstacle.FIXED_REPLICAS: "replicas that may not move hold more than the broker's share",
+    Obstacle.TAKES_NO_REPLICAS: (
+        "the broker takes no new replicas: it is excluded, or its log dirs are cordoned"
+    ),
+    Obstacle.DISK_FULL: "the broker's disk does not hold its share",
+    Obstacle.ONE_REPLICA_PER_BROKER: "one replica of a partition per broker allows no more",
+    Obstacle.NO_MOVE: "no move or swap of whole replicas that the racks and disks allow brings it "
+    "closer",
+    Obstacle.NO_LEADER_CHANGE: (
+        "no change of leader between the replicas that exist brings it closer"
+    ),
+    Obstacle.SHIFTED_SHARE: (
+        "racks, disks, replicas that may not move or a partition larger than a share shift what "
+        "it can hold"
+    ),
+    Obstacle.PLANNED_IN_PARTS: (
+        "a cluster of this size is planned in parts, which see no whole topic"
+    ),
+    Obstacle.IN_FLIGHT: "it is being reassigned already: left alone",
+    Obstacle.LOG_DIR_MOVE_IN_FLIGHT: "a replica is moving between log dirs already: left alone",
+    Obstacle.NO_SOURCE: "it has no live leader to copy from: left alone",
+    Obstacle.TOO_FEW_ONLINE: (
+        "not enough of its replicas are online: left alone; see fix_offline_replicas"
+    ),
+    Obstacle.NO_BROKER: (
+        "no broker is left that holds none of it, takes replicas and has room: left alone; add "
+        "one, free disk, or lower its replication factor"
+    ),
+    Obstacle.BROKER_NOT_LIVE: f"it is not live: {_LEFT}",
+    Obstacle.LOG_DIR_FAILED: f"a log dir of it has failed: {_LEFT}",
+    Obstacle.IN_SYNC_FIRST: (
+        "replicas in sync are kept, though others would spread it more evenly over the racks"
+    ),
+    Obstacle.NO_LONGER_EXISTS: "it no longer exists",
+    Obstacle.TOPIC_RECREATED: "its topic was deleted and created again since the plan",
+}
+
+_OF_A_LOG_DIR: Mapping[Obstacle, str] = {
+    Obstacle.TAKES_NO_REPLICAS: "it is cordoned and takes no replicas",
+    Obstacle.DISK_FULL: "its free space does not hold its share",
+    Obstacle.NO_MOVE: (
+        "no move or swap of whole replicas that the log dirs have room for brings it closer"
+    ),
+}
+
+_OF_A_TOPIC: Mapping[Obstacle, str] = {
+    Obstacle.NO_MOVE: (
+        "no move of its replicas that the bands, racks and disks allow brings it closer"
+    ),
+    Obstacle.SHIFTED_SHARE: (
+        "racks, capacities and replicas that stay shift what brokers can hold of it"
+    ),
+}
+
+_BY_KIND = {SubjectKind.LOG_DIR: _OF_A_LOG_DIR, SubjectKind.TOPIC: _OF_A_TOPIC}
+
+
+def _fixed(item: Infeasible) -> str:
+    if not item.amount:
+        return _SENTENCES[Obstacle.FIXED_REPLICAS]
+    return f"replicas that may not move hold {_amount(item)}"
+
+
+def _large(item: Infeasible) -> str:
+    if item.subject.kind is SubjectKind.LOG_DIR:
+        return f"a replica of {_amount(item)} is larger than its share"
+    return f"partition {item.partition} ({_amount(item)}) is larger than its share"
+
+
+def _amount(item: Infeasible) -> str:
+    return amount_text(item.resource or Resource.BYTES, item.amount)
+
+
+_WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
+    Obstacle.FIXED_REPLICAS: _fixed,
+    Obstacle.LARGE_PARTITION: _large,
+    Obstacle.MOVED_SINCE: lambda item: (
+        f"something else moved it to {list(item.brokers)} since the plan"
+    ),
+    Obstacle.WAY_BACK_NOT_LIVE: lambda item: (
+        f"brokers {list(item.brokers)}, to which it would go back, are not live: left alone"
+    ),
+    Obstacle.IN_SYNC_KEPT: lambda item: (
+        f"replicas in sync are kept: {list(item.brokers)} instead of {list(item.instead_of)}"
+    ),
+    Obstacle.OTHER: lambda item: item.text,
+}
+
+
+def subject_text(subject: Subject) -> str:
+    """What a note is about: ``broker 3``, ``rack /a``, ``payments-0``."""
+    broker = "" if subject.broker is None else f"broker {subject.broker}"
+    match subject.kind:
+        case SubjectKind.BROKER:
+            return broker
+        case SubjectKind.LOG_DIR:
+            return f"{broker}, {subject.name}"
+        case SubjectKind.RACK | SubjectKind.TOPIC:
+            return f"{subject.kind} {subject.name}"
+        case SubjectKind.ALL_TOPICS:
+            return "all topics"
+        case SubjectKind.OFFLINE_REPLICAS:
+            return f"offline replicas of {broker}" if broker else "offline replicas"
+        case SubjectKind.REPLICATION_FACTOR:
+            return f"replication factor {subject.name}"
+        case SubjectKind.RACK_REPAIR:
+            return "repair of racks"
+        case _:
+            return subject.name
+
+
+def obstacle_text(item: Infeasible) -> str:
+    """Why: ``number of replicas: the movement budget does not pay for more``."""
+    made = _WITH_FIGURES.get(item.obstacle)
+    if made is not None:
+        sentence = made(item)
+    else:
+        of_kind = _BY_KIND.get(item.subject.kind, {})
+        sentence = of_kind.get(item.obstacle) or _SENTENCES[item.obstacle]
+    return "".join(f"{part}: " for part in _measured(item)) + sentence
+
+
+def _measured(item: Infeasible) -> list[str]:
+    """What the target measures and where, ahead of the sentence."""
+    kind = item.subject.kind
+    if kind is SubjectKind.ALL_TOPICS:
+        return ["topic_spread"]
+    if kind is SubjectKind.TOPIC:
+        others = f" and {item.others} more" if item.others else ""
+        leaders = ["leaders"] if item.resource is Resource.LEADERS else []
+        return ["topic_spread", f"on broker {item.brokers[0]}{others}", *leaders]
+    if item.obstacle is Obstacle.BUDGET and item.resource is None:
+        return ["partitions left as they are"]
+    if item.resource is None or item.resource is Resource.BYTES:
+        return []
+    return [NAMES[item.resource]]
+
+
+def infeasible_text(item: Infeasible) -> str:
+    """A note as one line: what it is about, why, what was wanted, and the nearest reached."""
+    return (
+        f"{subject_text(item.subject)}: {obstacle_text(item)} "
+        f"(wanted {item.wanted:g}, nearest {item.nearest:g})"
+    )
