@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook, Variable
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from include.warehouse import PlanDirectory, Warehouse
 
 SETTINGS_VARIABLE = "rehome"
+SETTINGS_LAST_S = 30
+"""How long settings that Airflow holds are taken as read."""
 LEDGER_CONNECTION = "rehome_ledger"
 FOLLOW_UP = "follow_up"
 """The group of tasks that moves what has appeared on drained brokers; its plan's id ends so."""
@@ -57,7 +61,16 @@ log = logging.getLogger(__name__)
 
 
 def settings() -> Settings:
-    """Defaults, the environment, the Variable ``rehome``, and the connection ``rehome_ledger``."""
+    """Defaults, the environment, the Variable ``rehome``, and the connection ``rehome_ledger``.
+
+    What Airflow holds is asked anew only after ``SETTINGS_LAST_S``: a task reads its settings many
+    times, and each time would be two requests to Airflow's API.
+    """
+    return Settings.load(_overrides(int(time.monotonic() // SETTINGS_LAST_S)))
+
+
+@lru_cache(maxsize=1)
+def _overrides(_period: int) -> Mapping[str, Any]:
     overrides: dict[str, Any] = dict(
         Variable.get(SETTINGS_VARIABLE, default={}, deserialize_json=True)
     )
@@ -67,7 +80,7 @@ def settings() -> Settings:
         pass  # the ledger is the one in the settings
     else:
         overrides["ledger_url"] = _sqlalchemy_url(connection)
-    return Settings.load(overrides)
+    return overrides
 
 
 def _sqlalchemy_url(connection: Any) -> str:

@@ -44,6 +44,13 @@ def test_a_connection_without_servers_is_told_so(monkeypatch: pytest.MonkeyPatch
     assert "bootstrap.servers" in told
 
 
+@pytest.fixture
+def fresh_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow is asked for the settings at each call."""
+    monkeypatch.setattr(runtime, "SETTINGS_LAST_S", 1e-9)
+
+
+@pytest.mark.usefixtures("fresh_settings")
 def test_the_variable_overrides_settings_and_the_connection_the_ledger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -63,6 +70,22 @@ def test_the_variable_overrides_settings_and_the_connection_the_ledger(
     assert found.ledger_url == "postgresql://rehome:p%40ss%2Fword@db.example.com:5432/ledger"
 
 
+def test_airflow_is_asked_for_the_settings_once_for_all_that_a_task_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runtime.settings()
+    monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"stall_timeout_s": 7}')
+    monkeypatch.setenv("REHOME_POLL_INTERVAL_S", "3")
+    monkeypatch.setattr(runtime, "SETTINGS_LAST_S", 1e9)  # no period ends while the test runs
+    first = runtime.settings()
+    monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"stall_timeout_s": 8}')
+    assert runtime.settings() == first
+    assert (first.stall_timeout_s, first.poll_interval_s) == (7.0, 3.0)
+    monkeypatch.setattr(runtime, "SETTINGS_LAST_S", 1e-9)
+    assert runtime.settings().stall_timeout_s == 8.0
+
+
+@pytest.mark.usefixtures("fresh_settings")
 def test_an_unknown_setting_in_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"patience": 7}')
     with pytest.raises(InvalidRequestError, match="patience"):
