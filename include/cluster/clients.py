@@ -11,20 +11,18 @@ from typing import Any, TypeVar, cast
 from confluent_kafka import KafkaException
 
 from include.cluster.connection import Connection, check_connection
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError, MissingRightError, broker_error
 from include.cluster.librdkafka import CallTimedOutError, Librdkafka
-from include.cluster.model import BrokerError
 from include.cluster.rights import Call
 from include.cluster.wire import NoAnswerError, Wire
 
 T = TypeVar("T")
 C = TypeVar("C", Wire, Librdkafka)
 
-UNANSWERED = BrokerError(-1, "UNKNOWN_SERVER_ERROR", "the broker's answer leaves it out")
+UNANSWERED = ErrorCode.UNKNOWN_SERVER_ERROR.error("the broker's answer leaves it out")
 UNCHANGED = "The request changed nothing."
 UNKNOWN_STATE = "It is not known whether the cluster acted on it; the next reading will tell."
-NOT_CONTROLLER = 41
-CLUSTER_AUTHORIZATION_FAILED = 31
 CONTROLLER_ATTEMPTS = 3
 CONTROLLER_PAUSE_S = 0.5
 
@@ -94,7 +92,7 @@ class Clients:
         for attempt in range(CONTROLLER_ATTEMPTS):
             answer = self.ask(call, lambda: self.controller.ask_any(request), state_left=state_left)
             code = getattr(answer, "error_code", 0)
-            if code != NOT_CONTROLLER or attempt == CONTROLLER_ATTEMPTS - 1:
+            if code != ErrorCode.NOT_CONTROLLER or attempt == CONTROLLER_ATTEMPTS - 1:
                 break
             time.sleep(CONTROLLER_PAUSE_S)
         refuse(call, code, getattr(answer, "error_message", None))
@@ -110,7 +108,7 @@ class Clients:
             return None
         quorum = self._wire("quorum", address)
         for answer in quorum.ask_bootstrap(request):
-            if all(item.error_code != NOT_CONTROLLER for item in answer.responses):
+            if all(item.error_code != ErrorCode.NOT_CONTROLLER for item in answer.responses):
                 return answer
         return None
 
@@ -153,7 +151,7 @@ def refuse(call: Call, code: int, message: str | None = None) -> None:
     """Raise what a refusal of a whole call means; code 0 is none."""
     if code == 0:
         return
-    if code == CLUSTER_AUTHORIZATION_FAILED:
+    if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         # The broker's message prints its own internals here, and says no more than the name.
         raise MissingRightError(call.api, call.right, error=broker_error(code))
     raise ClusterError(f"{call.api} was refused", error=broker_error(code, message))

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from include.cluster import snapshot_tables as tables
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
 from include.cluster.model import (
     BrokerError,
@@ -16,11 +17,10 @@ from include.cluster.model import (
     TopicDescription,
 )
 from include.cluster.port import ClusterPort, ConfigResource
-from include.cluster.rights import TOPIC_AUTHORIZATION_FAILED, hidden_topics
+from include.cluster.rights import hidden_topics
 from include.cluster.snapshot import Snapshot
 
-UNKNOWN_TOPIC_OR_PARTITION = 3
-NOT_ALIVE = BrokerError(8, "BROKER_NOT_AVAILABLE", "not in a fresh metadata answer")
+NOT_ALIVE = ErrorCode.BROKER_NOT_AVAILABLE.error("not in a fresh metadata answer")
 
 
 def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
@@ -77,7 +77,9 @@ def _hidden(
     named = cluster.describe_topics(unseen)
     errors = {name: named[name].error for name in unseen if name in named}
     return tuple(
-        name for name, error in errors.items() if error and error.code == TOPIC_AUTHORIZATION_FAILED
+        name
+        for name, error in errors.items()
+        if error and error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     )
 
 
@@ -89,7 +91,9 @@ def _topic_configs(
     for resource, values in cluster.describe_configs(resources, tables.TOPIC_CONFIGS).items():
         if not isinstance(values, BrokerError):
             configs[resource.name] = values
-        elif values.code != UNKNOWN_TOPIC_OR_PARTITION:  # that one was deleted in the meantime
+        elif (
+            values.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ):  # that one was deleted in the meantime
             raise ClusterError(
                 f"The configuration of topic {resource.name} could not be read", error=values
             )

@@ -15,6 +15,7 @@ from typing import Any
 
 from include.cluster import messages
 from include.cluster.clients import Clients, refuse
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
 from include.cluster.metadata import read_topics
 from include.cluster.model import TopicDescription
@@ -24,7 +25,6 @@ from include.cluster.wire import metadata_request
 ATTEMPTS, PAUSE_S = 20, 0.1
 """Brokers fetch the metadata log at least every 500 ms, and show what they fetched at once."""
 ASKED = 2
-UNSUPPORTED_VERSION = 35
 
 
 def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str, TopicDescription]:
@@ -62,7 +62,7 @@ def _quorum(clients: Clients) -> messages.Quorum | None:
     try:
         answer = clients.ask_controller(Call.DESCRIBE_QUORUM, request)
     except ClusterError as error:
-        if error.error is not None and error.error.code == UNSUPPORTED_VERSION:
+        if error.error is not None and error.error.code == ErrorCode.UNSUPPORTED_VERSION:
             return None
         raise
     code = messages.quorum_error(answer)

@@ -11,7 +11,6 @@ from types import TracebackType
 
 from include.cluster import configs, current, groups, messages
 from include.cluster.clients import (
-    CLUSTER_AUTHORIZATION_FAILED,
     UNANSWERED,
     UNKNOWN_STATE,
     Clients,
@@ -19,6 +18,7 @@ from include.cluster.clients import (
     refuse,
 )
 from include.cluster.connection import Connection
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError, broker_error
 from include.cluster.metadata import read_cluster, read_topics
 from include.cluster.model import (
@@ -37,7 +37,6 @@ from include.cluster.model import (
 from include.cluster.port import ConfigChange, ConfigResource
 from include.cluster.rights import Call, naming_right
 
-UNSUPPORTED_VERSION = 35
 # The controller refuses a request that makes more than 10,000 records, as a whole.
 PARTITIONS_PER_REQUEST = 5_000
 
@@ -154,7 +153,7 @@ class ClusterGateway:
             if not found:
                 # Brokers before 3.3 have no other way to say that the right is missing.
                 missing[broker] = broker_error(
-                    CLUSTER_AUTHORIZATION_FAILED,
+                    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                     "it shows no log dir at all: Cluster Describe is probably missing",
                 )
         return Partial(dirs, missing)
@@ -173,7 +172,9 @@ class ClusterGateway:
         Of brokers that do not know of tiers the log start offset, which is the same there.
         """
         found = self._offsets(replicas, messages.EARLIEST_LOCAL)
-        old = {b for b, error in found.missing.items() if error.code == UNSUPPORTED_VERSION}
+        old = {
+            b for b, error in found.missing.items() if error.code == ErrorCode.UNSUPPORTED_VERSION
+        }
         if not old:
             return found
         rest = self._offsets([r for r in replicas if r.broker in old], messages.EARLIEST)

@@ -17,7 +17,8 @@ from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
 from include.cluster.clients import UNANSWERED, Clients, batches
-from include.cluster.errors import broker_error, verdict
+from include.cluster.error_codes import ErrorCode
+from include.cluster.errors import verdict
 from include.cluster.model import (
     BrokerError,
     BrokerId,
@@ -31,7 +32,6 @@ from include.cluster.rights import Call, naming_right
 OFFSET_FETCH_VERSIONS = {"min_version": 8, "max_version": 9}
 GROUPS_PER_REQUEST = 500
 SHARE = "share"
-UNSUPPORTED_VERSION = 35
 
 
 def consumer_groups(clients: Clients, brokers: Iterable[BrokerId]) -> Partial[list[ConsumerGroup]]:
@@ -99,7 +99,7 @@ def read_groups(coordinator: BrokerId, response: Any) -> list[ConsumerGroup]:
 def _error_of_type(group_type: str | None) -> BrokerError | None:
     if group_type != SHARE:
         return None
-    return broker_error(UNSUPPORTED_VERSION, "a share group commits no offsets")
+    return ErrorCode.UNSUPPORTED_VERSION.error("a share group commits no offsets")
 
 
 def offset_fetch_request(groups: Collection[str]) -> Any:

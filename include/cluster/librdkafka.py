@@ -18,6 +18,7 @@ from confluent_kafka import ElectionType, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from include.cluster.connection import Connection
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import broker_error
 from include.cluster.model import BrokerError, TopicPartition
 
@@ -27,7 +28,6 @@ T = TypeVar("T")
 _GAVE_UP = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
 # How librdkafka says that a timed-out request never left: it was looking for its controller.
 _NEVER_SENT = "waiting for controller"
-ELECTION_NOT_NEEDED = 84
 
 
 class CallTimedOutError(Exception):
@@ -114,7 +114,7 @@ class Librdkafka:
             return {
                 TopicPartition(elected.topic, elected.partition): (
                     broker_error(error.code(), error.str())
-                    if error and error.code() != ELECTION_NOT_NEEDED
+                    if error and error.code() != ErrorCode.ELECTION_NOT_NEEDED
                     else None
                 )
                 for elected, error in _result(future, timeout_s).items()

@@ -14,6 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterUnreachableError
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class _Dialogue:
         if name is None:
             return
         handshake = self._ask(SaslHandshakeRequest(mechanism=name, version=1))
-        if handshake.error_code == 34:  # ILLEGAL_SASL_STATE: the listener has no SASL
+        if handshake.error_code == ErrorCode.ILLEGAL_SASL_STATE:  # the listener has no SASL
             raise self._failed("wrong_protocol", "the listener behind this port does not use SASL")
         if handshake.error_code:
             enabled = ", ".join(handshake.mechanisms) or "none"

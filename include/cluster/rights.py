@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
+from include.cluster.error_codes import ErrorCode
 from include.cluster.model import BrokerError, LogDir
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
 
@@ -74,13 +75,10 @@ _IMPLIES = {
     "WRITE": ("DESCRIBE",),
     "ALTER_CONFIGS": ("DESCRIBE_CONFIGS",),
 }
-TOPIC_AUTHORIZATION_FAILED = 29
-GROUP_AUTHORIZATION_FAILED = 30
-CLUSTER_AUTHORIZATION_FAILED = 31
 _NOT_AUTHORIZED = (
-    TOPIC_AUTHORIZATION_FAILED,
-    GROUP_AUTHORIZATION_FAILED,
-    CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 )
 _TRIAL = ConfigChange(
     ConfigResource.cluster_default(), "leader.replication.throttled.rate", ConfigOperation.DELETE
@@ -102,7 +100,7 @@ def missing_rights(cluster: ClusterPort, topics: Collection[str], role: Role) ->
     for name in sorted(found):
         topic = found[name]
         if topic.error is not None:
-            if topic.error.code == TOPIC_AUTHORIZATION_FAILED:
+            if topic.error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 lacking.append(f"Topic Describe on {name}")
             continue
         lacking += [
@@ -178,7 +176,8 @@ def _cluster_operations(cluster: ClusterPort) -> frozenset[str] | None:
     return frozenset(
         operation
         for operation, answer in tried.items()
-        if not isinstance(answer, BrokerError) or answer.code != CLUSTER_AUTHORIZATION_FAILED
+        if not isinstance(answer, BrokerError)
+        or answer.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     )
 
 

@@ -30,6 +30,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from include.cluster.connection import Connection
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import broker_error
 from include.cluster.model import BrokerError
 
@@ -148,7 +149,7 @@ class Wire:
         known = [broker.node_id for broker in self._manager.cluster.brokers()]
         random.shuffle(known)
         bootstrap = [broker.node_id for broker in self._manager.cluster.bootstrap_brokers()]
-        failure = BrokerError(8, "BROKER_NOT_AVAILABLE", "no bootstrap server is known")
+        failure = ErrorCode.BROKER_NOT_AVAILABLE.error("no bootstrap server is known")
         for nodes in filter(None, (known[:RACERS], bootstrap)):
             try:
                 response, node = await self._manager.wait_for(
@@ -197,7 +198,7 @@ class Wire:
         await self._race()
         alive = {broker.node_id for broker in self._manager.cluster.brokers()}
         missing = {
-            broker: BrokerError(8, "BROKER_NOT_AVAILABLE", "the broker is not alive")
+            broker: ErrorCode.BROKER_NOT_AVAILABLE.error("the broker is not alive")
             for broker in requests
             if broker not in alive
         }
@@ -306,7 +307,7 @@ def metadata_request(topics: list[str] | None, operations: bool = False) -> Any:
 
 
 def _too_late(what: str, limit_ms: float) -> BrokerError:
-    return BrokerError(7, "REQUEST_TIMED_OUT", f"{what} within {limit_ms / 1000:g} s")
+    return ErrorCode.REQUEST_TIMED_OUT.error(f"{what} within {limit_ms / 1000:g} s")
 
 
 def _client_side(error: kafka_errors.KafkaError) -> BrokerError:

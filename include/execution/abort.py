@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from include.cluster.error_codes import ErrorCode
 from include.cluster.model import (
     BrokerError,
     BrokerId,
@@ -30,8 +31,6 @@ from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 from include.planning.plan import Move
 
-NO_REASSIGNMENT_IN_PROGRESS = 85
-UNKNOWN_TOPIC_OR_PARTITION = 3
 SETTLED_TIMEOUT_S = 10.0
 SETTLED_POLL_S = 0.1
 
@@ -126,7 +125,7 @@ def cancel_moves(
     ended |= {
         partition: MoveState.FAILED
         for partition, error in errors.items()
-        if error.code == UNKNOWN_TOPIC_OR_PARTITION
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     }
     errors = {partition: error for partition, error in errors.items() if partition not in ended}
     cancelled = [m for m in left if m.partition not in errors and m.partition not in ended]
@@ -209,7 +208,7 @@ def _cancel(
         return {}, set()
     verdicts = cluster.alter_reassignments({move.partition: None for move in moves})
     errors = {partition: error for partition, error in verdicts.items() if error is not None}
-    idle = {p for p, error in errors.items() if error.code == NO_REASSIGNMENT_IN_PROGRESS}
+    idle = {p for p, error in errors.items() if error.code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}
     return {p: error for p, error in errors.items() if p not in idle}, idle
 
 
@@ -260,7 +259,11 @@ def _ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile
 def _refused(topics: Mapping[str, TopicDescription], move: Move) -> BrokerError | None:
     """Why the brokers do not tell of a move's topic; None where they do, or it has gone."""
     topic = topics.get(move.partition.topic)
-    if topic is None or topic.error is None or topic.error.code == UNKNOWN_TOPIC_OR_PARTITION:
+    if (
+        topic is None
+        or topic.error is None
+        or topic.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ):
         return None
     return topic.error
 
@@ -269,16 +272,14 @@ def _is_back(move: Move, state: PartitionState) -> bool:
     return set(state.replicas) == set(move.current) and not _arrived(move, state)
 
 
-_DISAGREE = BrokerError(
-    NO_REASSIGNMENT_IN_PROGRESS,
-    "NO_REASSIGNMENT_IN_PROGRESS",
+_DISAGREE = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error(
     "nothing is in flight, but the brokers do not agree on its replicas",
 )
 
 
 def _unclear(state: PartitionState) -> BrokerError:
     shown = f"nothing is in flight, but its replicas read {list(state.replicas)}"
-    return BrokerError(NO_REASSIGNMENT_IN_PROGRESS, "NO_REASSIGNMENT_IN_PROGRESS", shown)
+    return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error(shown)
 
 
 def _restore_order(

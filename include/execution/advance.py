@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from include.cluster.error_codes import LOG_DIR_REFUSED, TRANSIENT
 from include.cluster.errors import ClusterError, MissingRightError
 from include.cluster.model import BrokerError, BrokerId, ReplicaId, TopicPartition
 from include.execution import throttle
@@ -38,13 +39,6 @@ from include.ledger.database import Clock, utc_now
 from include.ledger.store import Ledger
 from include.planning.plan import Move, Plan
 from include.planning.request import Action as PlanAction
-
-LOG_DIR_REFUSALS = frozenset({56, 57})
-"""KAFKA_STORAGE_ERROR and LOG_DIR_NOT_FOUND."""
-TRANSIENT = frozenset({-1, 5, 7, 13, 41, 89})
-"""UNKNOWN_SERVER_ERROR (also: no answer, for this part of a request that was sent in parts),
-LEADER_NOT_AVAILABLE, REQUEST_TIMED_OUT, NETWORK_EXCEPTION, NOT_CONTROLLER, THROTTLING_QUOTA.
-The controller may have accepted it all the same: the next look judges."""
 
 NOT_SET_AGAIN = "throttle not set again"
 """Kind of the ledger's event for a throttle that is gone in mid-copy, and could not be set."""
@@ -257,7 +251,7 @@ class _Step:
             partition, broker = replica.topic_partition, replica.broker
             what = f"log dir {log_dirs[replica]} on broker {broker}"
             told = BrokerError(error.code, error.name, what)
-            if error.code in LOG_DIR_REFUSALS:
+            if error.code in LOG_DIR_REFUSED:
                 placed.refused[partition] = told
             elif broker not in self._plan.by_partition[partition].adding:
                 placed.later[partition] = told

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from include.cluster.error_codes import ErrorCode
 from include.cluster.model import BrokerError, ConfigValue
 from include.cluster.port import ClusterPort, ConfigResource
-from include.execution.throttle_configs import UNKNOWN_TOPIC_OR_PARTITION, named
+from include.execution.throttle_configs import named
 from include.execution.throttle_items import (
     FOLLOWER_RATE,
     LEADER_RATE,
@@ -65,7 +66,7 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     for resource, configs in cluster.describe_configs(resources, KEYS).items():
         if not isinstance(configs, BrokerError):
             throttles += _foreign(resource, configs, ours)
-        elif configs.code != UNKNOWN_TOPIC_OR_PARTITION:
+        elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             unread[resource] = configs
     return ForeignThrottles(tuple(throttles), not cluster.list_reassignments(), unread)
 

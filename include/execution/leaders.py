@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from include.cluster.error_codes import ErrorCode
 from include.cluster.model import BrokerError, TopicDescription, TopicPartition
 from include.execution.own_cluster import OwnCluster
 from include.planning.plan import Move, Plan
@@ -18,7 +19,6 @@ PAUSE_S = 1.0
 """Least time between two such batches."""
 SHOWN_WITHIN_S = 10.0
 SHOWN_POLL_S = 0.1
-PREFERRED_LEADER_NOT_AVAILABLE = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def restore_preferred_leaders(
         for partition, error in verdicts.items():
             if error is None:
                 elected.append(partition)
-            elif error.code == PREFERRED_LEADER_NOT_AVAILABLE:
+            elif error.code == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE:
                 waiting.append(partition)
             else:
                 refused[partition] = error

@@ -10,12 +10,13 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from include.cluster.error_codes import ErrorCode
 from include.cluster.model import BrokerError, BrokerId, ReplicaId, TopicPartition
 from include.cluster.port import ClusterPort
 from include.execution.model import Observation
 from include.planning.plan import ANY_LOG_DIR, Move
 
-NOT_AVAILABLE = BrokerError(8, "BROKER_NOT_AVAILABLE")
+NOT_AVAILABLE = ErrorCode.BROKER_NOT_AVAILABLE.error()
 
 
 class Place(enum.Enum):

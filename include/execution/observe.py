@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from include.cluster.error_codes import NOT_HOSTED, ErrorCode
 from include.cluster.model import (
     BrokerError,
     BrokerId,
@@ -21,8 +22,6 @@ from include.execution.disks import open_disks
 from include.execution.model import Observation
 from include.execution.outcome import relocating
 from include.planning.plan import Move, MoveReason
-
-UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
 def observe(
@@ -69,7 +68,9 @@ def observe(
     live = frozenset(cluster.describe_cluster().brokers)
     ours = {name: described[name] for name in names}
     errors = {name: topic.error for name, topic in ours.items() if topic.error is not None}
-    missing = {n for n, error in errors.items() if error.code == UNKNOWN_TOPIC_OR_PARTITION}
+    missing = {
+        n for n, error in errors.items() if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    }
     topics_missing = frozenset(missing)
     unreadable = {name: error for name, error in errors.items() if name not in missing}
     topic_ids = {name: topic.topic_id for name, topic in ours.items() if topic.error is None}
@@ -236,9 +237,5 @@ def messages_behind(seen: Observation, replica: ReplicaId) -> int | None:
     if not isinstance(leader, int):
         return None
     if isinstance(own, BrokerError):
-        return leader if own.code in NOT_HOSTED_CODES else None
+        return leader if own.code in NOT_HOSTED else None
     return None if own is None else max(0, leader - own)
-
-
-NOT_HOSTED_CODES = (3, 6)
-"""UNKNOWN_TOPIC_OR_PARTITION and NOT_LEADER_OR_FOLLOWER: the broker has no such replica."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from include.cluster.error_codes import NOT_HOSTED
 from include.cluster.model import BrokerError, BrokerId, ReplicaId
 from include.execution.backlog import Backlog
 from include.execution.eta import foretell
@@ -24,7 +25,7 @@ from include.execution.model import (
     ReplicaStanding,
     ReplicaStatus,
 )
-from include.execution.observe import NOT_HOSTED_CODES, messages_behind
+from include.execution.observe import messages_behind
 from include.execution.outcome import relocating
 from include.execution.rates import FLOWS_VIEWED
 from include.execution.stall import held_up
@@ -171,7 +172,7 @@ def _standing(replica: ReplicaId, seen: Observation) -> ReplicaStanding:
     if _in_isr(replica, seen):
         return ReplicaStanding.IN_SYNC
     offset = seen.log_end_offsets.get(replica)
-    if isinstance(offset, BrokerError) and offset.code in NOT_HOSTED_CODES:
+    if isinstance(offset, BrokerError) and offset.code in NOT_HOSTED:
         return ReplicaStanding.NOT_HOSTED
     return ReplicaStanding.BEHIND
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
 from include.cluster.model import BrokerError, BrokerId, ConfigValue
 from include.cluster.port import (
@@ -21,7 +22,6 @@ from include.execution.model import PlanState
 from include.execution.own_cluster import OwnCluster
 from include.execution.patience import Patience, now_s, pause
 from include.execution.throttle_configs import (
-    UNKNOWN_TOPIC_OR_PARTITION,
     VERIFY_POLL_S,
     VERIFY_TIMEOUT_S,
 )
@@ -163,7 +163,7 @@ class _Clearing:
             self._made[change.resource, change.key] = _Made(change.operation, made_at)
         for entry in list(self._left.values()):
             error = verdicts.get(entry.resource)
-            if error is not None and error.code != UNKNOWN_TOPIC_OR_PARTITION:
+            if error is not None and error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._owe(entry, str(error))
         self._record()
         self._patience.looked(progress=another or len(self._left) < before)
@@ -172,7 +172,7 @@ class _Clearing:
         self, entry: ThrottleEntry, found: dict[str, ConfigValue] | BrokerError, first: bool
     ) -> ConfigChange | None:
         if isinstance(found, BrokerError):
-            if found.code == UNKNOWN_TOPIC_OR_PARTITION:
+            if found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._done(entry, "the topic is gone, and its throttle with it")
             else:
                 self._owe(entry, str(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from include.cluster.error_codes import NO_ANSWER, ErrorCode
 from include.cluster.errors import ClusterError
 from include.cluster.model import BrokerError, ConfigValue
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
@@ -18,9 +19,6 @@ VERIFY_TIMEOUT_S = 10.0
 """How long readings may show nothing new: see ``Patience``."""
 VERIFY_POLL_S = 0.1
 SETTLE_S = 0.2
-UNKNOWN_TOPIC_OR_PARTITION = 3
-NO_ANSWER = (7, 8, 13)
-"""REQUEST_TIMED_OUT, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION: said on this side of the wire."""
 
 Configs = Mapping[ConfigResource, Mapping[str, ConfigValue]]
 Refusals = dict[ConfigResource, BrokerError]
@@ -65,7 +63,7 @@ def read_what_can_be(
     for resource, configs in cluster.describe_configs(resources, keys).items():
         if not isinstance(configs, BrokerError):
             found[resource] = configs
-        elif configs.code != UNKNOWN_TOPIC_OR_PARTITION:
+        elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             unread[resource] = configs
     return found, unread
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
 from include.cluster.model import BrokerError, BrokerId, ConfigValue, ReplicaId, TopicPartition
 from include.cluster.port import ClusterPort, ConfigResource
 from include.execution.model import LedgerView, Observation
 from include.execution.outcome import on_its_way
-from include.execution.throttle_configs import UNKNOWN_TOPIC_OR_PARTITION
 from include.execution.throttle_items import (
     EVERY_REPLICA,
     LISTS,
@@ -127,12 +127,12 @@ def _read(
     try:
         answers = cluster.describe_configs(resources, (*LISTS, *RATES))
     except ClusterError as error:
-        why = error.error or BrokerError(-1, "UNKNOWN_SERVER_ERROR", error.what)
+        why = error.error or ErrorCode.UNKNOWN_SERVER_ERROR.error(error.what)
         return found, dict.fromkeys(resources, why)
     for resource, configs in answers.items():
         if not isinstance(configs, BrokerError):
             found[resource] = configs
-        elif configs.code != UNKNOWN_TOPIC_OR_PARTITION:
+        elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             unread[resource] = configs
     return found, unread
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from include.cluster.error_codes import NO_ANSWER
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
 from include.execution.model import MoveState
 from include.execution.throttle_configs import (
-    NO_ANSWER,
     Configs,
     Refusals,
     put,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from include.cluster.error_codes import ErrorCode
 from include.cluster.model import (
     BrokerError,
     BrokerId,
@@ -21,8 +22,6 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
-
-_UNKNOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,9 @@ def _verdict(
     partition: TopicPartition, target: Sequence[BrokerId] | None, facts: ControllerFacts
 ) -> BrokerError | None:
     topic = facts.topics.get(partition.topic)
-    if topic is None or (topic.error is not None and topic.error.code == _UNKNOWN):
+    if topic is None or (
+        topic.error is not None and topic.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ):
         return _unknown(f"Unable to find a topic named {partition.topic}.")
     if topic.error is not None:
         return topic.error  # it hides itself from us: what the controller sees is not known
@@ -94,7 +95,7 @@ def _verdict(
 
 
 def _unknown(message: str) -> BrokerError:
-    return BrokerError(_UNKNOWN, "UNKNOWN_TOPIC_OR_PARTITION", message)
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.error(message)
 
 
 def _cancel_verdict(
@@ -105,7 +106,7 @@ def _cancel_verdict(
 ) -> BrokerError | None:
     if entry is None:
         # The controller leaves a message out where it would only repeat the code's own.
-        return BrokerError(85, "NO_REASSIGNMENT_IN_PROGRESS")
+        return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error()
     in_sync_afterwards = state.isr - set(entry.adding)
     if in_sync_afterwards or partition.topic in facts.unclean_election_topics:
         return None
@@ -133,7 +134,7 @@ def _assignment_verdict(target: Sequence[BrokerId], facts: ControllerFacts) -> B
 
 def _invalid(what: str) -> BrokerError:
     message = f"The manual partition assignment {what}"
-    return BrokerError(39, "INVALID_REPLICA_ASSIGNMENT", message)
+    return ErrorCode.INVALID_REPLICA_ASSIGNMENT.error(message)
 
 
 def _factor_verdict(

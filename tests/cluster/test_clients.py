@@ -11,8 +11,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from include.cluster import clients as clients_module
 from include.cluster import librdkafka as librdkafka_module
-from include.cluster.clients import CONTROLLER_ATTEMPTS, NOT_CONTROLLER, Clients
+from include.cluster.clients import CONTROLLER_ATTEMPTS, Clients
 from include.cluster.connection import Connection
+from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
 from include.cluster.librdkafka import CallTimedOutError, Librdkafka
 from include.cluster.rights import Call
@@ -35,7 +36,7 @@ def clients_with(codes: list[int], monkeypatch: pytest.MonkeyPatch) -> Clients:
 
 
 def test_a_controller_that_just_changed_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    codes = [NOT_CONTROLLER, NOT_CONTROLLER, 0]
+    codes = [ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER, 0]
     clients_with(codes, monkeypatch).ask_controller(Call.LIST_REASSIGNMENTS, object())
     assert not codes
 
@@ -43,7 +44,7 @@ def test_a_controller_that_just_changed_is_asked_again(monkeypatch: pytest.Monke
 def test_a_cluster_that_finds_no_controller_is_not_asked_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    codes = [NOT_CONTROLLER] * 10
+    codes = [ErrorCode.NOT_CONTROLLER] * 10
     clients = clients_with(codes, monkeypatch)
     with pytest.raises(ClusterError, match=r"NOT_CONTROLLER \(41\)"):
         clients.ask_controller(Call.LIST_REASSIGNMENTS, object())

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from include.cluster.connection import Connection
+from include.cluster.error_codes import ErrorCode
 from include.cluster.gateway import ClusterGateway
 from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
-from include.cluster.rights import CLUSTER_AUTHORIZATION_FAILED
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy
 from include.execution.throttle import clear_throttle, set_up_throttle, sweep
@@ -160,7 +160,7 @@ def test_a_broker_that_refuses_its_log_dirs_keeps_nobody_from_cancelling(
         def but_one(requests: Any) -> Any:
             answers, missing = ask_each(requests)
             if type(answers.get(3)).__name__ == "DescribeLogDirsResponse":
-                answers[3].error_code = CLUSTER_AUTHORIZATION_FAILED
+                answers[3].error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             return answers, missing
 
         monkeypatch.setattr(gateway._clients.reads, "ask_each", but_one)

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from include.cluster.errors import ClusterError, broker_error
+from include.cluster.error_codes import ErrorCode
+from include.cluster.errors import ClusterError
 from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.port import ConfigResource
 from include.execution.model import MoveState
@@ -31,7 +32,6 @@ from tests.faults.matrix import Fault, Moment
 from tests.faults.site import BESIDE, DESTINATION, ELSEWHERE, LEADER, MESSAGES, Site
 
 STOPPED_S = 30.0
-NOT_CONTROLLER, REQUEST_TIMED_OUT = 41, 7
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
@@ -89,7 +89,7 @@ class NoReply(Injection):
         self.strike()
 
     def strike(self) -> None:
-        raise ClusterError("The request got no answer", error=broker_error(REQUEST_TIMED_OUT))
+        raise ClusterError("The request got no answer", error=ErrorCode.REQUEST_TIMED_OUT.error())
 
 
 class NotController(Injection):
@@ -98,10 +98,10 @@ class NotController(Injection):
     def around(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         if self.moment is not Moment.CLEARING:
             self.strike()
-        return {change.resource: broker_error(NOT_CONTROLLER) for change in args[0]}
+        return {change.resource: ErrorCode.NOT_CONTROLLER.error() for change in args[0]}
 
     def strike(self) -> None:
-        raise ClusterError("The request was refused", error=broker_error(NOT_CONTROLLER))
+        raise ClusterError("The request was refused", error=ErrorCode.NOT_CONTROLLER.error())
 
 
 class ControllerRestarted(Injection):

@@ -1,0 +1,14 @@
+"""The codes that Rehome decides by, against librdkafka's table of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.cluster.error_codes import ErrorCode
+from include.cluster.errors import broker_error
+from include.cluster.model import BrokerError
+
+
+@pytest.mark.parametrize("code", ErrorCode, ids=lambda code: code.name)
+def test_a_code_has_the_name_that_librdkafka_gives_it(code: ErrorCode) -> None:
+    assert broker_error(code) == code.error() == BrokerError(int(code), code.name)
