@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 
 from include.cluster.model import BrokerError
@@ -54,14 +55,26 @@ def require(call: str, missing: Sequence[str]) -> None:
         raise MissingRightError(call, ", ".join(missing[:_SHOWN]) + more)
 
 
+class Unreachable(enum.StrEnum):
+    """Why no broker could be reached or authenticated against."""
+
+    REFUSED = "refused"
+    NO_ANSWER = "no_answer"
+    UNKNOWN_HOST = "unknown_host"
+    WRONG_CA = "wrong_ca"
+    EXPIRED_CERTIFICATE = "expired_certificate"
+    WRONG_HOST = "wrong_host"
+    WRONG_PASSWORD = "wrong_password"
+    WRONG_MECHANISM = "wrong_mechanism"
+    WRONG_PROTOCOL = "wrong_protocol"
+    TLS = "tls"
+    UNKNOWN = "unknown"
+
+
 class ClusterUnreachableError(ClusterError):
-    """No broker could be reached or authenticated against; ``cause`` says why in one word.
+    """No broker could be reached or authenticated against, and why."""
 
-    ``cause`` is one of refused, no_answer, unknown_host, wrong_ca, expired_certificate,
-    wrong_host, wrong_password, wrong_mechanism, wrong_protocol, tls, unknown.
-    """
-
-    def __init__(self, what: str, *, cause: str, next_step: str = "") -> None:
+    def __init__(self, what: str, *, cause: Unreachable, next_step: str = "") -> None:
         self.cause = cause
         super().__init__(what, next_step=next_step)
 

@@ -15,38 +15,47 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterUnreachableError
+from include.cluster.errors import ClusterUnreachableError, Unreachable
 
 if TYPE_CHECKING:
     from include.cluster.connection import Connection
 
 # The causes a person should hear of first: the further a server let us in, the more it tells.
 _MOST_TELLING = (
-    "wrong_password",
-    "wrong_mechanism",
-    "expired_certificate",
-    "wrong_host",
-    "wrong_ca",
-    "tls",
-    "wrong_protocol",
-    "unknown",
-    "no_answer",
-    "refused",
-    "unknown_host",
+    Unreachable.WRONG_PASSWORD,
+    Unreachable.WRONG_MECHANISM,
+    Unreachable.EXPIRED_CERTIFICATE,
+    Unreachable.WRONG_HOST,
+    Unreachable.WRONG_CA,
+    Unreachable.TLS,
+    Unreachable.WRONG_PROTOCOL,
+    Unreachable.UNKNOWN,
+    Unreachable.NO_ANSWER,
+    Unreachable.REFUSED,
+    Unreachable.UNKNOWN_HOST,
 )
 _NEXT_STEPS = {
-    "refused": "Check that the broker runs and that host and port in bootstrap.servers are right.",
-    "no_answer": "Check firewalls and whether the broker hangs; then try again.",
-    "unknown_host": "Correct the host name in bootstrap.servers, or the DNS.",
-    "wrong_ca": "Set ssl.ca.location (or ssl.ca.pem) to the CA that signed the broker's "
-    "certificate.",
-    "expired_certificate": "Renew the broker's certificate, or correct this machine's clock.",
-    "wrong_host": "Use a name that the broker's certificate lists, or have it reissued.",
-    "wrong_password": "Correct sasl.username and sasl.password of the connection.",
-    "wrong_mechanism": "Set sasl.mechanism to one that the broker's listener enables.",
-    "wrong_protocol": "Set security.protocol to that of the listener behind this port.",
-    "tls": "Compare TLS versions, and the client certificate with what the broker trusts.",
-    "unknown": "Look into the broker's log at this moment.",
+    Unreachable.REFUSED: (
+        "Check that the broker runs and that host and port in bootstrap.servers are right."
+    ),
+    Unreachable.NO_ANSWER: "Check firewalls and whether the broker hangs; then try again.",
+    Unreachable.UNKNOWN_HOST: "Correct the host name in bootstrap.servers, or the DNS.",
+    Unreachable.WRONG_CA: (
+        "Set ssl.ca.location (or ssl.ca.pem) to the CA that signed the broker's certificate."
+    ),
+    Unreachable.EXPIRED_CERTIFICATE: (
+        "Renew the broker's certificate, or correct this machine's clock."
+    ),
+    Unreachable.WRONG_HOST: (
+        "Use a name that the broker's certificate lists, or have it reissued."
+    ),
+    Unreachable.WRONG_PASSWORD: "Correct sasl.username and sasl.password of the connection.",
+    Unreachable.WRONG_MECHANISM: "Set sasl.mechanism to one that the broker's listener enables.",
+    Unreachable.WRONG_PROTOCOL: "Set security.protocol to that of the listener behind this port.",
+    Unreachable.TLS: (
+        "Compare TLS versions, and the client certificate with what the broker trusts."
+    ),
+    Unreachable.UNKNOWN: "Look into the broker's log at this moment.",
 }
 _VERIFY_EXPIRED = (9, 10)  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
 _VERIFY_HOST = (62, 63, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, EMAIL, IP_ADDRESS
@@ -76,7 +85,9 @@ def check_connection(connection: Connection, timeout_s: float = 5.0) -> str:
         except queue.Empty:
             silent = len(connection.bootstrap_servers) - len(failures)
             failures.append(
-                _failure("no_answer", f"{silent} bootstrap server(s) did not answer in time")
+                _failure(
+                    Unreachable.NO_ANSWER, f"{silent} bootstrap server(s) did not answer in time"
+                )
             )
             break
         if isinstance(answer, str):
@@ -93,7 +104,7 @@ def _answer_of(
     except ClusterUnreachableError as error:
         return error
     except Exception as error:  # noqa: BLE001 - a crash in a thread would become silence
-        return _failure("unknown", f"{host}:{port}: {type(error).__name__}: {error}")
+        return _failure(Unreachable.UNKNOWN, f"{host}:{port}: {type(error).__name__}: {error}")
 
 
 def _walk(connection: Connection, host: str, port: int, deadline: float) -> str:
@@ -110,7 +121,9 @@ def _dial(host: str, port: int, where: str, deadline: float) -> socket.socket:
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
-        raise _failure("unknown_host", f"{host} cannot be resolved ({error.strerror})") from error
+        raise _failure(
+            Unreachable.UNKNOWN_HOST, f"{host} cannot be resolved ({error.strerror})"
+        ) from error
     last: OSError = OSError("no address")
     for family, kind, protocol, _, address in addresses:
         sock = socket.socket(family, kind, protocol)
@@ -123,8 +136,8 @@ def _dial(host: str, port: int, where: str, deadline: float) -> socket.socket:
         else:
             return sock
     if isinstance(last, ConnectionRefusedError):
-        raise _failure("refused", f"{where} refused the connection") from last
-    raise _failure("no_answer", f"{where} could not be reached ({last})") from last
+        raise _failure(Unreachable.REFUSED, f"{where} refused the connection") from last
+    raise _failure(Unreachable.NO_ANSWER, f"{where} could not be reached ({last})") from last
 
 
 def _secure(
@@ -134,26 +147,27 @@ def _secure(
         plain.settimeout(_left(deadline))
         return connection.ssl_context().wrap_socket(plain, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
-        cause = "wrong_ca"
+        cause = Unreachable.WRONG_CA
         if error.verify_code in _VERIFY_EXPIRED:
-            cause = "expired_certificate"
+            cause = Unreachable.EXPIRED_CERTIFICATE
         elif error.verify_code in _VERIFY_HOST:
-            cause = "wrong_host"
+            cause = Unreachable.WRONG_HOST
         raise _failure(
             cause, f"{where}: the broker's certificate is refused: {error.verify_message}"
         ) from error
     except TimeoutError as error:
         raise _failure(
-            "no_answer", f"{where} accepts connections but does not answer the TLS handshake"
+            Unreachable.NO_ANSWER,
+            f"{where} accepts connections but does not answer the TLS handshake",
         ) from error
     except (ssl.SSLEOFError, ConnectionError) as error:
-        raise _failure("wrong_protocol", f"{where} broke off the TLS handshake; {_NO_TLS}") from (
-            error
-        )
+        raise _failure(
+            Unreachable.WRONG_PROTOCOL, f"{where} broke off the TLS handshake; {_NO_TLS}"
+        ) from (error)
     except ssl.SSLError as error:
         if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
-            raise _failure("wrong_protocol", f"{where} does not speak TLS") from error
-        raise _failure("tls", f"{where}: TLS failed: {error.reason or error}") from error
+            raise _failure(Unreachable.WRONG_PROTOCOL, f"{where} does not speak TLS") from error
+        raise _failure(Unreachable.TLS, f"{where}: TLS failed: {error.reason or error}") from error
 
 
 _NO_TLS = "it probably does not speak TLS"
@@ -185,10 +199,14 @@ class _Dialogue:
             return
         handshake = self._ask(SaslHandshakeRequest(mechanism=name, version=1))
         if handshake.error_code == ErrorCode.ILLEGAL_SASL_STATE:  # the listener has no SASL
-            raise self._failed("wrong_protocol", "the listener behind this port does not use SASL")
+            raise self._failed(
+                Unreachable.WRONG_PROTOCOL, "the listener behind this port does not use SASL"
+            )
         if handshake.error_code:
             enabled = ", ".join(handshake.mechanisms) or "none"
-            raise self._failed("wrong_mechanism", f"{name} is not enabled there; it has {enabled}")
+            raise self._failed(
+                Unreachable.WRONG_MECHANISM, f"{name} is not enabled there; it has {enabled}"
+            )
         mechanism = get_sasl_mechanism(name)(
             host=self._where, **self._connection.kafka_python_settings()
         )
@@ -198,7 +216,7 @@ class _Dialogue:
             )
             if answer.error_code:
                 raise self._failed(
-                    "wrong_password",
+                    Unreachable.WRONG_PASSWORD,
                     f"{self._connection.principal} was not authenticated: {answer.error_message}",
                 )
             mechanism.receive(answer.auth_bytes)
@@ -237,20 +255,22 @@ class _Dialogue:
                 responses = self._protocol.receive_bytes(received)
         except TimeoutError as error:
             raise self._failed(
-                "no_answer", "it accepts connections but does not answer requests"
+                Unreachable.NO_ANSWER, "it accepts connections but does not answer requests"
             ) from error
         except ssl.SSLError as error:
             # TLS 1.3 reports a refused client certificate only after the handshake.
-            raise self._failed("tls", f"the broker ended TLS: {error.reason or error}") from error
+            raise self._failed(
+                Unreachable.TLS, f"the broker ended TLS: {error.reason or error}"
+            ) from error
         except (ConnectionError, kafka.errors.KafkaProtocolError) as error:
             raise self._failed(
-                "wrong_protocol",
+                Unreachable.WRONG_PROTOCOL,
                 f"it broke off a {self._connection.security_protocol} conversation; the listener "
                 "behind this port probably speaks another protocol",
             ) from error
         return responses[0][1]
 
-    def _failed(self, cause: str, what: str) -> ClusterUnreachableError:
+    def _failed(self, cause: Unreachable, what: str) -> ClusterUnreachableError:
         return _failure(cause, f"{self._where}: {what}")
 
 
@@ -261,7 +281,7 @@ def _left(deadline: float) -> float:
     return left
 
 
-def _failure(cause: str, what: str) -> ClusterUnreachableError:
+def _failure(cause: Unreachable, what: str) -> ClusterUnreachableError:
     return ClusterUnreachableError(
         f"The cluster cannot be reached ({cause.replace('_', ' ')}): {what}.",
         cause=cause,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook, Variable
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from include.cluster.errors import MissingRightError
+from include.cluster.errors import MissingRightError, Unreachable
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError, RehomeError
 from include.execution.connection_policy import PolicyError
 from include.execution.own_cluster import WrongClusterError
@@ -54,7 +54,13 @@ _FINAL = (
 )
 # Causes of a ClusterUnreachableError that stay until somebody changes the connection.
 _MISCONFIGURED = frozenset(
-    {"wrong_password", "wrong_mechanism", "wrong_protocol", "wrong_ca", "wrong_host"}
+    {
+        Unreachable.WRONG_PASSWORD,
+        Unreachable.WRONG_MECHANISM,
+        Unreachable.WRONG_PROTOCOL,
+        Unreachable.WRONG_CA,
+        Unreachable.WRONG_HOST,
+    }
 )
 
 log = logging.getLogger(__name__)

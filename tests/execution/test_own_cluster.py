@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from include.cluster.errors import ClusterUnreachableError
+from include.cluster.errors import ClusterUnreachableError, Unreachable
 from include.cluster.model import ClusterDescription
 from include.cluster.port import ClusterPort
 from include.execution.lease import hold
@@ -29,7 +29,7 @@ class Readdressed(SimulatedCluster):
     def describe_cluster(self) -> ClusterDescription:
         self.asked.append("describe_cluster")
         if self.cluster_id is None:
-            raise ClusterUnreachableError("Nobody answers", cause="no_answer")
+            raise ClusterUnreachableError("Nobody answers", cause=Unreachable.NO_ANSWER)
         return replace(super().describe_cluster(), cluster_id=self.cluster_id)
 
     def finalized_features(self) -> dict[str, int]:

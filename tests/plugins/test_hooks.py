@@ -7,7 +7,7 @@ import json
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.cluster.errors import ClusterUnreachableError, MissingRightError
+from include.cluster.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from include.errors import InvalidRequestError, PlanConflictError, RehomeError
 from local.kafka_cluster import LocalCluster
 from rehome import runtime
@@ -98,7 +98,7 @@ def test_an_unknown_setting_in_the_variable_is_named(monkeypatch: pytest.MonkeyP
         InvalidRequestError(["brokers: none."]),
         PlanConflictError("another plan is active"),
         MissingRightError("Alter", "Cluster Alter"),
-        ClusterUnreachableError("wrong password", cause="wrong_password"),
+        ClusterUnreachableError("wrong password", cause=Unreachable.WRONG_PASSWORD),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -108,7 +108,7 @@ def test_what_another_attempt_cannot_mend_is_not_tried_again(error: RehomeError)
 
 
 def test_a_cluster_that_does_not_answer_is_tried_again() -> None:
-    error = ClusterUnreachableError("no answer", cause="no_answer")
+    error = ClusterUnreachableError("no answer", cause=Unreachable.NO_ANSWER)
     with pytest.raises(AirflowException) as raised, runtime.plain_errors():
         raise error
     assert not isinstance(raised.value, AirflowFailException)
