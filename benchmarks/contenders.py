@@ -15,6 +15,9 @@ from typing import Any
 from include.cluster.clients import batches
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
+from include.domain.plan.kafka_json import reassignment_json
+from include.domain.plan.plan import Plan
+from include.domain.request import Action, ReassignmentRequest
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.bystanders import bystanders
@@ -27,9 +30,6 @@ from include.execution.policy import policy_for
 from include.execution.poll import poll
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from include.planning.kafka_json import reassignment_json
-from include.planning.plan import Plan
-from include.planning.request import Action, ReassignmentRequest
 from include.settings import Settings
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

@@ -27,8 +27,8 @@ from benchmarks.latency import LatencyProbe
 from benchmarks.plans import plan_of_moves
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import BrokerId, TopicPartition
-from include.planning.plan import Move, MoveReason, Plan
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.plan import Move, MoveReason, Plan
 from include.settings import Settings
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

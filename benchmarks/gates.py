@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.clusters import Case, build, snapshot_of
+from include.domain.plan.kafka_json import reassignment_json, rollback_json
+from include.domain.request import Action, ReassignmentRequest
 from include.packaging import local_spark
-from include.planning.kafka_json import reassignment_json, rollback_json
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest
 from include.quality.gates import check_plan, check_snapshot
 from include.quality.results import GateResult, refusal
 from include.quality.runner import prepare

@@ -25,14 +25,14 @@ from benchmarks.document import DOCS, put, table
 from benchmarks.plans import plan_of_moves
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move, MoveReason, Plan
 from include.execution.advance import advance
 from include.execution.governor import first_rate
 from include.execution.model import Policy
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from include.planning.plan import Move, MoveReason, Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 

@@ -29,6 +29,9 @@ from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
 from benchmarks.job import whole_job
 from benchmarks.judged import judged
 from benchmarks.plan_table import summary, table, write_document
+from include.domain.param_types import TOPIC_SPREAD
+from include.domain.plan.plan import MoveReason
+from include.domain.request import Action, ReassignmentRequest
 from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import broker_loads, rebalance_bound
@@ -40,14 +43,11 @@ from include.planning.leaders import settle_leaders
 from include.planning.log_dir_choice import choose_log_dirs
 from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome, tree_of
-from include.planning.plan import MoveReason
 from include.planning.planner import plan_of
 from include.planning.racks import RackTree
 from include.planning.rebalance import lead_evenly, problem_of, tolerances_of
-from include.planning.request import Action, ReassignmentRequest
 from include.planning.search import Problem
 from include.planning.sources import prefer_sources
-from include.planning.values import TOPIC_SPREAD
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 WHERE = Path(__file__).parent / "results"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from include.planning.plan import Move, Plan, PlanSummary
-from include.planning.plan_hash import sealed
+from include.domain.plan.plan import Move, Plan, PlanSummary
+from include.domain.plan.plan_hash import sealed
 
 
 def plan_of_moves(

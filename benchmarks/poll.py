@@ -23,8 +23,9 @@ from sqlalchemy import create_engine, update
 from benchmarks.plans import plan_of_moves
 from benchmarks.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move, MoveReason, Plan
 from include.execution.backlog import Backlog
 from include.execution.model import MoveState, Policy
 from include.execution.own_cluster import OwnCluster
@@ -32,7 +33,6 @@ from include.execution.poll import poll
 from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from include.ledger.models import MOVES
 from include.ledger.store import Ledger
-from include.planning.plan import Move, MoveReason, Plan
 from local.waiting import wait_until
 
 RESULTS = Path(__file__).parent / "results" / "poll.json"

@@ -28,9 +28,9 @@ from benchmarks.document import DOCS, put, table
 from benchmarks.execute import MEMORY, busiest_bytes, create_topics
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move, MoveReason
 from include.ledger.store import Ledger
-from include.planning.plan import Move, MoveReason
 from include.warehouse import PlanDirectory
 from local.airflow_settings import AirflowSettings
 from local.airflow_standalone import AirflowStandalone

@@ -22,13 +22,13 @@ import numpy as np
 
 from benchmarks import document
 from benchmarks.plans import plan_of_moves
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move, MoveReason, Plan
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.model import Action, LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
-from include.planning.plan import Move, MoveReason, Plan
 
 RESULTS = Path(__file__).parent / "results" / "simulator.json"
 COLUMNS = {

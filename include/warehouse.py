@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 
 from include.cluster.snapshot import REPLICAS, Snapshot
-from include.errors import RehomeError
-from include.planning.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
-from include.planning.plan import (
+from include.domain.param_types import checked_plan_id
+from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
+from include.domain.plan.plan import (
     Move,
     Plan,
     moves_from_table,
@@ -31,8 +31,8 @@ from include.planning.plan import (
     summary_from_json,
     summary_to_json,
 )
-from include.planning.request import ReassignmentRequest, request_to_params
-from include.planning.values import checked_plan_id
+from include.domain.request import ReassignmentRequest, request_to_params
+from include.errors import RehomeError
 
 TABLES = ("brokers", "log_dirs", "topics", "replicas", "groups", "group_offsets")
 ROLLUP_FILE = "rollup.parquet"

@@ -19,13 +19,13 @@ from pathlib import Path
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.request import parse_request
+from include.domain.text import listed
 from include.errors import InvalidRequestError, RehomeError
 from include.load.knowledge import Demands, LoadHistory
 from include.planning.explain import Explainer
 from include.planning.explain_text import broker_text, partition_text
-from include.planning.explanation import listed
-from include.planning.request import parse_request
 from include.planning.resources import NAMES
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
+from include.domain.plan.kafka_json import KafkaFiles
+from include.domain.plan.plan import Plan
+from include.domain.request import Action, ReassignmentRequest, parse_request, request_to_params
 from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory
-from include.planning.kafka_json import KafkaFiles
-from include.planning.plan import Plan
-from include.planning.request import Action, ReassignmentRequest, parse_request, request_to_params
 from include.quality.runner import prepare
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot

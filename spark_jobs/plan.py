@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
+from include.domain.plan.kafka_json import KafkaFiles
+from include.domain.plan.plan import Plan
+from include.domain.plan.plan_hash import refuse_changed, sealed
+from include.domain.request import Action, ReassignmentRequest, request_to_params
 from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory
 from include.planning.certificate import NO_HISTORY
-from include.planning.kafka_json import KafkaFiles
 from include.planning.overlay import OVERLAID, plan_in_slices
-from include.planning.plan import Plan
-from include.planning.plan_hash import refuse_changed, sealed
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest, request_to_params
 from include.planning.rollback import rollback_plan
 from include.quality.runner import prepare
 from include.settings import THROTTLE_EFFICIENCY, Settings

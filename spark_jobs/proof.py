@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import fsspec
 
+from include.domain.plan.kafka_json import KafkaFiles
+from include.domain.request import Action, parse_request
 from include.errors import InvalidRequestError, RehomeError
-from include.planning.kafka_json import KafkaFiles
-from include.planning.request import Action, parse_request
 from include.quality.gates import Evidence, check_evidence, check_snapshot
 from include.quality.history import check_history
 from include.quality.results import GateResult, describe, refusal
@@ -20,11 +20,11 @@ from include.quality.results import GateResult, describe, refusal
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from include.cluster.model import BrokerId
     from include.cluster.snapshot import Snapshot
+    from include.domain.kafka import BrokerId
+    from include.domain.plan.plan import Plan
+    from include.domain.request import ReassignmentRequest
     from include.load.knowledge import LoadHistory
-    from include.planning.plan import Plan
-    from include.planning.request import ReassignmentRequest
     from include.warehouse import PlanDirectory
 
 EXIT_CODES = {"invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}

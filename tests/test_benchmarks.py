@@ -10,8 +10,8 @@ import pytest
 from benchmarks import contenders, execute, governor, poll
 from benchmarks.plans import plan_of_moves
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
-from include.planning.plan import Move, MoveReason
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move, MoveReason
 from include.settings import Settings
 from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics

@@ -17,12 +17,12 @@ from include.cluster.snapshot import (
     REPLICAS,
     TOPICS,
 )
+from include.domain.plan.figures import Link, ResourceBalance, TargetPrice
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.plan import MOVES, BrokerLoad, MoveReason, PlanSummary
 from include.load.forecast import DiskForecast
 from include.load.knowledge import ResourceHistory
 from include.load.rollup import ROLLUP
-from include.planning.figures import Link, ResourceBalance, TargetPrice
-from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.planning.plan import MOVES, BrokerLoad, MoveReason, PlanSummary
 from include.quality.results import ExpectationOutcome
 from include.warehouse import OF_ONE_PLAN, ROLLUP_FILE, TABLES
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from include.cluster.snapshot import Snapshot
+from include.domain.plan.plan import Plan
+from include.domain.request import Action, ReassignmentRequest, parse_request
 from include.errors import RehomeError
-from include.planning.plan import Plan
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest, parse_request
 from include.warehouse import (
     OF_ONE_PLAN,
     ROWS_TOGETHER,

@@ -9,16 +9,16 @@ from datetime import datetime
 from include.cluster import snapshot_tables as tables
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
-from include.cluster.model import (
+from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.rights import hidden_topics
+from include.cluster.snapshot import Snapshot
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     ConfigValue,
     LogDir,
     TopicDescription,
 )
-from include.cluster.port import ClusterPort, ConfigResource
-from include.cluster.rights import hidden_topics
-from include.cluster.snapshot import Snapshot
 
 NOT_ALIVE = ErrorCode.BROKER_NOT_AVAILABLE.error("not in a fresh metadata answer")
 

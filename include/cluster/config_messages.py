@@ -13,8 +13,8 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 from include.cluster.errors import broker_error, verdict
-from include.cluster.model import BrokerError, ConfigValue
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from include.domain.kafka import BrokerError, ConfigValue
 
 RESOURCE_CODES = {ResourceType.TOPIC: 2, ResourceType.BROKER: 4}
 RESOURCE_TYPES = {code: type_ for type_, code in RESOURCE_CODES.items()}

@@ -18,9 +18,9 @@ from include.cluster.clients import Clients, refuse
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
 from include.cluster.metadata import read_topics
-from include.cluster.model import TopicDescription
 from include.cluster.rights import Call
 from include.cluster.wire import metadata_request
+from include.domain.kafka import TopicDescription
 
 ATTEMPTS, PAUSE_S = 20, 0.1
 """Brokers fetch the metadata log at least every 500 ms, and show what they fetched at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from include.cluster.model import BrokerError
+from include.domain.kafka import BrokerError
 
 
 class ErrorCode(enum.IntEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
-from include.cluster.model import BrokerError
+from include.domain.kafka import BrokerError
 from include.errors import RehomeError
 
 _SHOWN = 10  # rights named in one error

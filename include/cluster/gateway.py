@@ -21,7 +21,9 @@ from include.cluster.connection import Connection
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError, broker_error
 from include.cluster.metadata import read_cluster, read_topics
-from include.cluster.model import (
+from include.cluster.port import ConfigChange, ConfigResource
+from include.cluster.rights import Call, naming_right
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     ClusterDescription,
@@ -34,8 +36,6 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ConfigChange, ConfigResource
-from include.cluster.rights import Call, naming_right
 
 # The controller refuses a request that makes more than 10,000 records, as a whole.
 PARTITIONS_PER_REQUEST = 5_000

@@ -19,14 +19,14 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from include.cluster.clients import UNANSWERED, Clients, batches
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import verdict
-from include.cluster.model import (
+from include.cluster.rights import Call, naming_right
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     ConsumerGroup,
     Partial,
     TopicPartition,
 )
-from include.cluster.rights import Call, naming_right
 
 # Several groups in one request (Kafka 3.0); from version 10 on topics have ids instead of names.
 OFFSET_FETCH_VERSIONS = {"min_version": 8, "max_version": 9}

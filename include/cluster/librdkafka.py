@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from include.cluster.connection import Connection
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import broker_error
-from include.cluster.model import BrokerError, TopicPartition
+from include.domain.kafka import BrokerError, TopicPartition
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from include.cluster.errors import broker_error, verdict
-from include.cluster.model import (
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     LogDir,

@@ -6,13 +6,13 @@ from collections.abc import Collection
 from typing import Any
 
 from include.cluster.errors import verdict
-from include.cluster.model import (
+from include.cluster.rights import Call, naming_right
+from include.domain.kafka import (
     Broker,
     ClusterDescription,
     PartitionState,
     TopicDescription,
 )
-from include.cluster.rights import Call, naming_right
 
 # AclOperation's codes, as "authorized operations" holds them (KIP-430).
 OPERATIONS = {

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from include.cluster.model import (
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     ClusterDescription,

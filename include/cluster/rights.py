@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from include.cluster.error_codes import ErrorCode
-from include.cluster.model import BrokerError, LogDir
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import BrokerError, LogDir
 
 T = TypeVar("T")
 

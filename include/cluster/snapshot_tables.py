@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from include.cluster import snapshot as schema
-from include.cluster.model import (
+from include.domain.kafka import (
     Broker,
     BrokerError,
     BrokerId,

@@ -32,7 +32,7 @@ from kafka.protocol.metadata import MetadataRequest
 from include.cluster.connection import Connection
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import broker_error
-from include.cluster.model import BrokerError
+from include.domain.kafka import BrokerError
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from include.cluster.error_codes import ErrorCode
-from include.cluster.model import (
+from include.cluster.port import ClusterPort
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     PartitionState,
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ClusterPort
+from include.domain.plan.plan import Move
 from include.execution.log_dir_copies import (
     Place,
     all_there,
@@ -29,7 +30,6 @@ from include.execution.own_cluster import OwnCluster
 from include.execution.patience import Patience, pause
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Move
 
 SETTLED_TIMEOUT_S = 10.0
 SETTLED_POLL_S = 0.1

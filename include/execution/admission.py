@@ -8,15 +8,15 @@ from datetime import datetime
 from heapq import heapify, heappop, heapreplace
 from math import inf
 
-from include.cluster.model import BrokerId, TopicPartition
+from include.domain.disks import broker_room_bytes
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.plan import Move
+from include.domain.request import OnWindowEnd
 from include.execution.backlog import Backlog, BySlot, Filed, Waiting
-from include.execution.disks import broker_room_bytes
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import Observation, Policy
 from include.execution.outcome import unreadable
 from include.execution.slots import WHOLE_SLOT, Direction, InUse, Slot, bytes_onto, slots_of
-from include.planning.plan import Move
-from include.planning.request import OnWindowEnd
 
 
 @dataclass(frozen=True)

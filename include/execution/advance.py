@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 from include.cluster.error_codes import LOG_DIR_REFUSED, TRANSIENT
 from include.cluster.errors import ClusterError, MissingRightError
-from include.cluster.model import BrokerError, BrokerId, ReplicaId, TopicPartition
+from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
+from include.domain.plan.plan import Move, Plan
+from include.domain.request import Action as PlanAction
 from include.execution import throttle
 from include.execution.abort import cancel_moves
 from include.execution.backlog import Backlog
@@ -37,8 +39,6 @@ from include.execution.poll import poll
 from include.execution.progress import Progress
 from include.ledger.database import Clock, utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
-from include.planning.request import Action as PlanAction
 
 NOT_SET_AGAIN = "throttle not set again"
 """Kind of the ledger's event for a throttle that is gone in mid-copy, and could not be set."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
+from include.domain.time_range import TimeRange
 from include.execution.model import ProgressSample
-from include.execution.time_range import TimeRange
 from include.execution.trend import WINDOW
 from include.settings import FIRST_POLL_S, Settings
 

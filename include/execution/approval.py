@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from include.domain.request import OnWindowEnd, ReassignmentRequest
+from include.domain.text import bytes_text
 from include.errors import PlanConflictError
-from include.planning.explanation import bytes_text
-from include.planning.request import OnWindowEnd, ReassignmentRequest
 
 
 class ApprovalLapsedError(PlanConflictError):
@@ -32,7 +32,7 @@ class Lapse(enum.StrEnum):
 class Terms:
     """Exactly what is approved.
 
-    :param plan_hash: of the plan (:mod:`include.planning.plan_hash`).
+    :param plan_hash: of the plan (:mod:`include.domain.plan.plan_hash`).
     :param rate_bytes_per_s: what brokers are to deliver at most, each and in each direction.
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param on_window_end: what becomes of copies that the window's end finds in flight.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from include.cluster.model import BrokerId, PartitionState, TopicPartition
+from include.domain.kafka import BrokerId, PartitionState, TopicPartition
+from include.domain.plan.plan import Move
 from include.execution.model import MoveState, Observation
-from include.planning.plan import Move
 
 
 class AssumedStates:

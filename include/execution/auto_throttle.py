@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-from include.cluster.model import BrokerId, ReplicaId, TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.text import bytes_text
 from include.execution.reading import Reading
 from include.execution.slots import Direction, Slot
-from include.planning.explanation import bytes_text
-from include.planning.plan import Plan
 
 USABLE = 0.8
 """Part of a broker's capacity that traffic and copies together may take."""

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Set
 from itertools import compress, count
 from typing import TYPE_CHECKING, NamedTuple
 
-from include.cluster.model import BrokerId, TopicPartition
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.plan import Move, Plan
 from include.execution.assumed import AssumedStates
 from include.execution.model import LedgerView, MoveState, Observation
 from include.execution.slots import Ends, Slot, slots_of
-from include.planning.plan import Move, Plan
 
 if TYPE_CHECKING:
     from include.execution.eta import Foreseen

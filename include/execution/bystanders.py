@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
-from include.cluster.model import ReplicaId, TopicDescription, TopicPartition
+from include.domain.kafka import ReplicaId, TopicDescription, TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.run.flows import FlowSample, Strain
 from include.execution.model import Observation
-from include.execution.rates import FlowSample, Strain
-from include.planning.plan import Plan
 
 WATCHED = 200
 """So many of others, and as many of the plan's own, tell how a cluster is; their offsets come with

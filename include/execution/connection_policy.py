@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from include.cluster.connection import POLICY as KEY
+from include.domain import param_types
+from include.domain.request import Action, ReassignmentRequest
 from include.errors import InvalidRequestError, RehomeError
 from include.execution.model import Control
 from include.execution.open_windows import CronWindow, FixedWindow, Window, window_from_json
-from include.planning import values
-from include.planning.request import Action, ReassignmentRequest
 
 ADD_PARTITIONS = "add_partitions"
 ACTIONS = (*(action.value for action in Action), ADD_PARTITIONS)
@@ -174,7 +174,7 @@ def _utc(at: datetime) -> str:
 
 
 def _actions(value: Any) -> frozenset[str]:
-    found = values.texts(value)
+    found = param_types.texts(value)
     unknown = sorted(set(found) - set(ACTIONS))
     if unknown:
         raise ValueError(f"names {', '.join(unknown)}; known: {', '.join(ACTIONS)}")
@@ -202,9 +202,9 @@ ANYTHING = ConnectionPolicy()
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "actions": _actions,
-    "approval": values.boolean,
-    "own_approval": values.boolean,
-    "largest_throttle": values.integer(1),
+    "approval": param_types.boolean,
+    "own_approval": param_types.boolean,
+    "largest_throttle": param_types.integer(1),
     "windows": _windows,
 }
 

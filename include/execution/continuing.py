@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from include.domain.plan.plan import Plan
+from include.domain.request import ReassignmentRequest, request_to_params
 from include.errors import PlanConflictError
 from include.execution.drift import refuse_drift
 from include.execution.model import LedgerView, MoveState, PlanState
 from include.execution.own_cluster import OwnCluster
 from include.ledger.records import PlanRecord, ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
-from include.planning.request import ReassignmentRequest, request_to_params
 
 _BOUNDS = ("throttle", "window_end", "on_window_end", "max_moves_per_broker", "additional")
 

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from include.cluster.port import ClusterPort
+from include.domain.request import Action
+from include.domain.run.flows import answered
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from include.execution.abort import Cancelled, abort
 from include.execution.connection_policy import ANYTHING, ConnectionPolicy
@@ -17,13 +19,11 @@ from include.execution.governor import INFLOW_MARGIN
 from include.execution.lease import hold
 from include.execution.model import Control, PlanState
 from include.execution.own_cluster import OwnCluster
-from include.execution.rates import answered
 from include.execution.throttle import Cleared, clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.events import REHOME
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
-from include.planning.request import Action
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from include.cluster.model import BrokerId
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import BrokerId
+from include.domain.plan.plan import Plan
+from include.domain.request import Cordon, ReassignmentRequest
 from include.errors import RehomeError
 from include.execution.findings import Finding, Severity
 from include.execution.own_cluster import OwnCluster
@@ -18,8 +20,6 @@ from include.execution.throttle_configs import put, read_settled
 from include.execution.throttle_items import CORDONED, own_value, source_of
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
-from include.planning.request import Cordon, ReassignmentRequest
 
 EVERY_LOG_DIR = "*"
 _CHECK = "cordon"

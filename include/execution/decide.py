@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move, Plan
+from include.domain.run.pace import Pace
 from include.execution.admission import SLOTS, Admission, admit
 from include.execution.backlog import Admitted, Backlog
 from include.execution.governor import govern
@@ -35,8 +37,6 @@ from include.execution.model import (
 from include.execution.outcome import Fate, fate, on_its_way, untouched
 from include.execution.slots import InUse
 from include.execution.stall import patience_s
-from include.planning.pace import Pace
-from include.planning.plan import Move, Plan
 
 HELD_BY_OTHERS = "somebody else's reassignment runs"
 """What a plan waits for as long as it takes, unless it may run beside others."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from include.cluster.model import BrokerId
-from include.execution.rates import (
+from include.domain.kafka import BrokerId
+from include.domain.run.flows import (
     FETCH_BYTES,
     QUOTA_WINDOW_S,
     BrokerFlow,

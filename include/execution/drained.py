@@ -15,10 +15,10 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from include.cluster.model import BrokerId, LogDir, TopicDescription, TopicPartition
+from include.domain.kafka import BrokerId, LogDir, TopicDescription, TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.request import Action, ReassignmentRequest
 from include.execution.own_cluster import OwnCluster
-from include.planning.plan import Plan
-from include.planning.request import Action, ReassignmentRequest
 
 PATIENCE_S, PAUSE_S = 60.0, 0.5
 """Brokers delete a replica a moment after the controller has taken it from them."""

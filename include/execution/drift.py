@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from include.cluster.model import TopicDescription, TopicPartition
+from include.domain.kafka import TopicDescription, TopicPartition
+from include.domain.plan.plan import Move, Plan
 from include.errors import PlanConflictError
 from include.execution.own_cluster import OwnCluster
-from include.planning.plan import Move, Plan
 
 _SHOWN = 10
 

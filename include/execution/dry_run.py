@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from include.cluster.model import TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.request import ReassignmentRequest
 from include.execution.airflow_times import RunTiming, airflow_times
 from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
 from include.execution.cordon import cordon_findings
@@ -21,8 +23,6 @@ from include.execution.reading import Reading, read_cluster
 from include.execution.replica_checks import broker_findings
 from include.execution.throttle_trial import throttle_findings
 from include.execution.verdicts import predict
-from include.planning.plan import Plan
-from include.planning.request import ReassignmentRequest
 from include.settings import Settings
 
 __all__ = ["DryRunResult", "Finding", "Severity", "describe", "dry_run"]

@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from include.cluster.model import BrokerId, ReplicaId
+from include.domain.kafka import BrokerId, ReplicaId
+from include.domain.plan.plan import Move
+from include.domain.run.flows import FlowSample
+from include.domain.run.pace import Pace
 from include.execution.backlog import Admitted, Backlog
 from include.execution.bystanders import strain_of
 from include.execution.model import LedgerView, Observation, Policy, ProgressSample
 from include.execution.playout import play_out
-from include.execution.rates import FlowSample
 from include.execution.reaction import measured_reaction_s
 from include.execution.slots import Slot, slots_of
 from include.execution.throughput import Copied, flow_sample
 from include.execution.trend import WINDOW, Trend, trend
-from include.planning.pace import Pace
-from include.planning.plan import Move
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import enum
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from include.domain.text import bytes_text, count_text
+from include.domain.time_range import TimeRange
 from include.execution.airflow_times import ENOUGH_RUNS
-from include.execution.time_range import TimeRange
-from include.planning.explanation import bytes_text, count_text
 
 
 class Severity(enum.StrEnum):

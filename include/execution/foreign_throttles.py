@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from include.cluster.error_codes import ErrorCode
-from include.cluster.model import BrokerError, ConfigValue
 from include.cluster.port import ClusterPort, ConfigResource
+from include.domain.kafka import BrokerError, ConfigValue
 from include.execution.throttle_configs import named
 from include.execution.throttle_items import (
     FOLLOWER_RATE,

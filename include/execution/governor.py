@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from include.domain.run.flows import RateChange, RateReason, answered
 from include.execution.bystanders import strain, well_since
 from include.execution.delivered import (
     LARGEST_RAISE,
@@ -20,7 +21,6 @@ from include.execution.delivered import (
     inflow_bytes_per_s,
 )
 from include.execution.model import LedgerView, Policy, SetRate
-from include.execution.rates import RateChange, RateReason, answered
 
 FIRST_PART = 0.89
 """Of a new rate brokers deliver 0.73 to 0.95 (measured): begin where none exceeds the target by

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from include.cluster.model import BrokerId, ReplicaId, TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.run.pace import Pace
+from include.domain.text import bytes_text
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
 from include.execution.slots import WHOLE_SLOT, part_of_slot
-from include.planning.explanation import bytes_text
-from include.planning.pace import Pace
-from include.planning.plan import Plan
 
 _MINIMUM_SPAN_S = 1.0
 _GREW_FRACTION = 0.2

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from include.cluster.model import BrokerId, LogDir
+from include.domain.kafka import BrokerId, LogDir
+from include.domain.plan.plan import ANY_LOG_DIR, Move, Plan
+from include.domain.text import bytes_text
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
-from include.planning.explanation import bytes_text
 from include.planning.packing import pack
-from include.planning.plan import ANY_LOG_DIR, Move, Plan
 from include.planning.volumes import LogDirSize, Place, Volume, volumes_of
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from include.cluster.model import BrokerId, PartitionState
+from include.domain.kafka import BrokerId, PartitionState
+from include.domain.plan.plan import Move, Plan
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
-from include.planning.plan import Move, Plan
 
 _CHECK = "in-sync replicas"
 

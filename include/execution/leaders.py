@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.cluster.error_codes import ErrorCode
-from include.cluster.model import BrokerError, TopicDescription, TopicPartition
+from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
+from include.domain.plan.plan import Move, Plan
 from include.execution.own_cluster import OwnCluster
-from include.planning.plan import Move, Plan
 
 AT_ONCE = 300
 """Partitions whose leaders are elected together."""

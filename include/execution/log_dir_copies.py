@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from include.cluster.error_codes import ErrorCode
-from include.cluster.model import BrokerError, BrokerId, ReplicaId, TopicPartition
 from include.cluster.port import ClusterPort
+from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
+from include.domain.plan.plan import ANY_LOG_DIR, Move
 from include.execution.model import Observation
-from include.planning.plan import ANY_LOG_DIR, Move
 
 NOT_AVAILABLE = ErrorCode.BROKER_NOT_AVAILABLE.error()
 

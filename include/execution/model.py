@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from include.cluster.model import (
+from include.cluster.port import ConfigResource
+from include.domain.disks import Disk
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     OngoingReassignment,
@@ -16,11 +18,9 @@ from include.cluster.model import (
     ReplicaId,
     TopicPartition,
 )
-from include.cluster.port import ConfigResource
-from include.execution.disks import Disk
-from include.execution.rates import FlowSample, RateChange, RateReason
-from include.planning.pace import Pace
-from include.planning.request import OnWindowEnd
+from include.domain.request import OnWindowEnd
+from include.domain.run.flows import FlowSample, RateChange, RateReason
+from include.domain.run.pace import Pace
 from include.settings import THROTTLE_EFFICIENCY
 
 METADATA_GRACE_S = 10.0

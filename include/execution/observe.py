@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from include.cluster.error_codes import NOT_HOSTED, ErrorCode
-from include.cluster.model import (
+from include.cluster.port import ClusterPort
+from include.domain.disks import open_disks
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     LogDir,
@@ -17,11 +19,9 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ClusterPort
-from include.execution.disks import open_disks
+from include.domain.plan.plan import Move, MoveReason
 from include.execution.model import Observation
 from include.execution.outcome import relocating
-from include.planning.plan import Move, MoveReason
 
 
 def observe(

@@ -11,8 +11,8 @@ import enum
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from include.cluster.model import BrokerId, PartitionState
-from include.planning.plan import Move
+from include.domain.kafka import BrokerId, PartitionState
+from include.domain.plan.plan import Move
 
 
 class Role(enum.StrEnum):

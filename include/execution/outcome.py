@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from datetime import datetime, timedelta
 
-from include.cluster.model import BrokerId, OngoingReassignment, PartitionState, ReplicaId
+from include.domain.kafka import BrokerId, OngoingReassignment, PartitionState, ReplicaId
+from include.domain.plan.plan import Move
 from include.execution.log_dir_copies import Place, places, wanted_log_dirs
 from include.execution.model import Observation
 from include.execution.out_of_isr import out_of_isr, told
-from include.planning.plan import Move
 
 
 class Fate(enum.Enum):

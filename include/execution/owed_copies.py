@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from include.cluster.model import BrokerError, TopicPartition
+from include.domain.kafka import BrokerError, TopicPartition
+from include.domain.plan.plan import Move
 from include.execution.log_dir_copies import stop_copies
 from include.execution.model import MoveState, Observation, PlanState, Settle
 from include.execution.observe import observe
@@ -14,7 +15,6 @@ from include.execution.outcome import Fate, fate, recreated
 from include.execution.own_cluster import OwnCluster
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Move
 
 
 @dataclass(frozen=True)

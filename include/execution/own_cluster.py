@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from include.cluster.errors import ClusterError
-from include.cluster.model import ClusterDescription
 from include.cluster.port import ClusterPort
+from include.domain.kafka import ClusterDescription
 from include.errors import RehomeError
 from include.ledger.records import PlanRecord
 

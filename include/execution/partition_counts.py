@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from include.cluster.model import TopicDescription, TopicPartition
 from include.cluster.port import ClusterPort
 from include.cluster.rights import Role, missing_rights
+from include.domain.kafka import TopicDescription, TopicPartition
 from include.errors import PlanConflictError, RehomeError
 from include.execution.findings import Finding, Severity
 from include.execution.own_cluster import OwnCluster

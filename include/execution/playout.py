@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from include.cluster.model import ReplicaId, TopicPartition
+from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.plan.plan import Move
+from include.domain.run.pace import Pace
 from include.execution.admission import admit
 from include.execution.backlog import Admitted, Backlog
 from include.execution.copies import BytesPerS, Copies, Copy, CopyId, copies_of
 from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.slots import Direction, InUse, Slot, slots_of
-from include.planning.pace import Pace
-from include.planning.plan import Move
 
 WORK = 1_000_000
 """So much is played out, in about microseconds of a processor; the rest follows from that."""

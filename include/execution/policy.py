@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from include.domain.request import ReassignmentRequest
 from include.execution.model import Policy
-from include.planning.request import ReassignmentRequest
 from include.settings import Settings
 
 

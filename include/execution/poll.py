@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
-from include.cluster.model import BrokerId, TopicPartition
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.plan import Move, Plan
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.model import (
@@ -26,7 +27,6 @@ from include.execution.progress import Progress, record_progress
 from include.execution.throttle_coverage import look_at_throttles
 from include.ledger.database import Clock, utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
 
 ROUNDS = 5
 """So often in one poll, at most, what `decide` chooses is read before it is acted upon."""

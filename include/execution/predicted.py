@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from include.cluster.model import ReplicaId, TopicPartition
+from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.run.pace import Pace
+from include.domain.time_range import TimeRange
 from include.execution.airflow_times import AirflowTimes
 from include.execution.backlog import Backlog
 from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.playout import play_out
 from include.execution.reading import Reading
-from include.execution.time_range import TimeRange
-from include.planning.pace import Pace
-from include.planning.plan import Plan
 
 FASTEST_PART, SLOWEST_PART = 1.08, 0.95
 """Of what brokers are expected to deliver (``throttle_efficiency``), on average over minutes."""

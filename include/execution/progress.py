@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from include.cluster.error_codes import NOT_HOSTED
-from include.cluster.model import BrokerError, BrokerId, ReplicaId
+from include.domain.kafka import BrokerError, BrokerId, ReplicaId
+from include.domain.plan.plan import Move, Plan
+from include.domain.run.flows import FLOWS_VIEWED
 from include.execution.backlog import Backlog
 from include.execution.eta import foretell
 from include.execution.log_dir_copies import all_taken_up
@@ -27,11 +29,9 @@ from include.execution.model import (
 )
 from include.execution.observe import messages_behind
 from include.execution.outcome import relocating
-from include.execution.rates import FLOWS_VIEWED
 from include.execution.stall import held_up
 from include.execution.throughput import Copied, throttle_text
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
 
 RATE_WINDOW = timedelta(seconds=60)
 _SAMPLES_READ = 100

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from include.cluster.model import (
+from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.rights import Role, missing_rights
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     ClusterDescription,
@@ -19,10 +21,8 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ClusterPort, ConfigResource
-from include.cluster.rights import Role, missing_rights
+from include.domain.plan.plan import Move, Plan
 from include.execution.verdicts import ControllerFacts, facts_of
-from include.planning.plan import Move, Plan
 
 MIN_ISR = "min.insync.replicas"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from include.cluster.model import BrokerId
+from include.domain.kafka import BrokerId
+from include.domain.plan.plan import Move, Plan
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
-from include.planning.plan import Move, Plan
 
 _CHECK = "brokers"
 

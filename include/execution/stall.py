@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from include.domain.plan.plan import Plan
+from include.domain.run.flows import silence_s
 from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
-from include.execution.rates import silence_s
-from include.planning.plan import Plan
 
 STALL_ALERT = "stall alert"
 """Kind of the ledger's event for an alert given."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move, Plan
+from include.domain.run.flows import RateReason
 from include.execution.model import SetRate
 from include.execution.own_cluster import OwnCluster
-from include.execution.rates import RateReason
 from include.execution.throttle_clearing import Cleared, clear_throttle, sweep
 from include.execution.throttle_configs import Refusals, ThrottleError
 from include.execution.throttle_items import LIST_LIMIT
@@ -21,7 +22,6 @@ from include.execution.throttle_rates import default_is_honoured, set_up_by_brok
 from include.execution.throttle_setting import RatesSet, Setting
 from include.ledger.records import ThrottleEntry
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
 
 NOT_SET = "rate not set"
 """Kind of the ledger's event for a broker that did not answer when a rate was set."""

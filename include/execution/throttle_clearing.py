@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
-from include.cluster.model import BrokerError, BrokerId, ConfigValue
 from include.cluster.port import (
     ClusterPort,
     ConfigChange,
@@ -18,6 +17,7 @@ from include.cluster.port import (
     ConfigResource,
     ResourceType,
 )
+from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.execution.model import PlanState
 from include.execution.own_cluster import OwnCluster
 from include.execution.patience import Patience, now_s, pause

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from include.cluster.error_codes import NO_ANSWER, ErrorCode
 from include.cluster.errors import ClusterError
-from include.cluster.model import BrokerError, ConfigValue
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import BrokerError, ConfigValue
 from include.errors import RehomeError
 from include.execution.patience import Patience, pause
 from include.execution.throttle_items import own_value, split

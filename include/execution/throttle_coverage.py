@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
-from include.cluster.model import BrokerError, BrokerId, ConfigValue, ReplicaId, TopicPartition
 from include.cluster.port import ClusterPort, ConfigResource
+from include.domain.kafka import BrokerError, BrokerId, ConfigValue, ReplicaId, TopicPartition
+from include.domain.plan.plan import Move, Plan
 from include.execution.model import LedgerView, Observation
 from include.execution.outcome import on_its_way
 from include.execution.throttle_items import (
@@ -28,7 +29,6 @@ from include.execution.throttle_items import (
 from include.execution.throttle_rates import DEFAULT, choose_rates, set_up_by_broker
 from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
 
 ALERT_AFTER = 3
 """After so many losses of one key an alert is sent, and another one after as many more."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from include.cluster.model import ConfigValue
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from include.domain.kafka import ConfigValue
+from include.domain.plan.plan import Move
 from include.execution.outcome import relocating
 from include.ledger.records import SetBy, ThrottleEntry
-from include.planning.plan import Move
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from include.cluster.error_codes import NO_ANSWER
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
+from include.domain.plan.plan import Move, Plan
 from include.execution.model import MoveState
 from include.execution.throttle_configs import (
     Configs,
@@ -36,7 +37,6 @@ from include.execution.throttle_items import (
 from include.execution.throttle_rates import DEFAULT, RateChoice, choose_rates, is_gone
 from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
 
 Where = tuple[ConfigResource, str]
 

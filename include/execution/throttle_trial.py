@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from include.cluster.model import BrokerError, BrokerId, ConfigValue
 from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import BrokerError, BrokerId, ConfigValue
+from include.domain.plan.plan import Plan
+from include.domain.text import bytes_text
 from include.execution.findings import Finding, Severity
 from include.execution.outcome import relocating
 from include.execution.reading import Reading
@@ -24,8 +26,6 @@ from include.execution.throttle_items import (
     split,
 )
 from include.execution.throttle_rates import DEFAULT, choose_rates, default_is_honoured
-from include.planning.explanation import bytes_text
-from include.planning.plan import Plan
 
 _CHECK = "throttle"
 Standing = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]

@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterator, Mapping, Set
 from datetime import datetime
 from typing import NamedTuple
 
-from include.cluster.model import BrokerId, ReplicaId
+from include.domain.kafka import BrokerId, ReplicaId
+from include.domain.plan.plan import Move
+from include.domain.run.flows import BrokerFlow, FlowSample, Strain, answered
+from include.domain.text import bytes_text
 from include.execution.copies import Copy, granted, source_of
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import LedgerView, Observation
 from include.execution.outcome import relocating
-from include.execution.rates import BrokerFlow, FlowSample, Strain, answered
 from include.execution.slots import Direction, Slot, slots_of
 from include.execution.trend import Trend
-from include.planning.explanation import bytes_text
-from include.planning.plan import Move
 
 
 class Copied(NamedTuple):

@@ -14,7 +14,7 @@ from heapq import nlargest
 
 import numpy as np
 
-from include.execution.rates import FlowSample
+from include.domain.run.flows import FlowSample
 from include.execution.slots import Slot
 from include.planning.arrays import Floats
 

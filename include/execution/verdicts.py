@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.cluster.error_codes import ErrorCode
-from include.cluster.model import (
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     ClusterDescription,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from include.cluster.model import (
+from include.cluster.port import ClusterPort, ConfigResource
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     OngoingReassignment,
@@ -15,7 +16,7 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ClusterPort, ConfigResource
+from include.domain.plan.plan import Move, Plan
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.out_of_isr import OutOfIsr, out_of_isr, told
 from include.execution.own_cluster import OwnCluster
@@ -27,7 +28,6 @@ from include.execution.throttle_items import (
     LOG_DIR_RATE,
     own_value,
 )
-from include.planning.plan import Move, Plan
 
 THROTTLE_KEYS = (*LISTS, LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 DISAGREE = "the brokers do not agree on it"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from include.cluster.model import OngoingReassignment, TopicPartition
+from include.domain.kafka import OngoingReassignment, TopicPartition
+from include.domain.plan.plan import Move, MoveReason
 from include.execution.model import METADATA_GRACE_S, Observation
 from include.execution.observe import moves_of
 from include.execution.outcome import Fate, fate
-from include.planning.plan import Move, MoveReason
 
 
 @dataclass(frozen=True, slots=True)

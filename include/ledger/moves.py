@@ -19,15 +19,15 @@ from sqlalchemy import (
     update,
 )
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move
+from include.domain.run.flows import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
 from include.execution.model import LedgerView, MoveState, MoveSums, Observation, PlanState, Settle
-from include.execution.rates import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
 from include.ledger.database import Database
 from include.ledger.events import write_event
 from include.ledger.models import MOVES, PLANS, REASSIGNMENTS
 from include.ledger.rates import select_changes, select_flows
 from include.ledger.records import MoveRecord, Reassignment
-from include.planning.plan import Move
 
 _OPEN = tuple(state for state in MoveState if not state.ended)
 _CHUNK = 200  # partitions per statement: two parameters each, below every database's limit

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import RowMapping, select
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move, MoveReason
 from include.errors import RehomeError
 from include.execution.model import MoveState
 from include.ledger.database import Database
 from include.ledger.models import MOVES
-from include.planning.plan import Move, MoveReason
 
 
 class PlannedMoveStore(Database):

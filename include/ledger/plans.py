@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from include.domain.plan.plan import Plan
 from include.errors import PlanConflictError
 from include.execution.approval import Approval, Terms
 from include.execution.model import PlanState
@@ -18,7 +19,6 @@ from include.ledger.events import REHOME, write_event
 from include.ledger.models import MOVES, PLANS
 from include.ledger.planned import move_row
 from include.ledger.records import EndReason, PlanRecord
-from include.planning.plan import Plan
 
 MAY_BECOME = {
     PlanState.PLANNED: {PlanState.APPROVED, PlanState.CANCELLED, PlanState.FAILED},

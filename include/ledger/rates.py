@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
-from include.execution.rates import BrokerFlow, FlowSample, RateChange, RateReason, Strain
+from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason, Strain
 from include.ledger.database import Database
 from include.ledger.events import write_event
 from include.ledger.models import FLOW_SAMPLES, PLANS, RATE_CHANGES

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.port import ConfigResource
+from include.domain.kafka import BrokerId, TopicPartition
 from include.execution.approval import Approval
 from include.execution.model import MoveState, PlanState
 

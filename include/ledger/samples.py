@@ -10,9 +10,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Executable, RowMapping, insert, select, union, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from include.cluster.model import ReplicaId
+from include.domain.kafka import ReplicaId
+from include.domain.run.flows import FlowSample
 from include.execution.model import MoveState, ProgressSample, ReplicaStanding, ReplicaStatus
-from include.execution.rates import FlowSample
 from include.ledger.database import Database
 from include.ledger.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
 from include.ledger.rates import put_flows

@@ -7,15 +7,18 @@ from functools import partial
 import numpy as np
 
 from include.cluster.snapshot import Snapshot
+from include.domain.param_types import TOPIC_SPREAD
+from include.domain.plan.figures import TargetPrice
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.kafka_json import parse_reassignment
+from include.domain.plan.plan import MoveReason
+from include.domain.request import ReassignmentRequest, spread_tolerance
+from include.domain.text import brokers_text
 from include.planning.affordable import Costs, affordable
 from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask, broker_sums
 from include.planning.bounds import least_copies, placement_bound
 from include.planning.budget import budget_of
-from include.planning.explanation import brokers_text
-from include.planning.figures import TargetPrice
 from include.planning.growth import RingPlacer
-from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.planning.kafka_json import parse_reassignment
 from include.planning.layout import Layout
 from include.planning.leaders import balance_leaders, settle_leaders
 from include.planning.left_alone import free_to_move, named, with_source
@@ -28,9 +31,7 @@ from include.planning.outcome import (
     new_places,
     tree_of,
 )
-from include.planning.plan import MoveReason
 from include.planning.racks import RackTree
-from include.planning.request import ReassignmentRequest, spread_tolerance
 from include.planning.requested import lay_out
 from include.planning.resources import Resource, capacities
 from include.planning.scope import (
@@ -45,7 +46,6 @@ from include.planning.shrink import shrink
 from include.planning.topic_bands import topic_bands
 from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance
-from include.planning.values import TOPIC_SPREAD
 
 
 def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.domain.kafka import BrokerId, TopicPartition
 from include.planning.health import min_isr, offline_replicas
 from include.planning.volumes import disks_of
 

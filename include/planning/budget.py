@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from include.domain.plan.plan import MoveCounts
+from include.domain.request import ReassignmentRequest
 from include.planning.arrays import NONE, Floats, Ints, Rows, fresh
-from include.planning.plan import MoveCounts
-from include.planning.request import ReassignmentRequest
 from include.planning.search import Problem, Search
 
 LOOKS = 64

@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
+from include.domain.plan.figures import Link, ResourceBalance
+from include.domain.plan.plan import BrokerLoad
+from include.domain.request import Action
+from include.domain.text import listed
 from include.planning.arrays import NONE, Ints, fresh
 from include.planning.boxes import Boxes, loads
-from include.planning.explanation import listed
-from include.planning.figures import Link, ResourceBalance
 from include.planning.layout import Layout
 from include.planning.outcome import Outcome
-from include.planning.plan import BrokerLoad
 from include.planning.racks import RackTree
-from include.planning.request import Action
 from include.planning.resources import NAMES, RATES, Resource, known
 
 RACKS_SHOWN = 40

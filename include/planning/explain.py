@@ -12,22 +12,22 @@ from functools import cached_property
 
 import numpy as np
 
-from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.snapshot import Snapshot
-from include.errors import InvalidRequestError
-from include.planning.arrays import NONE, ClusterArrays, Floats, Mask, Rows
-from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.planning.layout import Layout
-from include.planning.outcome import tree_of
-from include.planning.plan import Move, Plan
-from include.planning.racks import RackTree
-from include.planning.request import (
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.plan import Move, Plan
+from include.domain.request import (
     SPREADS_TOPICS,
     USED_BY,
     Action,
     ReassignmentRequest,
     spread_tolerance,
 )
+from include.errors import InvalidRequestError
+from include.planning.arrays import NONE, ClusterArrays, Floats, Mask, Rows
+from include.planning.layout import Layout
+from include.planning.outcome import tree_of
+from include.planning.racks import RackTree
 from include.planning.resources import LED, RATES, Resource, capacities, partition_weight
 from include.planning.scope import has_source, partitions_in_scope, without_excluded
 from include.planning.topic_bands import TopicBands, topic_bands

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
 from include.planning.in_sync import may_lead
-from include.planning.infeasible import Infeasible, Obstacle, Subject
 from include.planning.layout import Layout
 from include.planning.leaders import promote
 from include.planning.resources import LED, LOOSE, Resource, partition_weight

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from include.cluster.model import BrokerId, TopicPartition
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.move_columns import ANY_LOG_DIR, padded
+from include.domain.plan.plan import MOVES, MoveTable
 from include.planning.arrays import NONE, UNLIMITED, BrokerArrays, Ints
-from include.planning.columns import ANY_LOG_DIR, padded
 from include.planning.packing import pack
-from include.planning.plan import MOVES, MoveTable
 
 TIGHTER = 0.9
 """What a broker's volumes are taken to have room for, of what they had, once its copies could not

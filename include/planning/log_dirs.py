@@ -12,23 +12,23 @@ from functools import partial
 
 import numpy as np
 
-from include.cluster.model import BrokerId
 from include.cluster.snapshot import Snapshot
+from include.domain.kafka import BrokerId
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.plan import ANY_LOG_DIR, MoveReason
+from include.domain.request import ReassignmentRequest
+from include.domain.text import bytes_text
 from include.planning.again import plan_on
 from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Ints, Mask
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.budget import budget_of, keep_within_budget
 from include.planning.exhaustive import is_small, settle
-from include.planning.explanation import bytes_text
-from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.layout import Layout
 from include.planning.left_alone import free_to_move, named
 from include.planning.outcome import Outcome, WithinBrokers, tree_of
-from include.planning.plan import ANY_LOG_DIR, MoveReason
 from include.planning.racks import RackTree
 from include.planning.rebalance import problem_of
-from include.planning.request import ReassignmentRequest
 from include.planning.resources import PLACED, Resource, capacities
 from include.planning.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
 from include.planning.search import Problem

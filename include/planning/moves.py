@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from include.domain.plan.move_columns import ANY_LOG_DIR, lists
+from include.domain.plan.plan import MOVES, MoveReason, MoveTable
 from include.planning.arrays import NONE, ClusterArrays, Ints, Rows, fresh, replica_counts
-from include.planning.columns import ANY_LOG_DIR, lists
 from include.planning.outcome import Outcome
-from include.planning.plan import MOVES, MoveReason, MoveTable
 
 
 def planned_moves(outcome: Outcome) -> MoveTable:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from include.domain.text import amount_text
 from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums, fresh
-from include.planning.explanation import amount_text
 from include.planning.resources import PLACED, Resource
 from include.planning.search import Problem
 from include.planning.topic_books import TopicBooks

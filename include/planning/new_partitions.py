@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from include.cluster.model import BrokerId, TopicPartition
+from include.domain.kafka import BrokerId, TopicPartition
 from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Mask
 from include.planning.racks import RackTree
 from include.planning.ring import Ring

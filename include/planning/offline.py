@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.plan import MoveReason
+from include.domain.request import ReassignmentRequest
+from include.domain.text import brokers_text
 from include.planning.affordable import Costs, affordable
 from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask
 from include.planning.budget import budget_of
-from include.planning.explanation import brokers_text
-from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
 from include.planning.left_alone import named, with_source
 from include.planning.outcome import Outcome, left_brokers, new_places, tree_of
 from include.planning.placement import Placer
-from include.planning.plan import MoveReason
-from include.planning.request import ReassignmentRequest
 from include.planning.resources import capacities
 from include.planning.scope import brokers_named, partitions_in_scope
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from include.cluster.model import BrokerId
+from include.domain.kafka import BrokerId
+from include.domain.plan.figures import TargetPrice, TopicBalance
+from include.domain.plan.infeasible import Infeasible
+from include.domain.plan.plan import MoveReason
+from include.domain.request import ReassignmentRequest
+from include.domain.text import brokers_text
 from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
 from include.planning.boxes import Boxes
-from include.planning.explanation import brokers_text
-from include.planning.figures import TargetPrice, TopicBalance
-from include.planning.infeasible import Infeasible
 from include.planning.layout import Layout
 from include.planning.placement import Placer
-from include.planning.plan import MoveReason
 from include.planning.racks import RackTree
-from include.planning.request import ReassignmentRequest
 from include.planning.resources import capacities
 from include.planning.scope import rack_paths
 from include.planning.topic_bands import TopicBands

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.domain import param_types
+from include.domain.kafka import BrokerId, TopicPartition
 from include.errors import InvalidRequestError
-from include.planning import values
 from include.planning.arrays import ClusterArrays
 from include.planning.new_partitions import NewPartitions, create_replica_assignment
 
@@ -47,7 +47,7 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
     for name in sorted(set(params) - {*known, "kafka_config_id"}):
         problems.append(f"Unknown parameter {name!r}; known: {', '.join(known)}.")
     given = params.get("partitions") or {}
-    totals = {str(topic).strip(): values.int_of(total) for topic, total in given.items()}
+    totals = {str(topic).strip(): param_types.int_of(total) for topic, total in given.items()}
     if not totals:
         problems.append("partitions needs at least one topic with its new number of partitions.")
     problems += [
@@ -57,7 +57,7 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
     ]
     excluded: tuple[BrokerId, ...] = ()
     try:
-        excluded = values.broker_ids(params.get("exclude_brokers") or [])
+        excluded = param_types.broker_ids(params.get("exclude_brokers") or [])
     except ValueError as error:
         problems.append(f"exclude_brokers={params['exclude_brokers']!r} {error}.")
     if problems:

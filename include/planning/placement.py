@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
 from include.errors import InvalidRequestError
 from include.planning.arrays import NONE, Floats, Ints, Mask
 from include.planning.layout import Layout

@@ -9,6 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from include.cluster.snapshot import Snapshot
+from include.domain.plan.plan import BrokerLoad, MoveCounts, MoveTable, Plan, PlanSummary
+from include.domain.plan.plan_hash import sealed
+from include.domain.request import Action, ReassignmentRequest
+from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
 from include.planning.actions import (
     plan_drain,
@@ -32,11 +36,7 @@ from include.planning.log_dirs import plan_log_dirs, within_brokers
 from include.planning.moves import planned_moves
 from include.planning.offline import plan_offline_replicas
 from include.planning.outcome import Outcome
-from include.planning.pace import Pace
-from include.planning.plan import BrokerLoad, MoveCounts, MoveTable, Plan, PlanSummary
-from include.planning.plan_hash import sealed
 from include.planning.rebalance import plan_expansion, plan_rebalance
-from include.planning.request import Action, ReassignmentRequest
 from include.planning.resources import known_resources
 from include.planning.scope import raise_if, shortened, without_excluded
 

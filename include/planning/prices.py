@@ -13,15 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from include.domain.param_types import TOPIC_SPREAD
+from include.domain.plan.figures import TargetPrice
 from include.planning.arrays import Floats, fresh
 from include.planning.balance import rebalance, undo
 from include.planning.boxes import Boxes
-from include.planning.figures import TargetPrice
 from include.planning.layout import Layout
 from include.planning.resources import LED, PLACED, Resource
 from include.planning.search import Problem, Search
 from include.planning.sources import prefer_sources
-from include.planning.values import TOPIC_SPREAD
 
 SOLVED_ANEW = 200_000
 """Slots up to which a request is planned again without each target."""

@@ -8,6 +8,10 @@ from functools import partial
 
 import numpy as np
 
+from include.domain.param_types import TOPIC_SPREAD
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from include.domain.plan.plan import MoveReason
+from include.domain.request import ReassignmentRequest, spread_tolerance
 from include.planning.again import plan_on
 from include.planning.arrays import ClusterArrays, Floats, Mask, broker_sums
 from include.planning.balance import rebalance
@@ -15,16 +19,13 @@ from include.planning.bounds import asked_bound, rebalance_bound
 from include.planning.boxes import Boxes
 from include.planning.budget import budget_of, keep_within_budget
 from include.planning.handover import LedShares, hand_over, unmet
-from include.planning.infeasible import Infeasible, Obstacle, Subject
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
 from include.planning.left_alone import free_to_move
 from include.planning.needs import Needs
 from include.planning.outcome import Outcome, left_brokers, tree_of
-from include.planning.plan import MoveReason
 from include.planning.prices import target_prices
 from include.planning.racks import RackTree
-from include.planning.request import ReassignmentRequest, spread_tolerance
 from include.planning.resources import (
     DEFAULT_TOLERANCES,
     LOOSE,
@@ -42,7 +43,6 @@ from include.planning.targets import Targets, placed_targets
 from include.planning.topic_bands import topic_bands
 from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance
-from include.planning.values import TOPIC_SPREAD
 
 
 def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:

@@ -7,19 +7,19 @@ from functools import partial
 
 import numpy as np
 
-from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.snapshot import Snapshot
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from include.domain.plan.kafka_json import Assignment
+from include.domain.plan.plan import ANY_LOG_DIR, Move, MoveReason, Plan
+from include.domain.request import Action
 from include.errors import InvalidRequestError
 from include.planning.arrays import ClusterArrays
-from include.planning.infeasible import Infeasible, Obstacle, Subject
-from include.planning.kafka_json import Assignment
 from include.planning.log_dir_choice import choose_log_dirs
 from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome
-from include.planning.plan import ANY_LOG_DIR, Move, MoveReason, Plan
 from include.planning.planner import pace_of, plan_of
 from include.planning.racks import RackTree
-from include.planning.request import Action
 from include.planning.requested import lay_out
 from include.planning.scope import has_source, raise_if, shortened
 

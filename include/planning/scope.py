@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from include.domain.request import TAKES_INTERNAL, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Ints, Mask
-from include.planning.request import TAKES_INTERNAL, ReassignmentRequest
 
 SHOWN = 10
 """Of problems of one kind, how many are spelled out."""

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from include.domain.plan.infeasible import Infeasible
+from include.domain.plan.plan import MoveReason
+from include.domain.request import Action
 from include.errors import InvalidRequestError
 from include.planning.arrays import (
     UNLIMITED,
@@ -19,15 +22,12 @@ from include.planning.arrays import (
 from include.planning.balance import rebalance
 from include.planning.budget import keep_within_budget
 from include.planning.handover import LedShares, hand_over
-from include.planning.infeasible import Infeasible
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
 from include.planning.left_alone import free_to_move
 from include.planning.needs import Needs
 from include.planning.outcome import Outcome, tree_of
-from include.planning.plan import MoveReason
 from include.planning.rebalance import balance_reasons, problem_of
-from include.planning.request import Action
 from include.planning.resources import LED, Resource, capacities, known_resources, partition_weight
 from include.planning.scope import (
     brokers_named,

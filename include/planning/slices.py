@@ -16,6 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from include.cluster.snapshot import Snapshot
+from include.domain.plan.figures import Link, ResourceBalance
+from include.domain.plan.infeasible import Infeasible, Obstacle
+from include.domain.plan.plan import BrokerLoad
+from include.domain.request import Action, ReassignmentRequest
+from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError, RehomeError
 from include.planning.actions import plan_drain, plan_racks, plan_replication_factor
 from include.planning.arrays import (
@@ -27,14 +32,9 @@ from include.planning.arrays import (
 )
 from include.planning.bounds import broker_loads, copying_s
 from include.planning.certificate import bytes_across_racks, links, resource_balances
-from include.planning.figures import Link, ResourceBalance
-from include.planning.infeasible import Infeasible, Obstacle
 from include.planning.moves import planned_moves
 from include.planning.offline import plan_offline_replicas
 from include.planning.outcome import Outcome
-from include.planning.pace import Pace
-from include.planning.plan import BrokerLoad
-from include.planning.request import Action, ReassignmentRequest
 from include.planning.scope import (
     without_excluded,
 )

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, broker_sums
-from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.planning.layout import Layout
 from include.planning.racks import RackTree
 from include.planning.resources import LOOSE, PLACED, Resource

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-from include.cluster.model import BrokerId
 from include.cluster.snapshot import Snapshot
+from include.domain.kafka import BrokerId
 
 ALIKE_PER_TOTAL = 1000
 """Log dirs of one volume are read one after the other, while it is written to: they look like one

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from include.cluster.model import BrokerId
-from include.planning.plan import PlanSummary
-from include.planning.request import Action
+from include.domain.kafka import BrokerId
+from include.domain.plan.plan import PlanSummary
+from include.domain.request import Action
 from include.planning.resources import Resource
 from include.quality.checked import Checked
 from include.quality.obstacles import Obstacles

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.snapshot import Snapshot
-from include.planning.plan import Plan, moves_table
-from include.planning.request import Action, ReassignmentRequest
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.plan import Plan, moves_table
+from include.domain.request import Action, ReassignmentRequest
 from include.quality.disks import Disks
 from include.quality.moved import Moved
 from include.quality.partitions import Partitions

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from include.cluster.model import BrokerId
 from include.cluster.snapshot import Snapshot
+from include.domain.kafka import BrokerId
 
 Place = tuple[BrokerId, str]
 Row = Mapping[str, Any]

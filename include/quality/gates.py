@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from include.cluster.model import BrokerId
 from include.cluster.snapshot import Snapshot
-from include.planning.plan import Plan
-from include.planning.request import ReassignmentRequest
+from include.domain.kafka import BrokerId
+from include.domain.plan.plan import Plan
+from include.domain.request import ReassignmentRequest
 from include.quality.checked import Checked
 from include.quality.frames import frame_of
 from include.quality.plan_rules import plan_rules

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.cluster.model import BrokerId
-from include.planning.plan import ANY_LOG_DIR
+from include.domain.kafka import BrokerId
+from include.domain.plan.plan import ANY_LOG_DIR
 from include.quality.partitions import Partitions
 from include.quality.ragged import Ints, Mask, Ragged
 

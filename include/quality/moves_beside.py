@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.cluster.model import BrokerId
-from include.planning.plan import ANY_LOG_DIR
-from include.planning.request import Action
+from include.domain.kafka import BrokerId
+from include.domain.plan.plan import ANY_LOG_DIR
+from include.domain.request import Action
 from include.quality.checked import Checked
 from include.quality.ragged import Ints, Mask, Ragged
 from include.quality.results import ROWS_SHOWN

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from include.cluster.model import BrokerId
-from include.planning.infeasible import Infeasible, Obstacle, SubjectKind
+from include.domain.kafka import BrokerId
+from include.domain.plan.infeasible import Infeasible, Obstacle, SubjectKind
 from include.planning.resources import Resource
 
 

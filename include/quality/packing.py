@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from include.cluster.model import BrokerId
+from include.domain.kafka import BrokerId
 from include.quality.checked import Checked
 from include.quality.disks import Place
 

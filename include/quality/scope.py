@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from include.cluster.model import TopicPartition
 from include.cluster.snapshot import Snapshot
-from include.planning.plan import ANY_LOG_DIR
-from include.planning.request import Action, ReassignmentRequest
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import ANY_LOG_DIR
+from include.domain.request import Action, ReassignmentRequest
 
 
 def topics_in_scope(snapshot: Snapshot, request: ReassignmentRequest) -> frozenset[str]:

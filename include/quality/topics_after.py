@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from include.cluster.model import BrokerId
-from include.planning.request import Action, spread_tolerance
+from include.domain.kafka import BrokerId
+from include.domain.request import Action, spread_tolerance
 from include.quality.checked import Checked
 from include.quality.obstacles import Obstacles
 from include.quality.ragged import Ints, Mask

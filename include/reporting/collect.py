@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from include.domain.run.flows import answered
 from include.errors import PlanConflictError
-from include.execution.rates import answered
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.data import ReportData

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.run.flows import RateChange
 from include.execution.model import MoveState, PlanState, ProgressSample
-from include.execution.rates import RateChange
 from include.ledger.records import Event, MoveRecord, PlanRecord, Reassignment, ThrottleEntry
-from include.planning.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from include.domain.plan.figures import ResourceBalance
+from include.domain.plan.plan import BrokerLoad
+from include.domain.time_range import TimeRange
 from include.execution.model import ProgressSample
-from include.execution.time_range import TimeRange
-from include.planning.figures import ResourceBalance
-from include.planning.plan import BrokerLoad
 from include.reporting.data import ReportData
 from include.reporting.predicted import not_comparable, predicted_time
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from include.planning.figures import Link, ResourceBalance
-from include.planning.plan import Move, PlanSummary
+from include.domain.plan.figures import Link, ResourceBalance
+from include.domain.plan.plan import Move, PlanSummary
 from include.planning.resources import NAMES, Resource
 
 WIDTH, HEIGHT = 1000, 180

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from include.domain.run.flows import RateReason
+from include.domain.time_range import TimeRange
 from include.execution.model import PlanState
-from include.execution.rates import RateReason
-from include.execution.time_range import TimeRange
 from include.reporting.data import ReportData
 
 

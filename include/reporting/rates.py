@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from include.execution.rates import RateChange
+from include.domain.run.flows import RateChange
 from include.reporting.data import ReportData
 
 POINTS_SHOWN = 300

@@ -10,15 +10,15 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from include.domain.param_types import TOPIC_SPREAD
+from include.domain.plan.figures import ResourceBalance
+from include.domain.plan.plan import Move, PlanSummary
+from include.domain.request import ReassignmentRequest
 from include.execution.eta import eta_errors
 from include.execution.model import MoveState, PlanState
 from include.execution.throttle_configs import named
 from include.ledger.records import ThrottleEntry
-from include.planning.figures import ResourceBalance
-from include.planning.plan import Move, PlanSummary
-from include.planning.request import ReassignmentRequest
 from include.planning.resources import NAMES, Resource
-from include.planning.values import TOPIC_SPREAD
 from include.reporting import rates, words
 from include.reporting.data import ReportData
 from include.reporting.pictures import broker_picture, progress_curve

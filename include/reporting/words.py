@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from include.planning.explanation import bytes_text, count_text, duration_text
+from include.domain.text import bytes_text, count_text, duration_text
 
 __all__ = [
     "bytes_text",

@@ -6,15 +6,15 @@ from dataclasses import fields
 
 from airflow.sdk import Param
 
-from include.execution.model import Control
-from include.planning.request import (
+from include.domain.param_types import TOLERANCES
+from include.domain.request import (
     SPREAD_TOLERANCE,
     Action,
     Cordon,
     OnWindowEnd,
     ReassignmentRequest,
 )
-from include.planning.values import TOLERANCES
+from include.execution.model import Control
 
 _WHAT, _LIMITS, _HOW = "What to do", "Balance and limits", "How to do it"
 

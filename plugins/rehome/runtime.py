@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.cluster.port import ClusterPort
+    from include.domain.plan.plan import Plan
+    from include.domain.request import ReassignmentRequest
     from include.execution.approval import Terms
     from include.execution.connection_policy import ConnectionPolicy
     from include.execution.control import Controller
     from include.execution.lease import Held
     from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
-    from include.planning.plan import Plan
-    from include.planning.request import ReassignmentRequest
     from include.warehouse import PlanDirectory, Warehouse
 
 SETTINGS_VARIABLE = "rehome"
@@ -157,8 +157,8 @@ def named_plan_id(context: Context | Mapping[str, Any]) -> str | None:
 
 
 def _named(context: Context | Mapping[str, Any]) -> str | None:
-    from include.planning.request import Action
-    from include.planning.values import checked_plan_id
+    from include.domain.param_types import checked_plan_id
+    from include.domain.request import Action
 
     params = context["params"]
     named = str(params.get("plan_id") or "").strip()
@@ -260,7 +260,7 @@ def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
     :raises PlanConflictError: they were made to be recorded in another ledger.
     :raises RehomeError: they are not there.
     """
-    from include.planning.plan_hash import refuse_changed
+    from include.domain.plan.plan_hash import refuse_changed
     from include.warehouse import PlanDirectory
 
     plan = PlanDirectory(record.plan_dir).load()
@@ -300,7 +300,7 @@ def refuse_changed_files(plan: Plan, directory: PlanDirectory) -> None:
 
     :raises PlanChangedError: they were changed since the gate checked them.
     """
-    from include.planning.kafka_json import KafkaFiles, refuse_other_files
+    from include.domain.plan.kafka_json import KafkaFiles, refuse_other_files
 
     expected = KafkaFiles.of(plan.moves).digests()
     refuse_other_files(plan.plan_id, directory.file_digests(), expected)
@@ -332,7 +332,7 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    from include.planning.request import parse_request
+    from include.domain.request import parse_request
 
     begun = context["dag_run"].run_after
     if in_follow_up(context):
@@ -382,7 +382,7 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
 
 def recorded_request(record: PlanRecord) -> ReassignmentRequest:
     """What a plan was asked for; its window may be over by now."""
-    from include.planning.request import parse_request
+    from include.domain.request import parse_request
 
     return parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
 

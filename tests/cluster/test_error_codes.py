@@ -6,7 +6,7 @@ import pytest
 
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import broker_error
-from include.cluster.model import BrokerError
+from include.domain.kafka import BrokerError
 
 
 @pytest.mark.parametrize("code", ErrorCode, ids=lambda code: code.name)

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from include.cluster import gateway as gateway_module
 from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import ConsumerGroup, ReplicaId, TopicPartition
+from include.domain.kafka import ConsumerGroup, ReplicaId, TopicPartition
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicDescription
 from include.cluster.port import ConfigResource
+from include.domain.kafka import TopicDescription
 from include.execution.throttle_items import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

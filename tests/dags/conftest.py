@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.plan.plan import Plan
+from include.domain.request import parse_request
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.lease import hold
@@ -17,8 +19,6 @@ from include.execution.model import Policy
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
-from include.planning.request import parse_request
 from include.warehouse import Warehouse
 from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics

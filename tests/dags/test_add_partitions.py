@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
 from include.errors import InvalidRequestError
 from include.ledger.store import Ledger
 from include.planning.partition_counts import AddedPartitions, parse_partition_counts

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan_hash import sealed
+from include.domain.request import parse_request
 from include.execution.approval import Terms
 from include.execution.model import PlanState
-from include.planning.plan_hash import sealed
-from include.planning.request import parse_request
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
 from local.waiting import wait_until

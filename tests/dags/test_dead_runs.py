@@ -15,11 +15,11 @@ import pytest
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
+from include.domain.plan.plan import Plan
 from include.execution.model import MoveState, PlanState
 from include.execution.stall import STALL_ALERT
 from include.ledger import database
 from include.ledger.database import utc_now
-from include.planning.plan import Plan
 from local.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.site import Site

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
 from include.execution.model import MoveState, PlanState
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster

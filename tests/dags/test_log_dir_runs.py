@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from include.cluster.model import ReplicaId, TopicPartition
+from include.domain.kafka import ReplicaId, TopicPartition
 from include.execution.model import PlanState
 from include.warehouse import PlanDirectory
 from local.waiting import wait_until

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from include.domain.plan.plan import Plan
 from include.execution.model import PlanState
-from include.planning.plan import Plan
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import TopicPartition
 from include.execution.model import MoveState, PlanState
 from include.execution.throttle_items import (
     FOLLOWER_RATE,

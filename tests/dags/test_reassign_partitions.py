@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.domain.plan.infeasible_text import subject_text
+from include.domain.request import parse_request
 from include.execution.model import PlanState
 from include.ledger.store import Ledger
-from include.planning.infeasible_text import subject_text
-from include.planning.request import parse_request
 from include.warehouse import PlanDirectory
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

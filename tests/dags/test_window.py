@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from include.domain.request import parse_request
 from include.execution.model import MoveState, PlanState
 from include.ledger.database import utc_now
 from include.ledger.requests import CONTINUED
-from include.planning.request import parse_request
 from include.warehouse import Warehouse
 from local.waiting import wait_until
 from spark_jobs import plan as plan_job

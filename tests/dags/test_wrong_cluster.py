@@ -13,8 +13,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
+from include.domain.plan.plan import Plan
 from include.execution.model import PlanState
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics

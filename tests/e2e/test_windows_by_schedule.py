@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import ReplicaId
+from include.domain.kafka import ReplicaId
 from include.execution.model import MoveState, PlanState
 from include.ledger.records import PlanRecord
 from include.ledger.requests import CONTINUED

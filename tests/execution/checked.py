@@ -10,9 +10,9 @@ from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ConfigResource
 from include.cluster.snapshot import Snapshot
+from include.domain.plan.plan import Move
+from include.domain.request import Action, ReassignmentRequest
 from include.execution.dry_run import DryRunResult, Finding, dry_run
-from include.planning.plan import Move
-from include.planning.request import Action, ReassignmentRequest
 from include.settings import Settings
 from tests.ledger.small_plans import make_plan
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.plan.plan import Move, Plan
 from include.execution.abort import abort
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 

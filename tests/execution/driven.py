@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import PartitionState
+from include.domain.kafka import PartitionState
+from include.domain.plan.plan import Plan
 from include.execution.advance import Advance, advance
 from include.execution.model import Policy
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.waiting import wait_until
 
 FAST = Policy(100_000_000, metadata_grace_s=2)

@@ -17,6 +17,7 @@ from typing import Any
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
+from include.domain.plan.plan import Plan
 from include.errors import RehomeError
 from include.execution.advance import advance
 from include.execution.lease import hold
@@ -24,7 +25,6 @@ from include.execution.model import Policy
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import set_up_throttle
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from tests.ledger.small_plans import make_plan, move
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from include.cluster.model import (
+from include.domain.kafka import (
     BrokerError,
     BrokerId,
     LogDir,
@@ -13,7 +13,7 @@ from include.cluster.model import (
     ReplicaOnDisk,
     TopicPartition,
 )
-from include.planning.plan import Move
+from include.domain.plan.plan import Move
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 
 A, B, C = "/a", "/b", "/c"

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from include.cluster.model import OngoingReassignment, PartitionState, TopicPartition
+from include.domain.kafka import OngoingReassignment, PartitionState, TopicPartition
+from include.domain.plan.plan import Move, Plan
+from include.domain.run.flows import BrokerFlow, FlowSample
 from include.execution.model import (
     LedgerView,
     MoveState,
@@ -15,8 +17,6 @@ from include.execution.model import (
     PlanState,
     Policy,
 )
-from include.execution.rates import BrokerFlow, FlowSample
-from include.planning.plan import Move, Plan
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

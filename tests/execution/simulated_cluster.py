@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from include.cluster.errors import ClusterError
-from include.cluster.model import (
+from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import (
     Broker,
     BrokerError,
     BrokerId,
@@ -25,9 +26,8 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.plan.plan import Move
 from include.execution.throttle_items import source_of, split
-from include.planning.plan import Move
 
 
 class Crash(BaseException):

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from include.cluster.model import BrokerError, PartitionState, ReplicaId, TopicPartition
+from include.domain.disks import Disk
+from include.domain.kafka import BrokerError, PartitionState, ReplicaId, TopicPartition
+from include.domain.plan.plan import MoveReason, Plan
+from include.domain.request import OnWindowEnd
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.disks import Disk
 from include.execution.model import (
     Action,
     Admit,
@@ -22,8 +24,6 @@ from include.execution.model import (
     PlanState,
     Policy,
 )
-from include.planning.plan import MoveReason, Plan
-from include.planning.request import OnWindowEnd
 from tests.execution.observed import ONE, POLICY, T0, TP, flying, running, seen
 from tests.ledger.small_plans import make_plan, move
 

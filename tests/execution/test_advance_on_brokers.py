@@ -10,7 +10,8 @@ import pytest
 
 from include.cluster.errors import ClusterError
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import ReplicaId, TopicPartition
+from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
@@ -22,7 +23,6 @@ from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import LISTS
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.execution.driven import FAST, SLOW, SLOW_RATE, replicas_of, run

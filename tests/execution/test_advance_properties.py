@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from include.cluster.model import ReplicaId
 from include.cluster.port import ClusterPort
+from include.domain.kafka import ReplicaId
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 from tests.ledger.small_plans import make_plan, move
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from include.domain.request import OnWindowEnd
 from include.errors import PlanConflictError
 from include.execution.approval import (
     Approval,
@@ -19,7 +20,6 @@ from include.execution.approval import (
 )
 from include.execution.model import PlanState
 from include.ledger.store import Ledger
-from include.planning.request import OnWindowEnd
 from tests.ledger.small_plans import make_plan
 
 NOW = datetime(2030, 1, 1, 2, tzinfo=UTC)

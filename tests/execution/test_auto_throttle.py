@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from include.cluster.model import (
+from include.domain.kafka import (
     ClusterDescription,
     LogDir,
     Partial,

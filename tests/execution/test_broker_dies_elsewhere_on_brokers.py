@@ -11,13 +11,13 @@ from dataclasses import replace
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy
 from include.execution.out_of_isr import OutOfIsr, Role
 from include.execution.verify import verify
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from include.cluster.connection import CONTROLLER_SERVERS, Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding, SetRate
 from include.execution.observe import observe
@@ -24,7 +25,6 @@ from include.execution.throttle_items import FOLLOWER_RATE
 from include.ledger.database import utc_now
 from include.ledger.records import SetBy, ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway

@@ -6,17 +6,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import (
+from include.domain.kafka import (
     OngoingReassignment,
     PartitionState,
     ReplicaId,
     TopicDescription,
     TopicPartition,
 )
+from include.domain.run.flows import Strain
 from include.execution.bystanders import WATCHED, bystanders, strain_of
 from include.execution.model import Observation
 from include.execution.observe import observe
-from include.execution.rates import Strain
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move
 

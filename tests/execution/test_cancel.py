@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from include.cluster.model import BrokerError, BrokerId, TopicDescription, TopicPartition
 from include.cluster.port import ClusterPort
+from include.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy

@@ -10,6 +10,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.plan.plan import Plan
+from include.domain.request import Action, Cordon, ReassignmentRequest
 from include.errors import RehomeError
 from include.execution.cordon import cordon, cordon_findings
 from include.execution.findings import Severity
@@ -18,8 +20,6 @@ from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import CORDONED, own_value
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
-from include.planning.request import Action, Cordon, ReassignmentRequest
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway

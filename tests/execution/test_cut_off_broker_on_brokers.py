@@ -14,15 +14,15 @@ from include.cluster.clients import Clients
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.metadata import read_topics
-from include.cluster.model import TopicDescription
 from include.cluster.port import ClusterPort
 from include.cluster.wire import metadata_request
+from include.domain.kafka import TopicDescription
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy
 from include.execution.verify import verify
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.cut_off import CutOffCluster

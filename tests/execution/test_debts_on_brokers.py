@@ -10,8 +10,9 @@ import pytest
 from include.cluster.connection import Connection
 from include.cluster.errors import ClusterError
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import BrokerError, TopicPartition
 from include.cluster.port import ConfigChange, ConfigResource
+from include.domain.kafka import BrokerError, TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy
@@ -27,7 +28,6 @@ from include.execution.throttle_items import (
 from include.execution.throttle_rates import DEFAULT
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway

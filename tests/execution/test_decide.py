@@ -7,7 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from include.cluster.model import OngoingReassignment, PartitionState, TopicPartition
+from include.domain.kafka import OngoingReassignment, PartitionState, TopicPartition
+from include.domain.request import OnWindowEnd
+from include.domain.run.flows import RateChange, RateReason
 from include.execution.decide import decide, needs_worker, waits_for
 from include.execution.model import (
     Admit,
@@ -19,9 +21,7 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
-from include.execution.rates import RateChange, RateReason
 from include.execution.stall import stall_alert_due
-from include.planning.request import OnWindowEnd
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
 from tests.ledger.small_plans import make_plan, move
 

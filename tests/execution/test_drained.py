@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.model import (
+from include.cluster.port import ClusterPort
+from include.domain.kafka import (
     Broker,
     BrokerError,
     ClusterDescription,
@@ -19,7 +20,7 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
-from include.cluster.port import ClusterPort
+from include.domain.request import Action, ReassignmentRequest
 from include.execution.drained import (
     Drained,
     LeftOver,
@@ -32,7 +33,6 @@ from include.execution.drained import (
     why_no_follow_up,
 )
 from include.execution.own_cluster import OwnCluster
-from include.planning.request import Action, ReassignmentRequest
 from tests.ledger.small_plans import make_plan, move
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

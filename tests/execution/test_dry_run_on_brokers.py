@@ -12,8 +12,8 @@ import pytest
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import TopicPartition
 from include.execution.dry_run import Severity, describe
 from include.execution.throttle_items import (
     FOLLOWER_RATE,

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from include.cluster.model import BrokerId, PartitionState, ReplicaId
+from include.domain.kafka import BrokerId, PartitionState, ReplicaId
+from include.domain.plan.plan import Plan
+from include.domain.run.flows import FLOWS_VIEWED, FlowSample, RateChange, RateReason
 from include.execution import playout
 from include.execution.backlog import Backlog
 from include.execution.copies import Copies
@@ -27,12 +29,10 @@ from include.execution.model import (
     ProgressSample,
 )
 from include.execution.progress import admitted, copies_at, measure, replica_statuses
-from include.execution.rates import FLOWS_VIEWED, FlowSample, RateChange, RateReason
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.simulation.simulator import Asked, At, Simulation
 from include.execution.throughput import Copied
-from include.planning.plan import Plan
 from tests.execution.observed import POLICY, T0, TP, flows, in_flight, running, seen
 from tests.execution.properties import few_and_many, property_of
 from tests.execution.random_plans import busiest_bytes, random_plan, tiny

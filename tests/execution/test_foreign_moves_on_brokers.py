@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding
@@ -14,7 +15,6 @@ from include.execution.observe import moves_of, observe
 from include.execution.progress import replica_statuses
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.waiting import wait_until
 from tests.execution.driven import SLOW, replicas_of, run
 from tests.ledger.small_plans import move

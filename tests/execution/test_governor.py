@@ -8,11 +8,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from include.domain.run.flows import (
+    BrokerFlow,
+    FlowSample,
+    RateChange,
+    RateReason,
+    Strain,
+    answered,
+)
 from include.execution.bystanders import strain
 from include.execution.delivered import delivered, inflow_bytes_per_s
 from include.execution.governor import first_rate, govern
 from include.execution.model import LedgerView, PlanState, Policy, SetRate
-from include.execution.rates import BrokerFlow, FlowSample, RateChange, RateReason, Strain, answered
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 RATE = 50_000_000

@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 
 from include.cluster.errors import broker_error
-from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.port import ClusterPort, ConfigResource
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.decide import needs_worker
@@ -19,7 +20,6 @@ from include.execution.throttle_items import FOLLOWER_RATE
 from include.execution.throttle_rates import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.ledger.store import Ledger
 from include.ledger.throttles import THROTTLE_GONE
-from include.planning.plan import Plan
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move
 

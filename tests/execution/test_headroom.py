@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from include.cluster.model import (
+from include.domain.kafka import (
     ClusterDescription,
     LogDir,
     Partial,
@@ -16,10 +16,10 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
+from include.domain.plan.plan import ANY_LOG_DIR, Move
 from include.execution.findings import Severity
 from include.execution.headroom import disk_findings
 from include.execution.reading import Reading
-from include.planning.plan import ANY_LOG_DIR, Move
 from tests.ledger.small_plans import make_plan, move
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING

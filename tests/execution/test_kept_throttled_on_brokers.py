@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.decide import needs_worker
@@ -21,7 +22,6 @@ from include.execution.throttle_rates import DEFAULT
 from include.ledger.records import SetBy
 from include.ledger.store import Ledger
 from include.ledger.throttles import THROTTLE_ALERT, THROTTLE_GONE
-from include.planning.plan import Plan
 from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.test_throttle_on_brokers import (

@@ -9,7 +9,8 @@ from datetime import timedelta
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 from include.errors import PlanConflictError
 from include.execution.advance import advance
 from include.execution.continuing import check_continuable
@@ -21,7 +22,6 @@ from include.execution.throttle import clear_throttle, set_up_throttle, sweep
 from include.ledger.database import utc_now
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics

@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.model import BrokerError, LogDir, Partial, ReplicaId
 from include.cluster.port import ClusterPort
+from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId
+from include.domain.plan.plan import Move, Plan
 from include.execution.abort import abort
 from include.execution.advance import Advance, advance
 from include.execution.model import Cancel, MoveState, PlanState, Policy
 from include.execution.owed_copies import stop_owed_copies
 from include.ledger.store import Ledger
-from include.planning.plan import Move, Plan
 from tests.execution.log_dir_cluster import A, B, C, LogDirCluster
 from tests.execution.simulated_cluster import Crash
 from tests.ledger.small_plans import move

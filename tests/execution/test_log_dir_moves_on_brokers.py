@@ -13,8 +13,10 @@ import pytest
 
 from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import ReplicaId, TopicPartition
 from include.cluster.snapshot import LOG_DIRS
+from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.request import Action, ReassignmentRequest
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, ReplicaStanding
@@ -23,8 +25,6 @@ from include.execution.throttle_items import LOG_DIR_RATE
 from include.execution.verify import verify
 from include.ledger.store import Ledger
 from include.planning import planner
-from include.planning.plan import Plan
-from include.planning.request import Action, ReassignmentRequest
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from include.cluster.clients import UNANSWERED
 from include.cluster.errors import ClusterError
-from include.cluster.model import TopicPartition
 from include.cluster.port import ClusterPort
+from include.domain.kafka import TopicPartition
 from include.execution.advance import advance
 from include.execution.model import MoveState, Policy
 from include.ledger.store import Ledger

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from include.domain.plan.plan import Plan
 from include.execution.model import PlanState, Policy
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
-from include.planning.plan import Plan
 from tests.execution.observed import T0
 from tests.execution.random_plans import MB, busiest_bytes, random_plan
 

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from include.cluster.errors import ClusterUnreachableError, Unreachable
-from include.cluster.model import ClusterDescription
 from include.cluster.port import ClusterPort
+from include.domain.kafka import ClusterDescription
 from include.execution.lease import hold
 from include.execution.own_cluster import OwnCluster, WrongClusterError
 from include.ledger.store import Ledger

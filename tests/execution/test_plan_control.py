@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.run.flows import BrokerFlow, FlowSample
 from include.errors import InvalidRequestError, PlanConflictError
 from include.execution.approval import Terms
 from include.execution.continuing import check_continuable, not_started
@@ -14,7 +15,6 @@ from include.execution.control import Controller
 from include.execution.drift import DriftError
 from include.execution.model import Control, MoveState, PlanState, ProgressSample
 from include.execution.own_cluster import OwnCluster, WrongClusterError
-from include.execution.rates import BrokerFlow, FlowSample
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster

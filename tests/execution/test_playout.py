@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.cluster.model import PartitionState, ReplicaId
+from include.domain.kafka import PartitionState, ReplicaId
+from include.domain.plan.plan import Move, Plan
 from include.execution import playout
 from include.execution.backlog import Backlog
 from include.execution.copies import Copy, copies_of, granted
@@ -21,7 +22,6 @@ from include.execution.playout import Course, play_out
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
 from include.execution.slots import Direction, Slot
-from include.planning.plan import Move, Plan
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.properties import few_and_many, property_of
 from tests.execution.random_plans import MB, busiest_bytes, random_plan, tiny

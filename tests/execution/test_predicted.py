@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from include.cluster.model import (
+from include.domain.kafka import (
     Broker,
     ClusterDescription,
     Partial,
@@ -17,6 +17,8 @@ from include.cluster.model import (
     TopicDescription,
     TopicPartition,
 )
+from include.domain.plan.plan import Plan
+from include.domain.time_range import TimeRange
 from include.execution.airflow_times import AirflowTimes
 from include.execution.model import PlanState, Policy
 from include.execution.predicted import BURST_S, predicted_time
@@ -24,8 +26,6 @@ from include.execution.reading import Reading
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.simulation.simulator import Simulation
-from include.execution.time_range import TimeRange
-from include.planning.plan import Plan
 from tests.execution.observed import T0
 from tests.execution.properties import few_and_many
 from tests.execution.random_plans import MB, busiest_bytes, random_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from include.cluster.model import (
+from include.domain.kafka import (
     BrokerError,
     OngoingReassignment,
     PartitionState,

@@ -12,8 +12,9 @@ import pytest
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import BrokerError
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import BrokerError
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import PlanState, Policy, SetRate
@@ -26,7 +27,6 @@ from include.execution.throttle import (
 from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway

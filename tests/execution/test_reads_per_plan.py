@@ -11,15 +11,15 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import event
 
-from include.cluster.model import PartitionState, TopicDescription, TopicPartition
 from include.cluster.port import ClusterPort
+from include.domain.kafka import PartitionState, TopicDescription, TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution import poll as poll_module
 from include.execution.assumed import AssumedStates
 from include.execution.backlog import Backlog
 from include.execution.model import Admit, Finish, MoveState, Observation, PlanState, Settle
 from include.execution.poll import Poll, poll
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.execution.observed import POLICY, T0, seen
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.execution.test_advance_properties import record

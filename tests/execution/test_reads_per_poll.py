@@ -12,12 +12,12 @@ from kafka.net.connection import KafkaConnection
 
 from include.cluster.current import ASKED, ATTEMPTS
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import OngoingReassignment
+from include.domain.kafka import OngoingReassignment
+from include.domain.plan.plan import Plan
 from include.execution.observe import observe
 from include.execution.throttle_coverage import Coverage, look_at_throttles
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics
 from tests.ledger.small_plans import move

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from include.cluster.model import ReplicaId
 from include.cluster.port import ClusterPort
+from include.domain.kafka import ReplicaId
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.model import ReplicaStatus

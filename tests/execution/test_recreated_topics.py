@@ -11,8 +11,9 @@ from typing import cast
 
 import pytest
 
-from include.cluster.model import BrokerError, TopicDescription, TopicPartition
 from include.cluster.port import ClusterPort
+from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.decide import decide
@@ -22,7 +23,6 @@ from include.execution.model import Finish, MoveState, PlanState, Policy, Settle
 from include.execution.outcome import RECREATED
 from include.execution.verify import verify
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import make_plan, move

@@ -8,8 +8,9 @@ from dataclasses import replace
 from confluent_kafka.cimpl import NewTopic
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import MoveState
@@ -17,7 +18,6 @@ from include.execution.outcome import RECREATED
 from include.execution.throttle import clear_throttle
 from include.execution.throttle_items import LISTS
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.driven import SLOW, replicas_of

@@ -11,13 +11,13 @@ import pytest
 from include.cluster.connection import Connection
 from include.cluster.error_codes import ErrorCode
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.advance import advance
 from include.execution.model import MoveState, PlanState, Policy
 from include.execution.throttle import clear_throttle, set_up_throttle, sweep
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
 from include.execution.copies import max_min_rates
 from include.execution.model import MoveState, PlanState, Policy
 from include.execution.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster

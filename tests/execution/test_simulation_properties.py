@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.model import (
@@ -33,7 +34,6 @@ from include.execution.simulation.cluster import (
 )
 from include.execution.simulation.journal import Journal
 from include.execution.simulation.simulator import Asked, At, Simulation
-from include.planning.plan import Plan
 from tests.execution.properties import few_and_many, property_of
 from tests.ledger.small_plans import make_plan, move
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.cluster.model import PartitionState, ReplicaId
+from include.domain.kafka import PartitionState, ReplicaId
+from include.domain.plan.plan import Move
 from include.execution.model import Observation
 from include.execution.slots import Ends, InUse, slots_of
-from include.planning.plan import Move
 from tests.execution.properties import few_and_many, property_of
 from tests.ledger.small_plans import move
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from include.cluster.port import ClusterPort
+from include.domain.plan.plan import Plan
 from include.errors import RehomeError
 from include.execution import abort as aborting
 from include.execution.model import MoveState, PlanState
@@ -19,7 +20,6 @@ from include.execution.throttle_items import LEADER_RATE, LISTS
 from include.execution.throttle_rates import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.execution.slow_cluster import SlowCluster, VirtualTime, virtual_time
 from tests.ledger.small_plans import move
 

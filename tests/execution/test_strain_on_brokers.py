@@ -11,7 +11,9 @@ from itertools import pairwise
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import ReplicaId
+from include.domain.kafka import ReplicaId
+from include.domain.plan.plan import Plan
+from include.domain.run.flows import RateChange, RateReason
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
@@ -20,11 +22,9 @@ from include.execution.decide import decide, needs_worker
 from include.execution.governor import CALM_S, first_rate
 from include.execution.model import Policy, SetRate
 from include.execution.poll import poll
-from include.execution.rates import RateChange, RateReason
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from local.workload import Workload

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 from include.cluster.port import ClusterPort, ConfigResource
+from include.domain.plan.plan import Plan
 from include.execution.throttle import Cleared, sweep
 from include.execution.throttle_items import LEADER_RATE
 from include.ledger.records import ThrottleEntry
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move
 

@@ -11,6 +11,7 @@ import pytest
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.plan.plan import Plan
 from include.execution.model import PlanState, SetRate
 from include.execution.throttle import (
     change_rate,
@@ -31,7 +32,6 @@ from include.execution.throttle_items import (
 )
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.execution.killed import run_until_killed

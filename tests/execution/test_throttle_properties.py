@@ -16,16 +16,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from include.cluster.port import ClusterPort, ConfigResource
+from include.domain.plan.plan import Plan
+from include.domain.run.flows import RateReason
 from include.execution import throttle_clearing, throttle_configs
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.model import PlanState, Policy
-from include.execution.rates import RateReason
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE, LISTS
 from include.execution.throttle_rates import DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.execution.properties import few_and_many, property_of
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 from tests.execution.test_advance_properties import BROKERS, MEMORY, plans, record

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from include.cluster.model import (
+from include.domain.kafka import (
     BrokerError,
     OngoingReassignment,
     PartitionState,
     ReplicaId,
     TopicPartition,
 )
+from include.domain.plan.plan import Move
+from include.domain.run.flows import BrokerFlow, RateChange, RateReason
 from include.execution.model import LedgerView, Observation, PlanState
-from include.execution.rates import BrokerFlow, RateChange, RateReason
 from include.execution.throughput import Copied, flow_sample, throttle_text
 from include.execution.trend import Trend
-from include.planning.plan import Move
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.execution.rates import BrokerFlow, FlowSample
+from include.domain.run.flows import BrokerFlow, FlowSample
 from include.execution.slots import Direction, Slot
 from include.execution.trend import Trend, trend
 from tests.execution.observed import T0, flows

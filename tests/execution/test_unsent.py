@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 
 from include.cluster.port import ClusterPort
+from include.domain.plan.plan import Plan
 from include.execution.advance import Advance, advance
 from include.execution.model import MoveState, PlanState, Policy
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import BrokerError, TopicPartition
+from include.domain.kafka import BrokerError, TopicPartition
 from include.execution.findings import Severity
 from include.execution.reading import read_cluster
 from include.execution.replica_checks import broker_findings

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import ReplicaId, TopicPartition
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.plan.kafka_json import reassignment_json, rollback_json
+from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.execution.leaders import restore_preferred_leaders
 from include.execution.throttle_items import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from include.execution.verify import verify
-from include.planning.kafka_json import reassignment_json, rollback_json
-from include.planning.plan import ANY_LOG_DIR, Plan
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics

@@ -9,7 +9,9 @@ from datetime import timedelta
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.request import OnWindowEnd
 from include.execution.advance import advance
 from include.execution.continuing import check_continuable
 from include.execution.drift import DriftError
@@ -17,8 +19,6 @@ from include.execution.model import MoveState, PlanState
 from include.execution.throttle import clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
-from include.planning.request import OnWindowEnd
 from local.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import state_of

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import BrokerId, TopicPartition
 from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.plan import ANY_LOG_DIR, Move, Plan
+from include.domain.request import Action, ReassignmentRequest
 from include.execution.drained import wait_until_drained
 from include.execution.model import MoveState, PlanState
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle_items import FOLLOWER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from include.ledger.store import Ledger
-from include.planning.plan import ANY_LOG_DIR, Move, Plan
-from include.planning.request import Action, ReassignmentRequest
 from local.kafka_cluster import CONTROLLER_ID, LocalCluster
 from local.waiting import wait_until
 from local.workload import Workload

@@ -19,6 +19,7 @@ from typing import Any, Self, cast
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ClusterPort
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.advance import Advance, advance
 from include.execution.backlog import Backlog
@@ -31,7 +32,6 @@ from include.execution.poll import poll
 from include.execution.throttle import Cleared, clear_throttle, set_up_throttle, sweep
 from include.ledger.fencing import Lease
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.faults.matrix import Case, Moment
 
 LEASE_S = 60.0

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.model import MoveState, PlanState
 from include.execution.throttle import sweep
 from include.execution.verify import verify
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from local.waiting import wait_until
 from tests.faults.cleared import ClearedTasks
 from tests.faults.injections import ForeignReassignment, Superseded

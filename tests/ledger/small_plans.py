@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from include.cluster.model import TopicPartition
-from include.planning.plan import Move, MoveReason, Plan, PlanSummary
-from include.planning.plan_hash import sealed
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Move, MoveReason, Plan, PlanSummary
+from include.domain.plan.plan_hash import sealed
 
 
 def move(

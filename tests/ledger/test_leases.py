@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
+from include.domain.kafka import TopicPartition
 from include.errors import PlanConflictError
 from include.execution.continuing import orphaned
 from include.execution.model import MoveState, Observation, PlanState

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.cluster.model import PartitionState, ReplicaId, TopicPartition
 from include.cluster.port import ConfigResource
+from include.domain.kafka import PartitionState, ReplicaId, TopicPartition
+from include.domain.plan.plan import Plan
 from include.execution.model import (
     MoveState,
     Observation,
@@ -21,7 +22,6 @@ from include.execution.model import (
 )
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from include.domain.plan.plan import Plan
 from include.errors import PlanConflictError
 from include.execution.model import MoveState, PlanState
 from include.ledger.store import Ledger
-from include.planning.plan import Plan
 from tests.ledger.small_plans import make_plan, move
 
 SPAWN = multiprocessing.get_context("spawn")

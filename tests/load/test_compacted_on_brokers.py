@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from include.cluster.collect import take_snapshot
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
 from include.load.history import Pace, pending_days, roll_up, window
 from include.load.model import loads_of
 from include.warehouse import Warehouse

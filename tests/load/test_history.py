@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from include.domain.request import Action, ReassignmentRequest
 from include.load.history import (
     last_days,
     merged,
@@ -18,7 +19,6 @@ from include.load.history import (
 )
 from include.load.rollup import Rollup
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest
 from include.warehouse import taken_at_of
 from tests.load.recorded import CLUSTER, PACE, RATE, START, Cluster
 from tests.quality.snapshots import PARTITIONS, Rows

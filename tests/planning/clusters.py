@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from include.cluster.model import TopicPartition
 from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
-from include.planning.plan import Plan
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
 
 REPLICA_KEYS = ("topic", "partition")
 TAKEN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.planning import request as requests
+from include.domain import request as requests
 
 
 @pytest.fixture(autouse=True, scope="module")

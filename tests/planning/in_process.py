@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from include.cluster.snapshot import Snapshot
+from include.domain.plan.plan import Plan
+from include.domain.request import ReassignmentRequest
 from include.planning.overlay import plan_in_slices
-from include.planning.plan import Plan
-from include.planning.request import ReassignmentRequest
 from include.planning.slices import Work
 
 

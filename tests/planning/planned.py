@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.request import parse_request
 from include.errors import InvalidRequestError
 from include.planning.planner import make_plan
-from include.planning.request import parse_request
 from tests.planning.clusters import Cluster
 
 GB = 10**9

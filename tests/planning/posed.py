@@ -6,11 +6,11 @@ import numpy as np
 
 from benchmarks.clusters import CASES, build
 from benchmarks.plan import request_of
+from include.domain.request import ReassignmentRequest
 from include.planning.arrays import ClusterArrays, Floats, Mask
 from include.planning.layout import Layout
 from include.planning.outcome import tree_of
 from include.planning.rebalance import problem_of
-from include.planning.request import ReassignmentRequest
 from include.planning.resources import capacities
 from include.planning.search import Problem
 

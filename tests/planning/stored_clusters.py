@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.cluster.model import TopicPartition
 from include.cluster.snapshot import LOG_DIRS, REPLICAS, Snapshot
-from include.planning.plan import ANY_LOG_DIR, Plan
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from tests.planning.clusters import cluster
 
 Place = tuple[int, str]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from include.domain.request import parse_request
 from include.planning.again import ROUNDS, plan_on
 from include.planning.arrays import ClusterArrays
 from include.planning.layout import Layout
 from include.planning.planner import make_plan
-from include.planning.request import parse_request
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
 from tests.planning.stored_clusters import Stored

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.infeasible_text import subject_text
+from include.domain.plan.plan import Plan
+from include.domain.request import Action, ReassignmentRequest, parse_request
 from include.errors import InvalidRequestError
 from include.planning.arrays import ClusterArrays
 from include.planning.bounds import least_copies
-from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.planning.infeasible_text import subject_text
 from include.planning.outcome import tree_of
-from include.planning.plan import Plan
-from include.planning.request import Action, ReassignmentRequest, parse_request
 from include.planning.resources import Resource
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan

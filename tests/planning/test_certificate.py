@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.figures import Link, ResourceBalance
 from include.planning.certificate import RACKS_SHOWN
-from include.planning.figures import Link, ResourceBalance
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import ROWS, THREE_RACKS, plan
 

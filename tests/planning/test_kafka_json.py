@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.model import TopicPartition
-from include.errors import InvalidRequestError
-from include.planning.kafka_json import (
+from include.domain.kafka import TopicPartition
+from include.domain.plan.kafka_json import (
     Assignment,
     KafkaFiles,
     parse_reassignment,
@@ -16,9 +15,10 @@ from include.planning.kafka_json import (
     refuse_other_files,
     rollback_json,
 )
-from include.planning.plan import Move, MoveReason
-from include.planning.plan_hash import PlanChangedError
-from include.planning.request import Action, ReassignmentRequest
+from include.domain.plan.plan import Move, MoveReason
+from include.domain.plan.plan_hash import PlanChangedError
+from include.domain.request import Action, ReassignmentRequest
+from include.errors import InvalidRequestError
 from include.warehouse import Warehouse
 from tests.ledger.small_plans import make_plan
 

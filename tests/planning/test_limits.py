@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from include.domain.plan.infeasible_text import obstacle_text
 from include.errors import InvalidRequestError
-from include.planning.infeasible_text import obstacle_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import both, infeasible, plan, problems
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from include.domain.plan.infeasible_text import obstacle_text, subject_text
+from include.domain.plan.kafka_json import reassignment_json, rollback_json
+from include.domain.plan.plan import MoveReason, Plan
+from include.domain.request import parse_request
 from include.errors import InvalidRequestError
-from include.planning.infeasible_text import obstacle_text, subject_text
-from include.planning.kafka_json import reassignment_json, rollback_json
-from include.planning.plan import MoveReason, Plan
 from include.planning.planner import make_plan
-from include.planning.request import parse_request
 from include.planning.rollback import rollback_plan
 from tests.planning.stored_clusters import Stored, partition
 

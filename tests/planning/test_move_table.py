@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.cluster.model import TopicPartition
-from include.planning import plan as plan_module
-from include.planning.columns import AT_ONCE
-from include.planning.kafka_json import (
+from include.domain.kafka import TopicPartition
+from include.domain.plan import plan as plan_module
+from include.domain.plan.kafka_json import (
     reassignment_json,
     reassignment_text,
     rollback_json,
     rollback_text,
 )
-from include.planning.plan import (
+from include.domain.plan.move_columns import AT_ONCE
+from include.domain.plan.plan import (
     Move,
     MoveCounts,
     MoveReason,
@@ -28,8 +28,8 @@ from include.planning.plan import (
     moves_from_table,
     moves_table,
 )
-from include.planning.plan_hash import plan_hash
-from include.planning.request import Action
+from include.domain.plan.plan_hash import plan_hash
+from include.domain.request import Action
 from include.quality.plan_hash import hash_of as hash_in_gate
 from tests.ledger.small_plans import make_plan
 

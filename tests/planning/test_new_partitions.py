@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
 from include.errors import InvalidRequestError
 from include.planning.arrays import ClusterArrays
 from include.planning.new_partitions import NewPartitions, create_replica_assignment

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from include.domain.request import Action, ReassignmentRequest
 from include.planning.arrays import broker_sums
 from include.planning.balance import UNMET_TRIALS, UNMET_WAYS, rebalance
 from include.planning.duality import priced_bound
 from include.planning.polish import Polisher
 from include.planning.rebalance import plan_rebalance
-from include.planning.request import Action, ReassignmentRequest
 from tests.planning.exact import (
     KINDS,
     TOLERANCE,

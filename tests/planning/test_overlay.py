@@ -10,14 +10,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from include.domain.plan.infeasible import Obstacle
+from include.domain.plan.infeasible_text import obstacle_text
+from include.domain.plan.plan import PlanSummary
+from include.domain.request import Action, ReassignmentRequest, parse_request
 from include.errors import InvalidRequestError
 from include.planning import slice_steps
-from include.planning.infeasible import Obstacle
-from include.planning.infeasible_text import obstacle_text
 from include.planning.overlay import OVERLAID
-from include.planning.plan import PlanSummary
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest, parse_request
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.in_process import plan_sliced
 from tests.planning.large import large_snapshot

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from include.planning.pace import Pace
-from include.planning.plan import Plan
+from include.domain.plan.plan import Plan
+from include.domain.request import parse_request
+from include.domain.run.pace import Pace
 from include.planning.planner import make_plan
-from include.planning.request import parse_request
 from tests.planning.clusters import cluster
 
 RACKS = ["/r0", "/r1", "/r2"]

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from include.cluster.model import TopicPartition
-from include.planning.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.planning.infeasible_text import infeasible_text
-from include.planning.plan import (
+from include.domain.kafka import TopicPartition
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.infeasible_text import infeasible_text
+from include.domain.plan.plan import (
     MOVES,
     BrokerLoad,
     Move,
@@ -23,7 +23,7 @@ from include.planning.plan import (
     summary_from_json,
     summary_to_json,
 )
-from include.planning.plan_hash import PlanChangedError, plan_hash, refuse_changed, sealed
+from include.domain.plan.plan_hash import PlanChangedError, plan_hash, refuse_changed, sealed
 from include.planning.resources import Resource
 
 MOVES_OF_T = (

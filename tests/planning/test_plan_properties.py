@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from include.cluster.model import TopicPartition
-from include.planning.infeasible_text import obstacle_text, subject_text
-from include.planning.plan import Plan
+from include.domain.kafka import TopicPartition
+from include.domain.plan.infeasible_text import obstacle_text, subject_text
+from include.domain.plan.plan import Plan
+from include.domain.request import Action, ReassignmentRequest
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest
 from tests.planning.clusters import Cluster
 from tests.planning.evenness import even_sets, is_even
 from tests.planning.strategies import clusters

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, vstack
 
+from include.domain.request import Action, ReassignmentRequest
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.large import large_snapshot
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from include.cluster.snapshot import Snapshot
+from include.domain.plan.infeasible_text import obstacle_text, subject_text
+from include.domain.plan.plan import MoveReason
+from include.domain.request import parse_request
 from include.errors import InvalidRequestError
-from include.planning.infeasible_text import obstacle_text, subject_text
-from include.planning.plan import MoveReason
 from include.planning.planner import make_plan
-from include.planning.request import parse_request
 from include.planning.rollback import rollback_plan
 from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, infeasible, plan

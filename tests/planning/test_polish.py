@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from include.domain.request import Action, ReassignmentRequest
 from include.planning.arrays import ClusterArrays
 from include.planning.polish import Polisher
-from include.planning.request import Action, ReassignmentRequest
 from include.planning.search import Search
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, build
+from include.domain.plan.figures import TargetPrice
+from include.domain.request import Action, ReassignmentRequest
 from include.planning import prices
 from include.planning.arrays import NONE
-from include.planning.figures import TargetPrice
 from include.planning.outcome import Outcome
 from include.planning.rebalance import plan_rebalance
-from include.planning.request import Action, ReassignmentRequest
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 

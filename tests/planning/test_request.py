@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from include.domain.request import Action, OnWindowEnd, parse_request, request_to_params
 from include.errors import InvalidRequestError
-from include.planning.request import Action, OnWindowEnd, parse_request, request_to_params
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 REASSIGNMENT = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}

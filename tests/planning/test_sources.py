@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from include.domain.request import Action, ReassignmentRequest
 from include.planning.arrays import ClusterArrays, Floats, broker_sums
 from include.planning.balance import rebalance
 from include.planning.certificate import bytes_across_racks, copies, sources
-from include.planning.request import Action, ReassignmentRequest
 from include.planning.search import Problem
 from include.planning.sources import SLACK, prefer_sources
 from tests.planning.clusters import Cluster, cluster

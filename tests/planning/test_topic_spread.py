@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.plan.infeasible_text import obstacle_text, subject_text
+from include.domain.request import Action, ReassignmentRequest, parse_request, spread_tolerance
 from include.errors import InvalidRequestError
-from include.planning.infeasible_text import obstacle_text, subject_text
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest, parse_request, spread_tolerance
 from tests.planning.clusters import Cluster
 from tests.planning.planned import plan
 

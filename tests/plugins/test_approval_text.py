@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from include.domain.plan.plan import PlanSummary
 from include.execution.approval import Terms
-from include.planning.plan import PlanSummary
 from rehome.operators.approve import approval_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan

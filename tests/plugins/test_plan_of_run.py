@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
+from include.domain.request import parse_request
 from include.execution.model import PlanState
 from include.ledger.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
-from include.planning.request import parse_request
 from include.warehouse import PlanDirectory, Warehouse
 from rehome import runtime
 from rehome.notifiers import notifier

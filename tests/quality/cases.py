@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from include.cluster.model import TopicPartition
 from include.cluster.snapshot import Snapshot
-from include.planning.figures import ResourceBalance
-from include.planning.kafka_json import reassignment_json, rollback_json
-from include.planning.plan import BrokerLoad, Move, Plan, PlanSummary
-from include.planning.plan_hash import hash_of
+from include.domain.kafka import TopicPartition
+from include.domain.plan.figures import ResourceBalance
+from include.domain.plan.kafka_json import reassignment_json, rollback_json
+from include.domain.plan.plan import BrokerLoad, Move, Plan, PlanSummary
+from include.domain.plan.plan_hash import hash_of
+from include.domain.request import ReassignmentRequest
 from include.planning.planner import make_plan
-from include.planning.request import ReassignmentRequest
 from include.quality.brokers_after import BALANCED, COMPARED, brokers_after
 from include.quality.checked import Checked
 from include.quality.frames import frame_of

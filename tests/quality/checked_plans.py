@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from include.cluster.model import TopicPartition
-from include.planning.infeasible import Infeasible, Obstacle, Subject
-from include.planning.plan import Move, MoveReason
-from include.planning.request import Action, ReassignmentRequest
+from include.domain.kafka import TopicPartition
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from include.domain.plan.plan import Move, MoveReason
+from include.domain.request import Action, ReassignmentRequest
 from include.planning.resources import Resource
 from include.quality.checked import Checked
 from tests.planning.clusters import Cluster, cluster

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.errors import InvalidRequestError
-from include.planning.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.planning.rollback import rollback_plan
 from include.quality.checked import Checked
 from tests.planning.clusters import Cluster

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from include.cluster.model import TopicPartition
-from include.planning.infeasible import Obstacle
-from include.planning.plan_hash import sealed
-from include.planning.request import Action, ReassignmentRequest
+from include.domain.kafka import TopicPartition
+from include.domain.plan.infeasible import Obstacle
+from include.domain.plan.plan_hash import sealed
+from include.domain.request import Action, ReassignmentRequest
 from include.planning.resources import Resource
 from include.quality.checked import Checked
 from include.quality.request_rules import rack_rule_name

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from include.domain.request import parse_request
 from include.errors import InvalidRequestError
-from include.planning.request import parse_request
 from include.quality.brokers_after import brokers_after
 from include.quality.checked import Checked
 from include.quality.disks import Disks

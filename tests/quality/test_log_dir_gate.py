@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from include.planning.kafka_json import reassignment_json, rollback_json
+from include.domain.plan.kafka_json import reassignment_json, rollback_json
+from include.domain.request import Action, ReassignmentRequest
 from include.planning.planner import make_plan
-from include.planning.request import Action, ReassignmentRequest
 from include.quality.gates import check_plan
 from tests.quality.snapshots import PARTITIONS, SIZE_BYTES, Rows
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from include.cluster.model import TopicPartition
 from include.cluster.port import ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import BrokerLoad, Move, MoveReason, Plan
+from include.domain.time_range import TimeRange
 from include.execution.findings import DryRunResult, Finding, Severity
 from include.execution.model import MoveState, PlanState, ProgressSample
-from include.execution.time_range import TimeRange
 from include.ledger.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
-from include.planning.plan import BrokerLoad, Move, MoveReason, Plan
 from include.reporting.data import ReportData
 from tests.ledger.small_plans import make_plan, move
 

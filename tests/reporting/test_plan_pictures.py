@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from include.planning.figures import Link, ResourceBalance, TargetPrice
-from include.planning.plan import BrokerLoad
+from include.domain.plan.figures import Link, ResourceBalance, TargetPrice
+from include.domain.plan.plan import BrokerLoad
 from include.reporting.pictures import broker_picture
 from include.reporting.plan_pictures import (
     HEIGHT,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
+from include.domain.request import parse_request
+from include.domain.run.flows import RateChange, RateReason
 from include.execution.model import MoveState, PlanState
-from include.execution.rates import RateChange, RateReason
 from include.ledger.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
-from include.planning.request import parse_request
 from include.reporting.collect import report_data, write_plan_report
 from include.reporting.data import ReportData
 from include.reporting.pictures import BROKERS_SHOWN, broker_picture, progress_curve

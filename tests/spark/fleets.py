@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from include.cluster.snapshot import Snapshot
+from include.domain.request import parse_request
 from include.planning.planner import make_plan
-from include.planning.request import parse_request
 from include.warehouse import PlanDirectory, Warehouse
 from tests.quality.snapshots import Rows
 

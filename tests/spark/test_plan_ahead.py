@@ -18,8 +18,8 @@ from typing import Any
 import psutil
 import pytest
 
+from include.domain.plan import kafka_json
 from include.errors import InvalidRequestError
-from include.planning import kafka_json
 from include.planning.planner import make_plan
 from include.quality.gates import Evidence
 from include.quality.results import ExpectationOutcome, GateResult, Status

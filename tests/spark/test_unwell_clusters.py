@@ -17,14 +17,14 @@ import pytest
 
 from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
-from include.cluster.model import PartitionState, TopicPartition
+from include.domain.kafka import PartitionState, TopicPartition
+from include.domain.plan.infeasible_text import obstacle_text, subject_text
+from include.domain.plan.plan import Plan
+from include.domain.request import parse_request
 from include.execution.dry_run import describe, dry_run
 from include.execution.model import PlanState
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from include.planning.infeasible_text import obstacle_text, subject_text
-from include.planning.plan import Plan
-from include.planning.request import parse_request
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
 from local.kafka_cluster import LocalCluster

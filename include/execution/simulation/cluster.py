@@ -7,19 +7,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from include.cluster.model import (
+from include.domain.disks import Disk
+from include.domain.kafka import (
     BrokerId,
     OngoingReassignment,
     PartitionState,
     ReplicaId,
     TopicPartition,
 )
+from include.domain.plan.plan import Move
 from include.execution.copies import Copies
-from include.execution.disks import Disk
 from include.execution.model import Observation
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.slots import Direction, Slot
-from include.planning.plan import Move
 
 
 @dataclass(frozen=True, slots=True)

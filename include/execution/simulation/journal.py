@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
 from include.execution.model import MoveState
 
 

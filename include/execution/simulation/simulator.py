@@ -11,7 +11,16 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from include.cluster.model import ReplicaId, TopicPartition
+from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.plan.plan import Move, Plan
+from include.domain.run.flows import (
+    CHANGES_VIEWED,
+    FLOWS_VIEWED,
+    FlowSample,
+    RateChange,
+    RateReason,
+    Strain,
+)
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.governor import first_rate
@@ -29,19 +38,10 @@ from include.execution.model import (
     SetRate,
     Settle,
 )
-from include.execution.rates import (
-    CHANGES_VIEWED,
-    FLOWS_VIEWED,
-    FlowSample,
-    RateChange,
-    RateReason,
-    Strain,
-)
 from include.execution.simulation.cluster import ClusterEvent, ModelledCluster
 from include.execution.simulation.journal import Crash, Entry, Journal
 from include.execution.stall import held_up
 from include.execution.throughput import Copied, flow_sample
-from include.planning.plan import Move, Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,8 @@ def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _follow_up_facts(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     """Only a drain is followed up."""
+    from include.domain.request import Action
     from include.errors import RehomeError
-    from include.planning.request import Action
 
     if record.action != Action.DRAIN.value:
         return {}

@@ -12,10 +12,10 @@ from rehome import plan_of_run, runtime
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.plan.plan import PlanSummary
+    from include.domain.request import ReassignmentRequest
     from include.execution.approval import Terms
     from include.ledger.records import PlanRecord
-    from include.planning.plan import PlanSummary
-    from include.planning.request import ReassignmentRequest
 
 BODY = """
 Plan **{summary.plan_id}** ({summary.action}) is ready.
@@ -141,8 +141,8 @@ def approval_text(
 
     :param tried: dry_run.json.
     """
-    from include.execution.time_range import TimeRange
-    from include.planning.explanation import bytes_text
+    from include.domain.text import bytes_text
+    from include.domain.time_range import TimeRange
 
     predicted, cause = tried.get("predicted"), tried.get("rate_cause")
     return BODY.format(
@@ -161,7 +161,7 @@ def approval_text(
 
 def _within_brokers(summary: PlanSummary) -> str:
     """The line on moves between log dirs; empty where there are none."""
-    from include.planning.explanation import bytes_text
+    from include.domain.text import bytes_text
 
     if not summary.log_dir_moves:
         return ""

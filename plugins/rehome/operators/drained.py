@@ -14,10 +14,10 @@ from rehome.operators.base import ClusterOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.plan.plan import Plan
     from include.execution.drained import Drained, NoFollowUp
     from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
-    from include.planning.plan import Plan
     from include.warehouse import PlanDirectory
 
 DRAINED = "drained.json"
@@ -118,7 +118,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
 
 def _less_unpaid(found: Drained, plan: Plan) -> Drained:
-    from include.cluster.model import TopicPartition
+    from include.domain.kafka import TopicPartition
     from include.execution.drained import less_unpaid
     from include.warehouse import read_snapshot
 

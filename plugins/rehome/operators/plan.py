@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.planning.infeasible_text import infeasible_text
+from include.domain.plan.infeasible_text import infeasible_text
 from rehome import plan_of_run, runtime
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         return record.plan_id
 
     def _prepare(self, context: Context) -> PlanDirectory:
+        from include.domain.request import Action, request_to_params
         from include.execution.policy import rate_for
-        from include.planning.request import Action, request_to_params
         from include.warehouse import cluster_of
 
         request, settings = runtime.request_of(context), runtime.settings()
@@ -149,8 +149,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             self.log.info("%s\nKept in %s/gates.json", describe(results), directory.uri)
 
     def _record(self, context: Context, directory: PlanDirectory) -> str:
-        from include.planning.explanation import bytes_text
-        from include.planning.kafka_json import refuse_other_files
+        from include.domain.plan.kafka_json import refuse_other_files
+        from include.domain.text import bytes_text
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
@@ -183,7 +183,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         return plan.plan_id
 
     def _warn_of_full_disks(self, directory: PlanDirectory) -> None:
-        from include.planning.explanation import bytes_text
+        from include.domain.text import bytes_text
 
         load = directory.read_json("load.json") if directory.exists("load.json") else {}
         for row in load.get("forecast", ()):

@@ -13,11 +13,11 @@ from rehome.operators.base import ClusterOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.plan.plan import Plan
     from include.execution.approval import Terms
     from include.execution.lease import Held
     from include.execution.throttle import Cleared
     from include.ledger.records import PlanRecord, ThrottleEntry
-    from include.planning.plan import Plan
 
 APPROVAL_LAPSED = "approval lapsed"
 """Kind of the event for a plan whose approval does not hold any more."""
@@ -41,11 +41,11 @@ class SetThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""
+        from include.domain.text import bytes_text
         from include.execution.cordon import cordon
         from include.execution.governor import first_rate
         from include.execution.model import PlanState
         from include.execution.throttle import set_up_throttle
-        from include.planning.explanation import bytes_text
 
         with runtime.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)

@@ -12,7 +12,7 @@ from rehome import runtime
 
 if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
-    from include.cluster.model import TopicPartition
+    from include.domain.kafka import TopicPartition
     from include.execution.watched import Watched
 
 STALLED = "nothing moves"
@@ -147,7 +147,7 @@ class ReassignmentWatch:
         :param partitions: (topic, partition) pairs; None = all that are in flight.
         :raises InvalidRequestError: a partition does not exist.
         """
-        from include.cluster.model import TopicPartition
+        from include.domain.kafka import TopicPartition
         from include.execution.watched import in_flight
 
         named = None

@@ -12,18 +12,18 @@ from typing import Any, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.cluster.model import BrokerId, TopicPartition
-from include.planning.columns import ANY_LOG_DIR as ANY_LOG_DIR
-from include.planning.columns import AT_ONCE, padded
-from include.planning.figures import (
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.figures import (
     Link,
     ResourceBalance,
     TargetPrice,
     TopicBalance,
     balance_from_json,
 )
-from include.planning.infeasible import Infeasible, infeasible_from_json
-from include.planning.moves_by_partition import MovesByPartition
+from include.domain.plan.infeasible import Infeasible, infeasible_from_json
+from include.domain.plan.move_columns import ANY_LOG_DIR as ANY_LOG_DIR
+from include.domain.plan.move_columns import AT_ONCE, padded
+from include.domain.plan.moves_by_partition import MovesByPartition
 
 MOVES = pa.schema(
     [
@@ -258,7 +258,7 @@ class Plan:
 
     @property
     def plan_hash(self) -> str:
-        """The hash that its summary tells; :mod:`include.planning.plan_hash` computes it."""
+        """The hash that its summary tells; :mod:`include.domain.plan.plan_hash` computes it."""
         return self.summary.plan_hash
 
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
+from include.domain.plan.move_columns import entries
+from include.domain.plan.plan import Move, Plan, moves_table
 from include.errors import PlanConflictError
-from include.planning.columns import entries
-from include.planning.plan import Move, Plan, moves_table
 
 FORMAT = 2
 """Of what is hashed; grows whenever more of a plan is covered."""

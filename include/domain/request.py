@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
-from include.cluster.model import BrokerId
+from include.domain import param_types
+from include.domain.kafka import BrokerId
 from include.errors import InvalidRequestError
-from include.planning import values
 
 
 class Action(enum.StrEnum):
@@ -120,7 +120,7 @@ def spread_tolerance(request: ReassignmentRequest) -> float:
     """The tolerance of topic_spread; infinite where topics may be spread in any way."""
     if request.action not in SPREADS_TOPICS:
         return inf
-    asked = request.tolerances.get(values.TOPIC_SPREAD, SPREAD_TOLERANCE)
+    asked = request.tolerances.get(param_types.TOPIC_SPREAD, SPREAD_TOLERANCE)
     return inf if asked is None else asked
 
 
@@ -205,33 +205,33 @@ def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> 
         neither those nor the format of times.
     """
     reader = _Reader(params)
-    throttle = reader.read("throttle", values.throttle)
+    throttle = reader.read("throttle", param_types.throttle)
     found: dict[str, Any] = {
-        "action": reader.read("action", values.one_of(Action)),
-        "brokers": reader.read("brokers", values.broker_ids),
-        "topics": reader.read("topics", values.texts),
-        "replication_factor": reader.read("replication_factor", values.integer(1)),
-        "reassignment": reader.read("reassignment", values.reassignment),
-        "plan_id": reader.read("plan_id", values.plan_id),
+        "action": reader.read("action", param_types.one_of(Action)),
+        "brokers": reader.read("brokers", param_types.broker_ids),
+        "topics": reader.read("topics", param_types.texts),
+        "replication_factor": reader.read("replication_factor", param_types.integer(1)),
+        "reassignment": reader.read("reassignment", param_types.reassignment),
+        "plan_id": reader.read("plan_id", param_types.plan_id),
         "throttle_bytes_per_s": None if throttle == "auto" else throttle,
-        "throttle_min": reader.read("throttle_min", values.integer(1)),
-        "throttle_max": reader.read("throttle_max", values.integer(1)),
-        "window_end": reader.read("window_end", values.time_after(now or datetime.now(UTC))),
-        "on_window_end": reader.read("on_window_end", values.one_of(OnWindowEnd)),
+        "throttle_min": reader.read("throttle_min", param_types.integer(1)),
+        "throttle_max": reader.read("throttle_max", param_types.integer(1)),
+        "window_end": reader.read("window_end", param_types.time_after(now or datetime.now(UTC))),
+        "on_window_end": reader.read("on_window_end", param_types.one_of(OnWindowEnd)),
         "cordon": reader.read("cordon", _cordon),
-        "max_moves_per_broker": reader.read("max_moves_per_broker", values.integer(1)),
-        "tolerance": reader.read("tolerance", values.fraction),
-        "tolerances": reader.read("tolerances", values.tolerances),
-        "move_overhead_bytes": reader.read("move_overhead_bytes", values.integer(0)),
-        "exclude_topics": reader.read("exclude_topics", values.texts),
-        "exclude_brokers": reader.read("exclude_brokers", values.broker_ids),
-        "weights": reader.read("weights", values.weights),
-        "budget_bytes": reader.read("budget_bytes", values.integer(1)),
-        "budget_moves": reader.read("budget_moves", values.integer(1)),
-        "seed": reader.read("seed", values.integer(0)),
+        "max_moves_per_broker": reader.read("max_moves_per_broker", param_types.integer(1)),
+        "tolerance": reader.read("tolerance", param_types.fraction),
+        "tolerances": reader.read("tolerances", param_types.tolerances),
+        "move_overhead_bytes": reader.read("move_overhead_bytes", param_types.integer(0)),
+        "exclude_topics": reader.read("exclude_topics", param_types.texts),
+        "exclude_brokers": reader.read("exclude_brokers", param_types.broker_ids),
+        "weights": reader.read("weights", param_types.weights),
+        "budget_bytes": reader.read("budget_bytes", param_types.integer(1)),
+        "budget_moves": reader.read("budget_moves", param_types.integer(1)),
+        "seed": reader.read("seed", param_types.integer(0)),
     }
     for name in ("dry_run", "approval", "additional", "ignore_racks", "one_sided"):
-        found[name] = reader.read(name, values.boolean)
+        found[name] = reader.read(name, param_types.boolean)
     given = {name: value for name, value in found.items() if value is not None}
     problems = reader.problems + _conflicts(given, reader.failed)
     if problems:
@@ -257,7 +257,7 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
 
 def _cordon(value: Any) -> Cordon | None:
     """None where nothing is to be cordoned: that is the default of every action."""
-    found = Cordon(values.one_of(Cordon)(value))
+    found = Cordon(param_types.one_of(Cordon)(value))
     return None if found is Cordon.NO else found
 
 
@@ -300,7 +300,7 @@ def _conflicts(given: Mapping[str, Any], failed: Collection[str]) -> list[str]:
     for name, actions in USED_BY.items():
         if given.get(name) and action not in actions:
             problems.append(f"{name} is given, but action {action} does not use it.")
-    others = [name for name in given.get("tolerances", ()) if name != values.TOPIC_SPREAD]
+    others = [name for name in given.get("tolerances", ()) if name != param_types.TOPIC_SPREAD]
     if action is Action.DRAIN and others:
         problems.append(
             f"tolerances of {', '.join(others)} are given, but a drain does not balance them."

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
-from include.cluster.model import BrokerId, TopicPartition
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.move_columns import entries
+from include.domain.plan.plan import ANY_LOG_DIR, Move, MoveTable, Plan, moves_table
+from include.domain.plan.plan_hash import PlanChangedError
 from include.errors import InvalidRequestError
-from include.planning.columns import entries
-from include.planning.plan import ANY_LOG_DIR, Move, MoveTable, Plan, moves_table
-from include.planning.plan_hash import PlanChangedError
 
 VERSION = 1
 REASSIGNMENT_FILE, ROLLBACK_FILE = "reassignment.json", "rollback.json"

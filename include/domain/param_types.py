@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from include.cluster.model import BrokerId
+from include.domain.kafka import BrokerId
+from include.domain.plan.kafka_json import parse_reassignment
 from include.errors import InvalidRequestError
-from include.planning.kafka_json import parse_reassignment
 
 TOPIC_SPREAD = "topic_spread"
 """The target that each topic is spread evenly over brokers, beside those of resources."""

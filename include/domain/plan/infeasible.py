@@ -1,6 +1,6 @@
 """What a plan cannot do or leaves as it is: of what, why, and the nearest that it reaches.
 
-Code decides by :class:`Obstacle`; :mod:`include.planning.infeasible_text` makes the sentences.
+Code decides by :class:`Obstacle`; :mod:`include.domain.plan.infeasible_text` makes the sentences.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from include.cluster.model import BrokerId, TopicPartition
+from include.domain.kafka import BrokerId, TopicPartition
 from include.planning.resources import Resource
 
 

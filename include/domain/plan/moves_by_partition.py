@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
-from include.cluster.model import TopicPartition
+from include.domain.kafka import TopicPartition
 
 if TYPE_CHECKING:
-    from include.planning.plan import Move
+    from include.domain.plan.plan import Move
 
 
 class MovesByPartition(Mapping[TopicPartition, "Move"]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from include.cluster.model import BrokerId, LogDir
+from include.domain.kafka import BrokerId, LogDir
 
 
 @dataclass(frozen=True, slots=True)

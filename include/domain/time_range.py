@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from include.planning.explanation import duration_text
+from include.domain.text import duration_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from include.cluster.model import BrokerId
+from include.domain.kafka import BrokerId
 
 QUOTA_WINDOW_S = 11.0
 """Over so many seconds a broker averages what it compares with a throttle

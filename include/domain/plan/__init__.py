@@ -1,0 +1,1 @@
+"""A plan as data: its moves, its summary, its files."""

@@ -1,0 +1,1 @@
+"""A plan that runs, as data: states, bounds, what is observed, how far it is."""
