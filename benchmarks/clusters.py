@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
-from include.planning.arrays import UNLIMITED, BrokerArrays, ClusterArrays
+from include.domain.array_types import UNLIMITED
+from include.planning.arrays import BrokerArrays, ClusterArrays
 
 Floats = npt.NDArray[np.float64]
 

@@ -28,7 +28,8 @@ from benchmarks.plans import plan_of_moves
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.plan import Move, MoveReason, Plan
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import Plan
 from include.settings import Settings
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

@@ -26,10 +26,11 @@ from benchmarks.plans import plan_of_moves
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move, MoveReason, Plan
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
 from include.execution.advance import advance
 from include.execution.governor import first_rate
-from include.execution.model import Policy
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger

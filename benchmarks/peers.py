@@ -22,7 +22,8 @@ import numpy as np
 from benchmarks import document
 from benchmarks.clusters import CASES, Case, Instance, build
 from benchmarks.plan import WHERE, solved, where_and_when
-from include.planning.arrays import Rows, broker_sums
+from include.domain.array_types import Rows
+from include.planning.arrays import broker_sums
 
 RESULTS = WHERE / "peers.json"
 ROOT = Path(__file__).parents[1]

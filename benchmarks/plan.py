@@ -29,10 +29,11 @@ from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
 from benchmarks.job import whole_job
 from benchmarks.judged import judged
 from benchmarks.plan_table import summary, table, write_document
+from include.domain.array_types import NONE, Floats, Ints
 from include.domain.param_types import TOPIC_SPREAD
-from include.domain.plan.plan import MoveReason
+from include.domain.plan.move import MoveReason
 from include.domain.request import Action, ReassignmentRequest
-from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, broker_sums
+from include.planning.arrays import ClusterArrays, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import broker_loads, rebalance_bound
 from include.planning.certificate import bytes_across_racks

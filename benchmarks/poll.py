@@ -23,11 +23,13 @@ from sqlalchemy import create_engine, update
 from benchmarks.plans import plan_of_moves
 from benchmarks.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move, MoveReason, Plan
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState
 from include.execution.backlog import Backlog
-from include.execution.model import MoveState, Policy
 from include.execution.own_cluster import OwnCluster
 from include.execution.poll import poll
 from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS

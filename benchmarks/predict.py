@@ -29,7 +29,7 @@ from benchmarks.execute import MEMORY, busiest_bytes, create_topics
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move, MoveReason
+from include.domain.plan.move import Move, MoveReason
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.airflow_settings import AirflowSettings

@@ -23,10 +23,15 @@ import numpy as np
 from benchmarks import document
 from benchmarks.plans import plan_of_moves
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move, MoveReason, Plan
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import Plan
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
+from include.execution.actions import Decision
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.model import Action, LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
 
@@ -92,7 +97,7 @@ class Timed:
         now: datetime,
         policy: Policy,
         backlog: Backlog,
-    ) -> list[Action]:
+    ) -> list[Decision]:
         gc.disable()
         began = time.thread_time()
         actions = decide(plan, view, seen, now, policy, backlog)

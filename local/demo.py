@@ -18,7 +18,7 @@ import httpx
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.time_range import TimeRange
 from include.execution.progress import footer, size_text, status_text
 from include.ledger.store import Ledger

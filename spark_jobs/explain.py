@@ -21,12 +21,12 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 
 from include.domain.kafka import TopicPartition
 from include.domain.request import parse_request
+from include.domain.resources import NAMES
 from include.domain.text import listed
 from include.errors import InvalidRequestError, RehomeError
 from include.load.knowledge import Demands, LoadHistory
 from include.planning.explain import Explainer
 from include.planning.explain_text import broker_text, partition_text
-from include.planning.resources import NAMES
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 CANNOT = 2

@@ -11,7 +11,7 @@ from benchmarks import contenders, execute, governor, poll
 from benchmarks.plans import plan_of_moves
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move, MoveReason
+from include.domain.plan.move import Move, MoveReason
 from include.settings import Settings
 from local.kafka_cluster import LocalCluster
 from tests.conftest import Topics

@@ -19,7 +19,9 @@ from include.cluster.snapshot import (
 )
 from include.domain.plan.figures import Link, ResourceBalance, TargetPrice
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.plan import MOVES, BrokerLoad, MoveReason, PlanSummary
+from include.domain.plan.move import MoveReason
+from include.domain.plan.move_table import MOVES
+from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.load.forecast import DiskForecast
 from include.load.knowledge import ResourceHistory
 from include.load.rollup import ROLLUP

@@ -9,9 +9,10 @@ from datetime import datetime
 from include.cluster import snapshot_tables as tables
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
-from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.port import ClusterPort
 from include.cluster.rights import hidden_topics
 from include.cluster.snapshot import Snapshot
+from include.domain.configs import ConfigResource
 from include.domain.kafka import (
     BrokerError,
     BrokerId,

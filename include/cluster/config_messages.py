@@ -13,7 +13,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 from include.cluster.errors import broker_error, verdict
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from include.domain.kafka import BrokerError, ConfigValue
 
 RESOURCE_CODES = {ResourceType.TOPIC: 2, ResourceType.BROKER: 4}

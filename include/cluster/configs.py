@@ -11,8 +11,8 @@ from typing import Any
 
 from include.cluster import config_messages as messages
 from include.cluster.clients import UNANSWERED, UNKNOWN_STATE, Clients, batches
-from include.cluster.port import ConfigChange, ConfigResource, ResourceType
 from include.cluster.rights import Call, naming_right
+from include.domain.configs import ConfigChange, ConfigResource, ResourceType
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 
 RESOURCES_PER_REQUEST = 1_000

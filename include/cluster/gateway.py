@@ -21,8 +21,8 @@ from include.cluster.connection import Connection
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError, broker_error
 from include.cluster.metadata import read_cluster, read_topics
-from include.cluster.port import ConfigChange, ConfigResource
 from include.cluster.rights import Call, naming_right
+from include.domain.configs import ConfigChange, ConfigResource
 from include.domain.kafka import (
     BrokerError,
     BrokerId,

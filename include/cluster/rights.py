@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from include.cluster.error_codes import ErrorCode
-from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, LogDir
 
 T = TypeVar("T")

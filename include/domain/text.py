@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from include.planning.resources import RATES, Resource
+from include.domain.resources import RATES, Resource
 
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 

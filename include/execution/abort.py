@@ -15,7 +15,9 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
+from include.domain.run.observation import Observation
+from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.log_dir_copies import (
     Place,
     all_there,
@@ -23,7 +25,6 @@ from include.execution.log_dir_copies import (
     stop_copies,
     wanted_log_dirs,
 )
-from include.execution.model import MoveState, Observation, PlanState, Settle
 from include.execution.observe import observe
 from include.execution.outcome import recreated
 from include.execution.own_cluster import OwnCluster

@@ -10,11 +10,12 @@ from math import inf
 
 from include.domain.disks import broker_room_bytes
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
 from include.domain.request import OnWindowEnd
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
 from include.execution.backlog import Backlog, BySlot, Filed, Waiting
 from include.execution.log_dir_copies import wanted_log_dirs
-from include.execution.model import Observation, Policy
 from include.execution.outcome import unreadable
 from include.execution.slots import WHOLE_SLOT, Direction, InUse, Slot, bytes_onto, slots_of
 

@@ -13,27 +13,26 @@ from dataclasses import dataclass, field
 from include.cluster.error_codes import LOG_DIR_REFUSED, TRANSIENT
 from include.cluster.errors import ClusterError, MissingRightError
 from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
-from include.domain.plan.plan import Move, Plan
-from include.domain.request import Action as PlanAction
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.domain.request import Action
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution import throttle
 from include.execution.abort import cancel_moves
-from include.execution.backlog import Backlog
-from include.execution.log_dir_copies import wanted_log_dirs
-from include.execution.model import (
-    Action,
+from include.execution.actions import (
     Admit,
     Cancel,
+    Decision,
     Finish,
     Hold,
     KeepThrottled,
-    MoveState,
-    Observation,
     PlaceReplicas,
-    PlanState,
-    Policy,
     SetRate,
-    Settle,
 )
+from include.execution.backlog import Backlog
+from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.own_cluster import OwnCluster
 from include.execution.poll import poll
 from include.execution.progress import Progress
@@ -58,7 +57,7 @@ class Advance:
     :param progress: the last observation as KIP-179's table; None when nothing was observed.
     """
 
-    actions: list[Action] = field(default_factory=list)
+    actions: list[Decision] = field(default_factory=list)
     admitted: list[TopicPartition] = field(default_factory=list)
     settled: dict[TopicPartition, MoveState] = field(default_factory=dict)
     cancelled: list[TopicPartition] = field(default_factory=list)
@@ -114,7 +113,7 @@ class _Step:
         self._uncancelled = False
 
     def act(
-        self, actions: Sequence[Action], seen: Observation, rate_bytes_per_s: int | None
+        self, actions: Sequence[Decision], seen: Observation, rate_bytes_per_s: int | None
     ) -> bool:
         """Carry out all of them; True when the plan's state or free slots call for another look."""
         self._done.actions += actions
@@ -179,7 +178,7 @@ class _Step:
         if self._uncancelled:
             self._done.holds.append(f"{action.cause}, but not everything could be cancelled")
             return False
-        if action.state is PlanState.DONE and self._plan.action == PlanAction.ROLLBACK:
+        if action.state is PlanState.DONE and self._plan.action == Action.ROLLBACK:
             left_alone = len(self._plan.summary.infeasible)
             self._ledger.record_rollback(self._plan.plan_id, left_alone)
         return self._ledger.transition(self._plan.plan_id, action.state, action.cause)

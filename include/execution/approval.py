@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from include.domain.request import OnWindowEnd, ReassignmentRequest
-from include.domain.text import bytes_text
+from include.domain.run.approval_terms import Approval, Terms
 from include.errors import PlanConflictError
 
 
@@ -26,116 +22,6 @@ class Lapse(enum.StrEnum):
     RATE = "rate"
     WINDOW = "window"
     ADDITIONAL = "additional"
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """Exactly what is approved.
-
-    :param plan_hash: of the plan (:mod:`include.domain.plan.plan_hash`).
-    :param rate_bytes_per_s: what brokers are to deliver at most, each and in each direction.
-    :param window_end: aware UTC time at which nothing may be in flight; None = no window.
-    :param on_window_end: what becomes of copies that the window's end finds in flight.
-    :param additional: whether it may run beside other people's reassignments.
-    """
-
-    plan_hash: str
-    rate_bytes_per_s: int
-    window_end: datetime | None = None
-    on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
-    additional: bool = False
-
-    @classmethod
-    def of(cls, plan_hash: str, rate_bytes_per_s: int, request: ReassignmentRequest) -> Terms:
-        """What a run with these parameters carries out at this rate."""
-        return cls(
-            plan_hash,
-            rate_bytes_per_s,
-            request.window_end,
-            request.on_window_end,
-            request.additional,
-        )
-
-    def lines(self) -> tuple[str, ...]:
-        """In words, for a person."""
-        return (
-            f"plan with the hash {self.plan_hash}",
-            f"{bytes_text(self.rate_bytes_per_s)}/s ({self.rate_bytes_per_s} bytes per second) "
-            "for each broker and direction at most",
-            self.window,
-            self.beside,
-        )
-
-    @property
-    def beside(self) -> str:
-        """Whether others may move partitions meanwhile, in words."""
-        others = "beside reassignments of others"
-        return f"also {others}" if self.additional else f"not {others}"
-
-    @property
-    def window(self) -> str:
-        """Until when it runs, in words."""
-        if self.window_end is None:
-            return "without a window: until it has ended"
-        ends = f"until {self.window_end:%Y-%m-%d %H:%M:%S} UTC"
-        if self.on_window_end is OnWindowEnd.CANCEL:
-            return f"{ends}, when what is in flight is cancelled"
-        return f"{ends}, when nothing is in flight any more"
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON types; :meth:`from_json` reads it back."""
-        return {
-            "plan_hash": self.plan_hash,
-            "rate_bytes_per_s": self.rate_bytes_per_s,
-            "window_end": None if self.window_end is None else self.window_end.isoformat(),
-            "on_window_end": self.on_window_end.value,
-            "additional": self.additional,
-        }
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Terms:
-        """The inverse of :meth:`to_json`."""
-        end = content["window_end"]
-        return cls(
-            content["plan_hash"],
-            content["rate_bytes_per_s"],
-            None if end is None else datetime.fromisoformat(end),
-            OnWindowEnd(content["on_window_end"]),
-            content["additional"],
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """An approval as the ledger keeps it.
-
-    :param by: who gave it; ``by_person``: whether that person was asked. Where nobody had to be,
-        it is given in the name of whoever has triggered the run.
-    :param at, expires_at: aware UTC times. A plan may start, or go on in another run, between.
-    """
-
-    terms: Terms
-    by: str
-    by_person: bool
-    at: datetime
-    expires_at: datetime
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON types; :meth:`from_json` reads it back."""
-        return {
-            **self.terms.to_json(),
-            "by": self.by,
-            "by_person": self.by_person,
-            "at": self.at.isoformat(),
-            "expires_at": self.expires_at.isoformat(),
-        }
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Approval:
-        """The inverse of :meth:`to_json`."""
-        at, expires_at = (datetime.fromisoformat(content[name]) for name in ("at", "expires_at"))
-        terms = Terms.from_json(content)
-        return cls(terms, content["by"], content["by_person"], at, expires_at)
 
 
 def lapses(

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from include.domain.kafka import BrokerId, PartitionState, TopicPartition
-from include.domain.plan.plan import Move
-from include.execution.model import MoveState, Observation
+from include.domain.plan.move import Move
+from include.domain.run.observation import Observation
+from include.domain.run.states import MoveState
 
 
 class AssumedStates:

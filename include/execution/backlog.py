@@ -14,9 +14,12 @@ from itertools import compress, count
 from typing import TYPE_CHECKING, NamedTuple
 
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.states import MoveState
 from include.execution.assumed import AssumedStates
-from include.execution.model import LedgerView, MoveState, Observation
 from include.execution.slots import Ends, Slot, slots_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from statistics import median
 from include.domain.kafka import ReplicaId, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FlowSample, Strain
-from include.execution.model import Observation
+from include.domain.run.observation import Observation
 
 WATCHED = 200
 """So many of others, and as many of the plan's own, tell how a cluster is; their offsets come with

@@ -8,9 +8,10 @@ from typing import Any
 
 from include.domain.plan.plan import Plan
 from include.domain.request import ReassignmentRequest, request_to_params
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
 from include.execution.drift import refuse_drift
-from include.execution.model import LedgerView, MoveState, PlanState
 from include.execution.own_cluster import OwnCluster
 from include.ledger.records import PlanRecord, ThrottleState
 from include.ledger.store import Ledger

@@ -10,6 +10,7 @@ from typing import Any
 from include.cluster.port import ClusterPort
 from include.domain.request import Action
 from include.domain.run.flows import answered
+from include.domain.run.states import Control, PlanState
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from include.execution.abort import Cancelled, abort
 from include.execution.connection_policy import ANYTHING, ConnectionPolicy
@@ -17,7 +18,6 @@ from include.execution.continuing import orphaned, same_bounds
 from include.execution.delivered import inflow_bytes_per_s
 from include.execution.governor import INFLOW_MARGIN
 from include.execution.lease import hold
-from include.execution.model import Control, PlanState
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import Cleared, clear_throttle
 from include.ledger.database import utc_now

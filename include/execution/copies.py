@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from include.domain.array_types import Floats, Ints
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
-from include.domain.plan.plan import Move
-from include.execution.model import Observation
+from include.domain.plan.move import Move
+from include.domain.run.observation import Observation
 from include.execution.slots import Direction, Slot, slots_of
-from include.planning.arrays import Floats, Ints
 
 CopyId = tuple[TopicPartition, BrokerId]
 BytesPerS = Callable[[Slot], float]

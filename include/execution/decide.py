@@ -13,27 +13,26 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState, Settle
+from include.execution.actions import (
+    Admit,
+    Cancel,
+    Decision,
+    Finish,
+    Hold,
+    KeepThrottled,
+    PlaceReplicas,
+)
 from include.execution.admission import SLOTS, Admission, admit
 from include.execution.backlog import Admitted, Backlog
 from include.execution.governor import govern
 from include.execution.log_dir_copies import may_be_copied, misplaced, where_copied_from
-from include.execution.model import (
-    Action,
-    Admit,
-    Cancel,
-    Finish,
-    Hold,
-    KeepThrottled,
-    LedgerView,
-    MoveState,
-    Observation,
-    PlaceReplicas,
-    PlanState,
-    Policy,
-    Settle,
-)
 from include.execution.outcome import Fate, fate, on_its_way, untouched
 from include.execution.slots import InUse
 from include.execution.stall import patience_s
@@ -49,7 +48,7 @@ def decide(
     now: datetime,
     policy: Policy,
     backlog: Backlog | None = None,
-) -> list[Action]:
+) -> list[Decision]:
     """What to do next; no I/O, no clock, no randomness. Same input, same actions.
 
     First everything that has ended is settled, and what throttles the rest is seen to; then come,
@@ -71,16 +70,16 @@ def decide(
     return [*now_true.settling, *_keep_throttled(seen), *next_steps]
 
 
-def _keep_throttled(seen: Observation) -> list[Action]:
+def _keep_throttled(seen: Observation) -> list[Decision]:
     return [KeepThrottled(seen.unthrottled)] if seen.unthrottled else []
 
 
-def needs_worker(actions: Iterable[Action]) -> bool:
+def needs_worker(actions: Iterable[Decision]) -> bool:
     """Whether there is anything to do: what the progress trigger asks at every poll."""
     return not all(isinstance(action, Hold) for action in actions)
 
 
-def waits_for(actions: Iterable[Action]) -> str:
+def waits_for(actions: Iterable[Decision]) -> str:
     """Why moves do not start, for people; "" = none has to wait."""
     return "; ".join(action.cause for action in actions if isinstance(action, Hold))
 
@@ -102,7 +101,7 @@ class _Assessed:
     policy: Policy
     backlog: Backlog
     pace: Pace
-    settling: list[Action] = field(default_factory=list)
+    settling: list[Decision] = field(default_factory=list)
     settled: dict[TopicPartition, MoveState] = field(default_factory=dict)
     in_flight: list[Move] = field(default_factory=list)
     unsent: list[Move] = field(default_factory=list)
@@ -230,7 +229,7 @@ _ENDS = {
 
 def _ending(
     view: LedgerView, now_true: _Assessed, now: datetime, policy: Policy
-) -> list[Action] | None:
+) -> list[Decision] | None:
     if view.cancel_requested:
         return _stop(now_true, PlanState.CANCELLED, "cancel requested", MoveState.CANCELLED)
     if now_true.ended:
@@ -245,9 +244,9 @@ def _ending(
     return None
 
 
-def _stop(now_true: _Assessed, to: PlanState, cause: str, then: MoveState) -> list[Action]:
+def _stop(now_true: _Assessed, to: PlanState, cause: str, then: MoveState) -> list[Decision]:
     started = tuple(move.partition for move in now_true.started)
-    cancel: list[Action] = [Cancel(started, cause, then)] if started else []
+    cancel: list[Decision] = [Cancel(started, cause, then)] if started else []
     return [*cancel, Finish(to, cause)]
 
 
@@ -277,12 +276,12 @@ def _held_by_others(now_true: _Assessed, policy: Policy) -> bool:
     )
 
 
-def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Action]:
+def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Decision]:
     change = govern(view, now, policy)
     return [] if change is None else [change]
 
 
-def _start_or_wait(now_true: _Assessed) -> list[Action]:
+def _start_or_wait(now_true: _Assessed) -> list[Decision]:
     """What starts and what has to wait; the plan's end where nothing is left that could start."""
     held = _held(now_true)
     admission = Admission(()) if held else _admission(now_true)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from include.domain.kafka import TopicDescription, TopicPartition
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.errors import PlanConflictError
 from include.execution.own_cluster import OwnCluster
 

@@ -8,7 +8,8 @@ from include.cluster.snapshot import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request import ReassignmentRequest
-from include.execution.airflow_times import RunTiming, airflow_times
+from include.domain.run.timing import RunTiming
+from include.execution.airflow_times import airflow_times
 from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
 from include.execution.cordon import cordon_findings
 from include.execution.drift import drift

@@ -13,12 +13,15 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from include.domain.kafka import BrokerId, ReplicaId
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ProgressSample
 from include.execution.backlog import Admitted, Backlog
 from include.execution.bystanders import strain_of
-from include.execution.model import LedgerView, Observation, Policy, ProgressSample
 from include.execution.playout import play_out
 from include.execution.reaction import measured_reaction_s
 from include.execution.slots import Slot, slots_of

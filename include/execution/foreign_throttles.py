@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from include.cluster.error_codes import ErrorCode
-from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
 from include.execution.throttle_configs import named
 from include.execution.throttle_items import (

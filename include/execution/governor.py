@@ -12,6 +12,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from include.domain.run.flows import RateChange, RateReason, answered
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.policy import Policy
+from include.execution.actions import SetRate
 from include.execution.bystanders import strain, well_since
 from include.execution.delivered import (
     LARGEST_RAISE,
@@ -20,7 +23,6 @@ from include.execution.delivered import (
     delivered,
     inflow_bytes_per_s,
 )
-from include.execution.model import LedgerView, Policy, SetRate
 
 FIRST_PART = 0.89
 """Of a new rate brokers deliver 0.73 to 0.95 (measured): begin where none exceeds the target by

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from include.domain.kafka import BrokerId, LogDir
-from include.domain.plan.plan import ANY_LOG_DIR, Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.text import bytes_text
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from include.domain.kafka import BrokerId, PartitionState
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
 

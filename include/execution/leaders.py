@@ -10,7 +10,8 @@ from typing import Any
 
 from include.cluster.error_codes import ErrorCode
 from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.execution.own_cluster import OwnCluster
 
 AT_ONCE = 300

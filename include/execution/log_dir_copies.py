@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from include.cluster.error_codes import ErrorCode
 from include.cluster.port import ClusterPort
 from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
-from include.domain.plan.plan import ANY_LOG_DIR, Move
-from include.execution.model import Observation
+from include.domain.plan.move import Move
+from include.domain.plan.plan import ANY_LOG_DIR
+from include.domain.run.observation import Observation
 
 NOT_AVAILABLE = ErrorCode.BROKER_NOT_AVAILABLE.error()
 

@@ -19,8 +19,8 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.plan import Move, MoveReason
-from include.execution.model import Observation
+from include.domain.plan.move import Move, MoveReason
+from include.domain.run.observation import Observation
 from include.execution.outcome import relocating
 
 

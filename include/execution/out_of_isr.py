@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from include.domain.kafka import BrokerId, PartitionState
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
 
 
 class Role(enum.StrEnum):

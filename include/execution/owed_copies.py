@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from include.domain.kafka import BrokerError, TopicPartition
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
+from include.domain.run.observation import Observation
+from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.log_dir_copies import stop_copies
-from include.execution.model import MoveState, Observation, PlanState, Settle
 from include.execution.observe import observe
 from include.execution.outcome import Fate, fate, recreated
 from include.execution.own_cluster import OwnCluster

@@ -16,12 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.execution.admission import admit
 from include.execution.backlog import Admitted, Backlog
 from include.execution.copies import BytesPerS, Copies, Copy, CopyId, copies_of
-from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.slots import Direction, InUse, Slot, slots_of
 
 WORK = 1_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from include.domain.request import ReassignmentRequest
-from include.execution.model import Policy
+from include.domain.run.policy import Policy
 from include.settings import Settings
 
 

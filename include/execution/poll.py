@@ -6,21 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState, Settle
+from include.execution.actions import Admit, Cancel, Decision, Finish
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.model import (
-    Action,
-    Admit,
-    Cancel,
-    Finish,
-    LedgerView,
-    MoveState,
-    Observation,
-    PlanState,
-    Policy,
-    Settle,
-)
 from include.execution.observe import observe, observe_more
 from include.execution.own_cluster import OwnCluster
 from include.execution.progress import Progress, record_progress
@@ -38,7 +32,7 @@ class Poll:
 
     view: LedgerView
     seen: Observation
-    actions: list[Action]
+    actions: list[Decision]
     progress: Progress
 
 
@@ -88,7 +82,7 @@ def _decided(
     cluster: OwnCluster,
     policy: Policy,
     backlog: Backlog,
-) -> tuple[Observation, list[Action]]:
+) -> tuple[Observation, list[Decision]]:
     """What `decide` wants, and the look with all that this concerns read in it.
 
     What it chooses by what is assumed is read, and it decides again.
@@ -118,7 +112,7 @@ def _filled(plan: Plan, changed: Iterable[TopicPartition]) -> Iterator[BrokerId]
 
 
 def _concerned(
-    actions: Iterable[Action], seen: Observation, backlog: Backlog
+    actions: Iterable[Decision], seen: Observation, backlog: Backlog
 ) -> set[TopicPartition]:
     """Partitions of the plan that something is to be done about, or that are being reassigned."""
     found = {p for p in seen.ongoing if backlog.pending(p) is not None}
@@ -130,12 +124,12 @@ def _concerned(
     return found
 
 
-def _of_read(actions: Sequence[Action], read: Set[TopicPartition]) -> list[Action]:
+def _of_read(actions: Sequence[Decision], read: Set[TopicPartition]) -> list[Decision]:
     """Less what was decided of a partition that has not been read: that is for the next look.
 
     The plan does not end as long as something is.
     """
-    kept: list[Action] = []
+    kept: list[Decision] = []
     for action in actions:
         if isinstance(action, Admit):
             starts = tuple(p for p in action.partitions if p in read)

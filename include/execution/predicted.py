@@ -12,11 +12,14 @@ from dataclasses import replace
 
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.airflow_times import AirflowTimes
 from include.execution.backlog import Backlog
-from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
 from include.execution.playout import play_out
 from include.execution.reading import Reading
 

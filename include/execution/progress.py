@@ -13,20 +13,17 @@ from datetime import datetime, timedelta
 
 from include.cluster.error_codes import NOT_HOSTED
 from include.domain.kafka import BrokerError, BrokerId, ReplicaId
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.domain.run.flows import FLOWS_VIEWED
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.states import MoveState
 from include.execution.backlog import Backlog
 from include.execution.eta import foretell
 from include.execution.log_dir_copies import all_taken_up
-from include.execution.model import (
-    LedgerView,
-    MoveState,
-    Observation,
-    Policy,
-    ProgressSample,
-    ReplicaStanding,
-    ReplicaStatus,
-)
 from include.execution.observe import messages_behind
 from include.execution.outcome import relocating
 from include.execution.stall import held_up

@@ -7,7 +7,8 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median_low
 
-from include.execution.model import Policy, ProgressSample
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ProgressSample
 from include.execution.trend import WINDOW
 
 

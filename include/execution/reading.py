@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.port import ClusterPort
 from include.cluster.rights import Role, missing_rights
+from include.domain.configs import ConfigResource
 from include.domain.kafka import (
     BrokerError,
     BrokerId,
@@ -21,7 +22,8 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.execution.verdicts import ControllerFacts, facts_of
 
 MIN_ISR = "min.insync.replicas"

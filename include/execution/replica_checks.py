@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from include.domain.kafka import BrokerId
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
 

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from include.domain.array_types import Ints
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
+from include.domain.run.observation import Observation
 from include.domain.run.pace import MOVES_PER_SLOT
 from include.execution.log_dir_copies import wanted_log_dirs
-from include.execution.model import Observation
 from include.execution.outcome import relocating
-from include.planning.arrays import Ints
 
 WHOLE_SLOT = 1000
 """Parts of a slot: whole numbers, so that sums do not depend on their order."""

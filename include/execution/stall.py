@@ -6,7 +6,10 @@ from datetime import datetime, timedelta
 
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import silence_s
-from include.execution.model import LedgerView, MoveState, Observation, PlanState, Policy
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 
 STALL_ALERT = "stall alert"
 """Kind of the ledger's event for an alert given."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateReason
-from include.execution.model import SetRate
+from include.execution.actions import SetRate
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle_clearing import Cleared, clear_throttle, sweep
 from include.execution.throttle_configs import Refusals, ThrottleError

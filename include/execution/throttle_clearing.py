@@ -10,15 +10,10 @@ from dataclasses import dataclass, replace
 
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
-from include.cluster.port import (
-    ClusterPort,
-    ConfigChange,
-    ConfigOperation,
-    ConfigResource,
-    ResourceType,
-)
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
 from include.execution.own_cluster import OwnCluster
 from include.execution.patience import Patience, now_s, pause
 from include.execution.throttle_configs import (

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from include.cluster.error_codes import NO_ANSWER, ErrorCode
 from include.cluster.errors import ClusterError
-from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
 from include.errors import RehomeError
 from include.execution.patience import Patience, pause

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
-from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue, ReplicaId, TopicPartition
-from include.domain.plan.plan import Move, Plan
-from include.execution.model import LedgerView, Observation
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
 from include.execution.outcome import on_its_way
 from include.execution.throttle_items import (
     EVERY_REPLICA,

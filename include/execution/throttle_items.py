@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from include.domain.kafka import ConfigValue
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
 from include.execution.outcome import relocating
 from include.ledger.records import SetBy, ThrottleEntry
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigResource
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE, LISTS, LOG_DIR_RATE
 from include.execution.throttle_rates import DEFAULT

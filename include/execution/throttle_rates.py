@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import ConfigValue
 from include.execution.throttle_items import CORDONED, LISTS, own_value
 from include.ledger.records import ThrottleEntry, ThrottleState

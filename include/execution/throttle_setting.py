@@ -10,9 +10,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from include.cluster.error_codes import NO_ANSWER
-from include.cluster.port import ClusterPort, ConfigChange, ConfigOperation, ConfigResource
-from include.domain.plan.plan import Move, Plan
-from include.execution.model import MoveState
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.domain.run.states import MoveState
 from include.execution.throttle_configs import (
     Configs,
     Refusals,

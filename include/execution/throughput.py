@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 from include.domain.kafka import BrokerId, ReplicaId
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
 from include.domain.run.flows import BrokerFlow, FlowSample, Strain, answered
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
 from include.domain.text import bytes_text
 from include.execution.copies import Copy, granted, source_of
 from include.execution.log_dir_copies import wanted_log_dirs
-from include.execution.model import LedgerView, Observation
 from include.execution.outcome import relocating
 from include.execution.slots import Direction, Slot, slots_of
 from include.execution.trend import Trend

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigResource
 from include.domain.kafka import (
     BrokerError,
     BrokerId,
@@ -16,7 +17,8 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.execution.log_dir_copies import wanted_log_dirs
 from include.execution.out_of_isr import OutOfIsr, out_of_isr, told
 from include.execution.own_cluster import OwnCluster

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from include.domain.kafka import OngoingReassignment, TopicPartition
-from include.domain.plan.plan import Move, MoveReason
-from include.execution.model import METADATA_GRACE_S, Observation
+from include.domain.plan.move import Move, MoveReason
+from include.domain.run.observation import Observation
+from include.domain.run.policy import METADATA_GRACE_S
 from include.execution.observe import moves_of
 from include.execution.outcome import Fate, fate
 

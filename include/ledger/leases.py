@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
+from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
-from include.execution.model import PlanState
 from include.ledger.database import Database
 from include.ledger.fencing import Lease, LeaseHeldError
 from include.ledger.models import LEASES, PLANS

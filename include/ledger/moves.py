@@ -20,9 +20,11 @@ from sqlalchemy import (
 )
 
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
 from include.domain.run.flows import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
-from include.execution.model import LedgerView, MoveState, MoveSums, Observation, PlanState, Settle
+from include.domain.run.ledger_view import LedgerView, MoveSums
+from include.domain.run.observation import Observation
+from include.domain.run.states import MoveState, PlanState, Settle
 from include.ledger.database import Database
 from include.ledger.events import write_event
 from include.ledger.models import MOVES, PLANS, REASSIGNMENTS

@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import RowMapping, select
 
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move, MoveReason
+from include.domain.plan.move import Move, MoveReason
+from include.domain.run.states import MoveState
 from include.errors import RehomeError
-from include.execution.model import MoveState
 from include.ledger.database import Database
 from include.ledger.models import MOVES
 

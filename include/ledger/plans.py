@@ -11,9 +11,9 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from include.domain.plan.plan import Plan
+from include.domain.run.approval_terms import Approval, Terms
+from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
-from include.execution.approval import Approval, Terms
-from include.execution.model import PlanState
 from include.ledger.database import Database
 from include.ledger.events import REHOME, write_event
 from include.ledger.models import MOVES, PLANS

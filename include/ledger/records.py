@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
-from include.execution.approval import Approval
-from include.execution.model import MoveState, PlanState
+from include.domain.run.approval_terms import Approval
+from include.domain.run.states import MoveState, PlanState
 
 
 def driver_name(dag_id: str | None, run_id: str) -> str:

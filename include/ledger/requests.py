@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select, update
 
+from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
-from include.execution.model import PlanState
 from include.ledger.database import Database
 from include.ledger.events import write_event
 from include.ledger.leases import take

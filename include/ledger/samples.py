@@ -12,7 +12,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from include.domain.kafka import ReplicaId
 from include.domain.run.flows import FlowSample
-from include.execution.model import MoveState, ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.states import MoveState
 from include.ledger.database import Database
 from include.ledger.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
 from include.ledger.rates import put_flows

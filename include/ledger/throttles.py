@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, tuple_, update
 
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.ledger.database import Database
 from include.ledger.events import write_event
 from include.ledger.models import THROTTLE_ENTRIES

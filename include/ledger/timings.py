@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, RowMapping, func, select
 
-from include.execution.airflow_times import RunTiming, timing_of
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
+from include.domain.run.timing import RunTiming, timing_of
 from include.ledger.database import Database
 from include.ledger.models import PLANS, REASSIGNMENTS
 from include.ledger.samples import newest_samples

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from include.cluster.snapshot import Snapshot
+from include.domain.array_types import NONE
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.load.alignment import Floats, Ints, found_at, keys_of
 from include.load.knowledge import GROWTH, LoadHistory
-from include.planning.arrays import NONE, ClusterArrays, broker_sums
+from include.planning.arrays import ClusterArrays, broker_sums
 
 DAY_S = 86_400
 

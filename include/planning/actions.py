@@ -7,15 +7,17 @@ from functools import partial
 import numpy as np
 
 from include.cluster.snapshot import Snapshot
+from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import TargetPrice
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.kafka_json import parse_reassignment
-from include.domain.plan.plan import MoveReason
+from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest, spread_tolerance
+from include.domain.resources import Resource
 from include.domain.text import brokers_text
 from include.planning.affordable import Costs, affordable
-from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask, broker_sums
+from include.planning.arrays import ClusterArrays, broker_sums
 from include.planning.bounds import least_copies, placement_bound
 from include.planning.budget import budget_of
 from include.planning.growth import RingPlacer
@@ -33,7 +35,7 @@ from include.planning.outcome import (
 )
 from include.planning.racks import RackTree
 from include.planning.requested import lay_out
-from include.planning.resources import Resource, capacities
+from include.planning.resources import capacities
 from include.planning.scope import (
     brokers_named,
     check_idle,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints
+from include.domain.array_types import Floats, Ints
 
 Costs = Floats
 """(2, n) bytes and replicas that each of n partitions copies."""

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from include.planning.arrays import UNLIMITED, ClusterArrays, fresh
+from include.domain.array_types import UNLIMITED
+from include.planning.arrays import ClusterArrays, fresh
 from include.planning.in_sync import with_rows
 from include.planning.layout import Layout
 

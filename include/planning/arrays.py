@@ -15,22 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from include.cluster.snapshot import Snapshot
+from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
 from include.planning.health import min_isr, offline_replicas
 from include.planning.volumes import disks_of
 
 _COLUMNS = ("partition", "broker", "position", "is_leader", "in_isr", "adding", "removing")
-
-Ints = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-
-NONE = -1
-"""No broker: pads rows of partitions with fewer replicas than the widest."""
-
-UNLIMITED = np.iinfo(np.int64).max // 4
-"""Stands for a disk of unknown size; four of them still add up without overflow."""
 
 
 @dataclass(frozen=True)

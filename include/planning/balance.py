@@ -20,7 +20,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Rows
+from include.domain.array_types import NONE, Floats, Ints, Rows
 from include.planning.bounds import rebalance_bound
 from include.planning.exchange import exchange
 from include.planning.fill import fill

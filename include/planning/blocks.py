@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints
+from include.domain.array_types import Floats, Ints
 
 ENOUGH = 1e-9
 """Squared shares that a trade has to even out."""

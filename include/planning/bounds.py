@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.domain.plan.plan import BrokerLoad
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from include.domain.plan.summary import BrokerLoad
 from include.domain.run.pace import Pace
-from include.planning.arrays import NONE, Floats, Ints, Mask, Rows, broker_sums, fresh
+from include.planning.arrays import broker_sums, fresh
 from include.planning.layout import Layout
 from include.planning.racks import RackTree
 from include.planning.seats import Seats

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.planning.arrays import Floats, Rows, broker_sums
+from include.domain.array_types import Floats, Rows
+from include.domain.resources import LED, LOOSE, PLACED, Resource
+from include.planning.arrays import broker_sums
 from include.planning.handover import LedShares
 from include.planning.layout import Layout
-from include.planning.resources import LED, LOOSE, PLACED, Resource, partition_weight
+from include.planning.resources import partition_weight
 from include.planning.targets import Targets
 
 

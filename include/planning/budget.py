@@ -12,9 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from include.domain.plan.plan import MoveCounts
+from include.domain.array_types import NONE, Floats, Ints, Rows
+from include.domain.plan.move_table import MoveCounts
 from include.domain.request import ReassignmentRequest
-from include.planning.arrays import NONE, Floats, Ints, Rows, fresh
+from include.planning.arrays import fresh
 from include.planning.search import Problem, Search
 
 LOOKS = 64

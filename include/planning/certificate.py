@@ -6,16 +6,18 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
+from include.domain.array_types import NONE, Ints
 from include.domain.plan.figures import Link, ResourceBalance
-from include.domain.plan.plan import BrokerLoad
+from include.domain.plan.summary import BrokerLoad
 from include.domain.request import Action
+from include.domain.resources import NAMES, RATES, Resource
 from include.domain.text import listed
-from include.planning.arrays import NONE, Ints, fresh
+from include.planning.arrays import fresh
 from include.planning.boxes import Boxes, loads
 from include.planning.layout import Layout
 from include.planning.outcome import Outcome
 from include.planning.racks import RackTree
-from include.planning.resources import NAMES, RATES, Resource, known
+from include.planning.resources import known
 
 RACKS_SHOWN = 40
 """Racks up to which bytes are told from rack to rack; of more, those of a level further up."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums
+from include.domain.array_types import NONE, Floats, Ints, Mask
+from include.planning.arrays import broker_sums
 from include.planning.program import Classes, Program
 from include.planning.search import Problem
 from include.planning.seats import Seats

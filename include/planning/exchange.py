@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import Floats, Mask
+from include.domain.array_types import Floats, Mask
 from include.planning.search import Search
 
 TRIED = 32

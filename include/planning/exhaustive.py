@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints
+from include.domain.array_types import Floats, Ints
 from include.planning.search import Problem
 
 MOST = 20_000

@@ -13,9 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from include.cluster.snapshot import Snapshot
+from include.domain.array_types import NONE, Floats, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.domain.request import (
     SPREADS_TOPICS,
     USED_BY,
@@ -23,12 +25,13 @@ from include.domain.request import (
     ReassignmentRequest,
     spread_tolerance,
 )
+from include.domain.resources import LED, RATES, Resource
 from include.errors import InvalidRequestError
-from include.planning.arrays import NONE, ClusterArrays, Floats, Mask, Rows
+from include.planning.arrays import ClusterArrays
 from include.planning.layout import Layout
 from include.planning.outcome import tree_of
 from include.planning.racks import RackTree
-from include.planning.resources import LED, RATES, Resource, capacities, partition_weight
+from include.planning.resources import capacities, partition_weight
 from include.planning.scope import has_source, partitions_in_scope, without_excluded
 from include.planning.topic_bands import TopicBands, topic_bands
 

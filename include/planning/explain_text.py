@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from include.domain.plan.infeasible_text import infeasible_text
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
+from include.domain.resources import NAMES, Resource
 from include.domain.text import amount_text, brokers_text, bytes_text, listed
 from include.planning.explain import BrokerExplained, Choice, Copy, PartitionExplained, Verdict
-from include.planning.resources import NAMES, Resource
 
 SHOWN = 10
 """Of each list, how much is spelled out."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.planning.layout import Layout
 from include.planning.placement import Fullness, Placer
 from include.planning.racks import RackTree

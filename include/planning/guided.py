@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.blocks import even_blocks
 from include.planning.program import Classes, Program, charges
 from include.planning.search import Problem, Search

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
-from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.domain.resources import LED, LOOSE, Resource
 from include.planning.in_sync import may_lead
 from include.planning.layout import Layout
 from include.planning.leaders import promote
-from include.planning.resources import LED, LOOSE, Resource, partition_weight
+from include.planning.resources import partition_weight
 from include.planning.topic_bands import TopicBands
 from include.planning.topic_leaders import spreading
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows
+from include.domain.array_types import NONE, Ints, Mask, Rows
+from include.planning.arrays import ClusterArrays
 
 
 def in_sync(arrays: ClusterArrays, partitions: Ints, rows: Rows) -> Mask:

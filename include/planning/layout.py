@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, ClusterArrays, Ints, Mask, Rows, fresh
+from include.domain.array_types import NONE, Ints, Mask, Rows
+from include.planning.arrays import ClusterArrays, fresh
 from include.planning.packing import Shelves, pack
 
 

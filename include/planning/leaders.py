@@ -6,15 +6,8 @@ from operator import add
 
 import numpy as np
 
-from include.planning.arrays import (
-    NONE,
-    ClusterArrays,
-    Ints,
-    Mask,
-    Rows,
-    fresh,
-    replica_counts,
-)
+from include.domain.array_types import NONE, Ints, Mask, Rows
+from include.planning.arrays import ClusterArrays, fresh, replica_counts
 from include.planning.in_sync import may_lead
 from include.planning.layout import Layout
 

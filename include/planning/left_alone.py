@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from include.domain.array_types import NONE, Ints, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
+from include.planning.arrays import ClusterArrays
 from include.planning.scope import has_source
 
 Notes = tuple[Infeasible, ...]

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from include.domain.array_types import NONE, UNLIMITED, Ints
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move_columns import ANY_LOG_DIR, padded
-from include.domain.plan.plan import MOVES, MoveTable
-from include.planning.arrays import NONE, UNLIMITED, BrokerArrays, Ints
+from include.domain.plan.move_table import MOVES, MoveTable
+from include.planning.arrays import BrokerArrays
 from include.planning.packing import pack
 
 TIGHTER = 0.9

@@ -13,13 +13,16 @@ from functools import partial
 import numpy as np
 
 from include.cluster.snapshot import Snapshot
+from include.domain.array_types import NONE, Ints, Mask
 from include.domain.kafka import BrokerId
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.plan import ANY_LOG_DIR, MoveReason
+from include.domain.plan.move import MoveReason
+from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request import ReassignmentRequest
+from include.domain.resources import PLACED, Resource
 from include.domain.text import bytes_text
 from include.planning.again import plan_on
-from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Ints, Mask
+from include.planning.arrays import BrokerArrays, ClusterArrays
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.budget import budget_of, keep_within_budget
@@ -29,7 +32,7 @@ from include.planning.left_alone import free_to_move, named
 from include.planning.outcome import Outcome, WithinBrokers, tree_of
 from include.planning.racks import RackTree
 from include.planning.rebalance import problem_of
-from include.planning.resources import PLACED, Resource, capacities
+from include.planning.resources import capacities
 from include.planning.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
 from include.planning.search import Problem
 from include.planning.stored import LogDirs, StoredReplicas, stored

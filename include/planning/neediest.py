@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints, Mask
+from include.domain.array_types import Floats, Ints, Mask
 
 
 class Neediest:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from include.domain.array_types import NONE, Floats, Ints, Mask
+from include.domain.resources import PLACED, Resource
 from include.domain.text import amount_text
-from include.planning.arrays import NONE, Floats, Ints, Mask, broker_sums, fresh
-from include.planning.resources import PLACED, Resource
+from include.planning.arrays import broker_sums, fresh
 from include.planning.search import Problem
 from include.planning.topic_books import TopicBooks
 

@@ -13,8 +13,9 @@ from zlib import crc32
 
 import numpy as np
 
+from include.domain.array_types import NONE, Mask
 from include.domain.kafka import BrokerId, TopicPartition
-from include.planning.arrays import NONE, BrokerArrays, ClusterArrays, Mask
+from include.planning.arrays import BrokerArrays, ClusterArrays
 from include.planning.racks import RackTree
 from include.planning.ring import Ring
 from include.planning.scope import brokers_with, rack_paths, raise_if

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.plan import MoveReason
+from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest
 from include.domain.text import brokers_text
 from include.planning.affordable import Costs, affordable
-from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask
+from include.planning.arrays import ClusterArrays
 from include.planning.budget import budget_of
 from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from include.domain.array_types import NONE, Ints, Mask
 from include.domain.kafka import BrokerId
 from include.domain.plan.figures import TargetPrice, TopicBalance
 from include.domain.plan.infeasible import Infeasible
-from include.domain.plan.plan import MoveReason
+from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest
 from include.domain.text import brokers_text
-from include.planning.arrays import NONE, ClusterArrays, Ints, Mask
+from include.planning.arrays import ClusterArrays
 from include.planning.boxes import Boxes
 from include.planning.layout import Layout
 from include.planning.placement import Placer

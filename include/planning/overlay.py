@@ -23,19 +23,21 @@ import numpy as np
 import pyarrow as pa
 
 from include.cluster.snapshot import Snapshot
+from include.domain.array_types import UNLIMITED
 from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.plan import BrokerLoad, MoveCounts, MoveTable, Plan
+from include.domain.plan.move_table import MoveCounts, MoveTable
+from include.domain.plan.plan import Plan
+from include.domain.plan.summary import BrokerLoad
 from include.domain.request import ReassignmentRequest, spread_tolerance
-from include.planning.arrays import UNLIMITED
+from include.domain.resources import Resource
 from include.planning.bounds import boxes_bound
 from include.planning.boxes import Boxes
 from include.planning.budget import for_each_of, less
 from include.planning.certificate import planned_by
 from include.planning.log_dir_choice import choose_log_dirs, tightened
 from include.planning.planner import TRIES, assemble, check_hidden, pace_of
-from include.planning.resources import Resource
 from include.planning.rounds import Balance
 from include.planning.scope import raise_if, shortened
 from include.planning.slice_steps import Look, Part, Survey, Tell

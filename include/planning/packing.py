@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, Rows, fresh
+from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
+from include.planning.arrays import fresh
 
 
 def pack(rooms: Ints, broker: Ints, size: Ints) -> Ints:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.kafka import TopicPartition
 from include.errors import InvalidRequestError
-from include.planning.arrays import NONE, Floats, Ints, Mask
 from include.planning.layout import Layout
 from include.planning.racks import RackTree
 from include.planning.spread import NoPlaceError, choose

@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from include.cluster.snapshot import Snapshot
-from include.domain.plan.plan import BrokerLoad, MoveCounts, MoveTable, Plan, PlanSummary
+from include.domain.plan.move_table import MoveCounts, MoveTable
+from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
+from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.domain.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError

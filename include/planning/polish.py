@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints
+from include.domain.array_types import NONE, Floats, Ints
 from include.planning.search import Search
 
 QUICK_REPLICAS = 24

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.search import Search
 
 ALIKE = 48

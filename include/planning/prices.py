@@ -13,13 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from include.domain.array_types import Floats
 from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import TargetPrice
-from include.planning.arrays import Floats, fresh
+from include.domain.resources import LED, PLACED, Resource
+from include.planning.arrays import fresh
 from include.planning.balance import rebalance, undo
 from include.planning.boxes import Boxes
 from include.planning.layout import Layout
-from include.planning.resources import LED, PLACED, Resource
 from include.planning.search import Problem, Search
 from include.planning.sources import prefer_sources
 

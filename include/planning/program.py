@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from include.planning.arrays import Floats, Ints
+from include.domain.array_types import Floats, Ints
 from include.planning.shedder import BYTES, RATE
 
 MISSED = 20.0

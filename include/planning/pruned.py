@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints, Mask
+from include.domain.array_types import Floats, Ints, Mask
 
 ROUNDS = 100
 """How often moves that would take brokers out of their boxes are left out."""

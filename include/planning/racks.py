@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from include.planning.arrays import NONE, Ints, Mask, Rows
+from include.domain.array_types import NONE, Ints, Mask, Rows
 
 Shares = dict[int, tuple[int, int]]
 

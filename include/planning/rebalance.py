@@ -8,12 +8,14 @@ from functools import partial
 
 import numpy as np
 
+from include.domain.array_types import Floats, Mask
 from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
-from include.domain.plan.plan import MoveReason
+from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest, spread_tolerance
+from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
 from include.planning.again import plan_on
-from include.planning.arrays import ClusterArrays, Floats, Mask, broker_sums
+from include.planning.arrays import ClusterArrays, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import asked_bound, rebalance_bound
 from include.planning.boxes import Boxes
@@ -26,15 +28,7 @@ from include.planning.needs import Needs
 from include.planning.outcome import Outcome, left_brokers, tree_of
 from include.planning.prices import target_prices
 from include.planning.racks import RackTree
-from include.planning.resources import (
-    DEFAULT_TOLERANCES,
-    LOOSE,
-    PLACED,
-    Resource,
-    capacities,
-    known,
-    placed_weights,
-)
+from include.planning.resources import capacities, known, placed_weights
 from include.planning.scope import brokers_named, partitions_in_scope, raise_if
 from include.planning.search import Problem
 from include.planning.shedder import REPLICAS

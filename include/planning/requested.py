@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from include.cluster.snapshot import Snapshot
+from include.domain.array_types import NONE
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.kafka_json import Assignment
 from include.domain.plan.plan import ANY_LOG_DIR
-from include.planning.arrays import NONE, ClusterArrays
+from include.planning.arrays import ClusterArrays
 from include.planning.layout import Layout
 from include.planning.scope import check_movable, raise_if, shortened
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.racks import RackTree
 from include.planning.spread import NoPlaceError
 

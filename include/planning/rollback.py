@@ -11,7 +11,8 @@ from include.cluster.snapshot import Snapshot
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.kafka_json import Assignment
-from include.domain.plan.plan import ANY_LOG_DIR, Move, MoveReason, Plan
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.request import Action
 from include.errors import InvalidRequestError
 from include.planning.arrays import ClusterArrays

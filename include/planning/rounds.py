@@ -9,14 +9,15 @@ from operator import add
 
 import numpy as np
 
+from include.domain.array_types import Floats, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.request import Action
-from include.planning.arrays import Floats, Mask
+from include.domain.resources import LED, LOOSE, PLACED, Resource
 from include.planning.boxes import Boxes
 from include.planning.budget import budget_of, for_each_of
 from include.planning.handover import LedShares
 from include.planning.rebalance import asked_tolerances
-from include.planning.resources import LED, LOOSE, PLACED, Resource, capacities
+from include.planning.resources import capacities
 from include.planning.scope import brokers_named
 from include.planning.slice_steps import Goal, Held, Moved, Step, Survey
 from include.planning.slices import Context, Slices

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, Rows, broker_sums
+from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
+from include.planning.arrays import broker_sums
 from include.planning.layout import Layout
 from include.planning.packing import Books, Shelves
 from include.planning.racks import RackTree

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Ints, Mask, Rows, replica_counts
+from include.domain.array_types import NONE, Ints, Mask, Rows
+from include.planning.arrays import replica_counts
 from include.planning.racks import RackTree
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints
+from include.domain.array_types import Floats, Ints
 from include.planning.certificate import sources
 from include.planning.search import Search
 

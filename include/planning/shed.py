@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints, Mask
+from include.domain.array_types import Floats, Ints, Mask
 from include.planning.search import Search
 from include.planning.senders import Senders
 from include.planning.shedder import BYTES, FILLED, RATE, REPLICAS, Shedder, largest_within

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.planning.in_sync import in_sync
 from include.planning.layout import Layout
 from include.planning.placement import replica_overhead

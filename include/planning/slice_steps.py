@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from include.domain.array_types import UNLIMITED, Floats, Ints, Rows
 from include.domain.plan.infeasible import Infeasible
-from include.domain.plan.plan import MoveReason
+from include.domain.plan.move import MoveReason
 from include.domain.request import Action
+from include.domain.resources import LED, Resource
 from include.errors import InvalidRequestError
-from include.planning.arrays import (
-    UNLIMITED,
-    Floats,
-    Ints,
-    Rows,
-    broker_sums,
-)
+from include.planning.arrays import broker_sums
 from include.planning.balance import rebalance
 from include.planning.budget import keep_within_budget
 from include.planning.handover import LedShares, hand_over
@@ -28,7 +24,7 @@ from include.planning.left_alone import free_to_move
 from include.planning.needs import Needs
 from include.planning.outcome import Outcome, tree_of
 from include.planning.rebalance import balance_reasons, problem_of
-from include.planning.resources import LED, Resource, capacities, known_resources, partition_weight
+from include.planning.resources import capacities, known_resources, partition_weight
 from include.planning.scope import (
     brokers_named,
     partitions_in_scope,

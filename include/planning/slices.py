@@ -16,20 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from include.cluster.snapshot import Snapshot
+from include.domain.array_types import Floats, Ints
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle
-from include.domain.plan.plan import BrokerLoad
+from include.domain.plan.summary import BrokerLoad
 from include.domain.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError, RehomeError
 from include.planning.actions import plan_drain, plan_racks, plan_replication_factor
-from include.planning.arrays import (
-    BrokerArrays,
-    ClusterArrays,
-    Floats,
-    Ints,
-    topic_ids,
-)
+from include.planning.arrays import BrokerArrays, ClusterArrays, topic_ids
 from include.planning.bounds import broker_loads, copying_s
 from include.planning.certificate import bytes_across_racks, links, resource_balances
 from include.planning.moves import planned_moves

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.balance import undo
 from include.planning.certificate import sources
 from include.planning.polish import TINY

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints, Mask
+from include.domain.array_types import Floats, Ints, Mask
 from include.planning.racks import RackTree
 
 

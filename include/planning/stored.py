@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot import Snapshot
-from include.planning.arrays import UNLIMITED, BrokerArrays, ClusterArrays, Ints, Mask
+from include.domain.array_types import UNLIMITED, Ints, Mask
+from include.planning.arrays import BrokerArrays, ClusterArrays
 from include.planning.volumes import Place, disks_of
 
 

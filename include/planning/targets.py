@@ -13,11 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
+from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, broker_sums
+from include.domain.resources import LOOSE, PLACED, Resource
+from include.planning.arrays import broker_sums
 from include.planning.layout import Layout
 from include.planning.racks import RackTree
-from include.planning.resources import LOOSE, PLACED, Resource
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from include.planning.arrays import NONE, ClusterArrays, Floats, Ints, Mask, Rows, replica_counts
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from include.planning.arrays import ClusterArrays, replica_counts
 from include.planning.layout import Layout
 from include.planning.racks import RackTree
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import Ints, Mask, Rows
+from include.domain.array_types import Ints, Mask, Rows
 from include.planning.topic_bands import TopicBands, beyond
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask, Rows
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.planning.in_sync import may_lead
 from include.planning.layout import Layout
 from include.planning.leaders import promote

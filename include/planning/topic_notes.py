@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 
+from include.domain.array_types import Floats, Ints, Mask
 from include.domain.plan.figures import TopicBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.planning.arrays import Floats, Ints, Mask
+from include.domain.resources import Resource
 from include.planning.layout import Layout
-from include.planning.resources import Resource
 from include.planning.topic_bands import TopicBands, band, beyond
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import NONE, Floats, Ints, Mask
+from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.pruned import harmless
 from include.planning.search import Search
 from include.planning.topic_books import TopicBooks, rank

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, vstack
 
-from include.planning.arrays import NONE, UNLIMITED, Floats, Ints, Mask, Rows
+from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.planning.program import MISSED, elastic
 from include.planning.search import Problem, Search
 

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from include.domain.kafka import BrokerId
-from include.domain.plan.plan import PlanSummary
+from include.domain.plan.summary import PlanSummary
 from include.domain.request import Action
-from include.planning.resources import Resource
+from include.domain.resources import Resource
 from include.quality.checked import Checked
 from include.quality.obstacles import Obstacles
 from include.quality.packing import homeless

@@ -11,7 +11,8 @@ import numpy as np
 
 from include.cluster.snapshot import Snapshot
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.plan import Plan, moves_table
+from include.domain.plan.move_table import moves_table
+from include.domain.plan.plan import Plan
 from include.domain.request import Action, ReassignmentRequest
 from include.quality.disks import Disks
 from include.quality.moved import Moved

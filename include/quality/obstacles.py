@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.infeasible import Infeasible, Obstacle, SubjectKind
-from include.planning.resources import Resource
+from include.domain.resources import Resource
 
 
 class Obstacles:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import isinf
 
 from include.domain.request import Action, ReassignmentRequest, spread_tolerance
-from include.planning.resources import Resource
+from include.domain.resources import Resource
 from include.quality.rules import DEFECT, Rule
 
 EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)

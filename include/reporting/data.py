@@ -10,7 +10,8 @@ from typing import Any
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateChange
-from include.execution.model import MoveState, PlanState, ProgressSample
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import Event, MoveRecord, PlanRecord, Reassignment, ThrottleEntry
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from include.domain.plan.figures import ResourceBalance
-from include.domain.plan.plan import BrokerLoad
+from include.domain.plan.summary import BrokerLoad
+from include.domain.run.progress import ProgressSample
 from include.domain.time_range import TimeRange
-from include.execution.model import ProgressSample
 from include.reporting.data import ReportData
 from include.reporting.predicted import not_comparable, predicted_time
 

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from include.domain.plan.figures import Link, ResourceBalance
-from include.domain.plan.plan import Move, PlanSummary
-from include.planning.resources import NAMES, Resource
+from include.domain.plan.move import Move
+from include.domain.plan.summary import PlanSummary
+from include.domain.resources import NAMES, Resource
 
 WIDTH, HEIGHT = 1000, 180
 PAD = 0.06

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from include.domain.run.flows import RateReason
+from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
-from include.execution.model import PlanState
 from include.reporting.data import ReportData
 
 

@@ -12,13 +12,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import ResourceBalance
-from include.domain.plan.plan import Move, PlanSummary
+from include.domain.plan.move import Move
+from include.domain.plan.summary import PlanSummary
 from include.domain.request import ReassignmentRequest
+from include.domain.resources import NAMES, Resource
+from include.domain.run.states import MoveState, PlanState
 from include.execution.eta import eta_errors
-from include.execution.model import MoveState, PlanState
 from include.execution.throttle_configs import named
 from include.ledger.records import ThrottleEntry
-from include.planning.resources import NAMES, Resource
 from include.reporting import rates, words
 from include.reporting.data import ReportData
 from include.reporting.pictures import broker_picture, progress_curve

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from include.execution.model import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import EndReason
 from include.reporting.data import ReportData
 from include.reporting.words import count_text, duration_text

@@ -14,7 +14,7 @@ from include.domain.request import (
     OnWindowEnd,
     ReassignmentRequest,
 )
-from include.execution.model import Control
+from include.domain.run.states import Control
 
 _WHAT, _LIMITS, _HOW = "What to do", "Balance and limits", "How to do it"
 

@@ -123,7 +123,7 @@ def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
 
 
 def _refuse_over(context: Context | Mapping[str, Any], record: PlanRecord) -> None:
-    from include.execution.model import PlanState
+    from include.domain.run.states import PlanState
 
     if not runtime.drives(context, record):
         raise PlanConflictError(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from include.cluster.port import ClusterPort
     from include.domain.plan.plan import Plan
     from include.domain.request import ReassignmentRequest
-    from include.execution.approval import Terms
+    from include.domain.run.approval_terms import Terms
     from include.execution.connection_policy import ConnectionPolicy
     from include.execution.control import Controller
     from include.execution.lease import Held
@@ -316,7 +316,7 @@ def rate_of(context: Context | Mapping[str, Any], request: ReassignmentRequest) 
 
 def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest) -> Terms:
     """What the run would carry out now: to be approved, and to be compared with what was."""
-    from include.execution.approval import Terms
+    from include.domain.run.approval_terms import Terms
 
     with open_ledger() as ledger:
         record = ledger.plan(plan_id_of(context))

@@ -12,9 +12,9 @@ from include.cluster.collect import take_snapshot
 from include.cluster.connection import Connection
 from include.cluster.errors import MissingRightError
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
 from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
 from include.cluster.snapshot_tables import FOLLOWER_THROTTLED, LEADER_THROTTLED, rack_path
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import LogDir, Partial, ReplicaId, TopicPartition
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

@@ -7,7 +7,7 @@ import pytest
 from include.cluster import gateway as gateway_module
 from include.cluster.errors import broker_error
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

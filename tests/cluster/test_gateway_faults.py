@@ -15,7 +15,7 @@ import pytest
 from include.cluster.connection import CONTROLLER_SERVERS, Connection, check_connection
 from include.cluster.errors import ClusterError, ClusterUnreachableError
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId, TopicPartition
 from local.kafka_cluster import LocalCluster, Security
 from local.waiting import wait_until

@@ -11,8 +11,8 @@ import pytest
 
 from include.cluster.errors import MissingRightError
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
 from include.cluster.rights import Role, hidden_topics, missing_rights
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

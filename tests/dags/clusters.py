@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicDescription
 from include.execution.throttle_items import (
     FOLLOWER_RATE,

@@ -12,10 +12,10 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.request import parse_request
+from include.domain.run.policy import Policy
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.lease import hold
-from include.execution.model import Policy
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger

@@ -13,8 +13,8 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan_hash import sealed
 from include.domain.request import parse_request
-from include.execution.approval import Terms
-from include.execution.model import PlanState
+from include.domain.run.approval_terms import Terms
+from include.domain.run.states import PlanState
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
 from local.waiting import wait_until

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from include.domain.run.flows import RateReason
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
 from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE
 from include.warehouse import PlanDirectory
 from local.waiting import wait_until

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from include.ledger.store import Ledger

@@ -16,7 +16,7 @@ import pytest
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
-from include.execution.model import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState
 from include.execution.stall import STALL_ALERT
 from include.ledger import database
 from include.ledger.database import utc_now

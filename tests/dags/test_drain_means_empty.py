@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from include.domain.run.states import PlanState
 from include.execution.drained import FOLLOWED_UP, NOT_EMPTY
-from include.execution.model import PlanState
 from include.warehouse import PlanDirectory
 from tests.dags.site import Site
 

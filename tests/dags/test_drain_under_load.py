@@ -10,7 +10,7 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
-from include.execution.model import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from include.domain.kafka import ReplicaId, TopicPartition
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
 from include.warehouse import PlanDirectory
 from local.waiting import wait_until
 from tests.dags.clusters import throttles_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from include.domain.plan.plan import Plan
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
-from include.execution.model import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState
 from include.execution.throttle_items import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

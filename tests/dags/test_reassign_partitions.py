@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.plan.infeasible_text import subject_text
 from include.domain.request import parse_request
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.kafka_cluster import LocalCluster

@@ -12,7 +12,7 @@ import pytest
 from include.cluster.collect import take_snapshot
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from local.kafka_cluster import LocalCluster

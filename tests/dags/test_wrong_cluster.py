@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.execution.model import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState
 from local.airflow_standalone import COMPONENTS
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

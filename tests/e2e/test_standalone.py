@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.execution.model import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics

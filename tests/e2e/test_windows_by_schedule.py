@@ -12,7 +12,7 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import ReplicaId
-from include.execution.model import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import PlanRecord
 from include.ledger.requests import CONTINUED
 from local.airflow_api import ENDED

@@ -8,9 +8,9 @@ from typing import Any
 
 from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigResource
 from include.cluster.snapshot import Snapshot
-from include.domain.plan.plan import Move
+from include.domain.configs import ConfigResource
+from include.domain.plan.move import Move
 from include.domain.request import Action, ReassignmentRequest
 from include.execution.dry_run import DryRunResult, Finding, dry_run
 from include.settings import Settings

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.execution.abort import abort
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger

@@ -7,8 +7,8 @@ from typing import Any
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import PartitionState
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
 from include.execution.advance import Advance, advance
-from include.execution.model import Policy
 from include.ledger.store import Ledger
 from local.waiting import wait_until
 

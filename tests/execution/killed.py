@@ -18,10 +18,10 @@ from typing import Any
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
 from include.errors import RehomeError
 from include.execution.advance import advance
 from include.execution.lease import hold
-from include.execution.model import Policy
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import set_up_throttle
 from include.ledger.store import Ledger

@@ -13,7 +13,7 @@ from include.domain.kafka import (
     ReplicaOnDisk,
     TopicPartition,
 )
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 
 A, B, C = "/a", "/b", "/c"

@@ -8,15 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 from include.domain.kafka import OngoingReassignment, PartitionState, TopicPartition
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.domain.run.flows import BrokerFlow, FlowSample
-from include.execution.model import (
-    LedgerView,
-    MoveState,
-    Observation,
-    PlanState,
-    Policy,
-)
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from include.cluster.errors import ClusterError
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import (
     Broker,
     BrokerError,
@@ -26,7 +26,7 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
 from include.execution.throttle_items import source_of, split
 
 

@@ -10,20 +10,14 @@ import pytest
 
 from include.domain.disks import Disk
 from include.domain.kafka import BrokerError, PartitionState, ReplicaId, TopicPartition
-from include.domain.plan.plan import MoveReason, Plan
+from include.domain.plan.move import MoveReason
+from include.domain.plan.plan import Plan
 from include.domain.request import OnWindowEnd
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
+from include.execution.actions import Admit, Cancel, Decision, Finish, Hold
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.model import (
-    Action,
-    Admit,
-    Cancel,
-    Finish,
-    Hold,
-    MoveState,
-    PlanState,
-    Policy,
-)
 from tests.execution.observed import ONE, POLICY, T0, TP, flying, running, seen
 from tests.ledger.small_plans import make_plan, move
 
@@ -287,7 +281,7 @@ def test_the_next_move_starts_before_the_last_one_has_ended() -> None:
     )
     flying_two = {tp: flying(plan.by_partition[tp]) for tp in TP[:2]}
 
-    def then(left_bytes: int) -> list[Action]:
+    def then(left_bytes: int) -> list[Decision]:
         copied = {ReplicaId(*TP[0], 3): 50_000 - left_bytes}
         return decide(plan, first_two, seen(plan, ongoing=flying_two, sizes=copied), T0, AHEAD)
 
@@ -332,7 +326,7 @@ def test_what_a_copy_in_flight_still_lacks_is_no_room() -> None:
     view = running(plan, moves={TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING})
     view = replace(view, sent={TP[0]: T0})
 
-    def then(usable: int) -> list[Action]:
+    def then(usable: int) -> list[Decision]:
         there = seen(
             plan,
             ongoing={TP[0]: flying(plan.moves[0])},

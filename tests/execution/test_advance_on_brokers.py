@@ -12,11 +12,13 @@ from include.cluster.errors import ClusterError
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ReplicaStanding
+from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.decide import decide, needs_worker
-from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding
 from include.execution.observe import observe
 from include.execution.progress import record_progress, replica_statuses, status_text
 from include.execution.throttle import clear_throttle, set_up_throttle

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from include.domain.run.progress import ProgressSample
+from include.domain.run.timing import RunTiming, timing_of
 from include.domain.time_range import TimeRange
-from include.execution.airflow_times import RunTiming, airflow_times, timing_of
+from include.execution.airflow_times import airflow_times
 from include.execution.findings import DryRunResult, describe
-from include.execution.model import ProgressSample
 from include.settings import Settings
 from tests.execution.observed import T0
 

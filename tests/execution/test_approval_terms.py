@@ -9,16 +9,10 @@ from typing import Any
 import pytest
 
 from include.domain.request import OnWindowEnd
+from include.domain.run.approval_terms import Approval, Terms
+from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
-from include.execution.approval import (
-    Approval,
-    ApprovalLapsedError,
-    Lapse,
-    Terms,
-    lapses,
-    refuse_lapsed,
-)
-from include.execution.model import PlanState
+from include.execution.approval import ApprovalLapsedError, Lapse, lapses, refuse_lapsed
 from include.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan
 

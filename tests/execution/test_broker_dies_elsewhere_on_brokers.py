@@ -13,8 +13,9 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
-from include.execution.model import MoveState, PlanState, Policy
 from include.execution.out_of_isr import OutOfIsr, Role
 from include.execution.verify import verify
 from include.ledger.store import Ledger

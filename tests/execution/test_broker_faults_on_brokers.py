@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 from include.cluster.connection import CONTROLLER_SERVERS, Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ReplicaStanding
+from include.domain.run.states import MoveState, PlanState
+from include.execution.actions import SetRate
 from include.execution.advance import advance
-from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding, SetRate
 from include.execution.observe import observe
 from include.execution.progress import replica_statuses, status_text
 from include.execution.throttle import (

@@ -14,8 +14,8 @@ from include.domain.kafka import (
     TopicPartition,
 )
 from include.domain.run.flows import Strain
+from include.domain.run.observation import Observation
 from include.execution.bystanders import WATCHED, bystanders, strain_of
-from include.execution.model import Observation
 from include.execution.observe import observe
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 from include.cluster.port import ClusterPort
 from include.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.model import MoveState, PlanState, Policy
 from include.execution.own_cluster import OwnCluster
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster

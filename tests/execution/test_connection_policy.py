@@ -10,9 +10,9 @@ import pytest
 
 from include.cluster.connection import Connection
 from include.domain.request import Action, ReassignmentRequest
+from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 from include.execution.connection_policy import ANYTHING, ConnectionPolicy, PolicyError
-from include.execution.model import Control
 
 NIGHTLY = {"cron": "0 1 * * *", "hours": 4, "timezone": "Europe/Berlin"}
 AT_NIGHT, BY_DAY = datetime(2030, 1, 15, 2, tzinfo=UTC), datetime(2030, 1, 15, 12, tzinfo=UTC)

@@ -9,13 +9,13 @@ import pytest
 from confluent_kafka.cimpl import NewTopic
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.plan import Plan
 from include.domain.request import Action, Cordon, ReassignmentRequest
+from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.cordon import cordon, cordon_findings
 from include.execution.findings import Severity
-from include.execution.model import PlanState
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import CORDONED, own_value
 from include.ledger.records import ThrottleState

@@ -18,9 +18,10 @@ from include.cluster.port import ClusterPort
 from include.cluster.wire import metadata_request
 from include.domain.kafka import TopicDescription
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.model import MoveState, PlanState, Policy
 from include.execution.verify import verify
 from include.ledger.store import Ledger
 from local.waiting import wait_until

@@ -10,12 +10,13 @@ import pytest
 from include.cluster.connection import Connection
 from include.cluster.errors import ClusterError
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigResource
+from include.domain.configs import ConfigChange, ConfigResource
 from include.domain.kafka import BrokerError, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.model import MoveState, PlanState, Policy
 from include.execution.owed_copies import stop_owed_copies
 from include.execution.throttle import clear_throttle, set_up_throttle, sweep
 from include.execution.throttle_items import (

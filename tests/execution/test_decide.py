@@ -10,17 +10,9 @@ import pytest
 from include.domain.kafka import OngoingReassignment, PartitionState, TopicPartition
 from include.domain.request import OnWindowEnd
 from include.domain.run.flows import RateChange, RateReason
+from include.domain.run.states import MoveState, PlanState, Settle
+from include.execution.actions import Admit, Cancel, Finish, Hold, SetRate
 from include.execution.decide import decide, needs_worker, waits_for
-from include.execution.model import (
-    Admit,
-    Cancel,
-    Finish,
-    Hold,
-    MoveState,
-    PlanState,
-    SetRate,
-    Settle,
-)
 from include.execution.stall import stall_alert_due
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
 from tests.ledger.small_plans import make_plan, move

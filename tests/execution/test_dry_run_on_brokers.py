@@ -12,7 +12,7 @@ import pytest
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.execution.dry_run import Severity, describe
 from include.execution.throttle_items import (

@@ -14,20 +14,17 @@ from hypothesis import strategies as st
 from include.domain.kafka import BrokerId, PartitionState, ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FLOWS_VIEWED, FlowSample, RateChange, RateReason
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import MoveState, PlanState
 from include.execution import playout
+from include.execution.actions import Decision
 from include.execution.backlog import Backlog
 from include.execution.copies import Copies
 from include.execution.decide import decide
 from include.execution.eta import Remaining, eta_errors, foretell
-from include.execution.model import (
-    Action,
-    LedgerView,
-    MoveState,
-    Observation,
-    PlanState,
-    Policy,
-    ProgressSample,
-)
 from include.execution.progress import admitted, copies_at, measure, replica_statuses
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.quota import ThrottledCopies
@@ -57,7 +54,7 @@ class Foretelling:
         now: datetime,
         policy: Policy,
         backlog: Backlog,
-    ) -> list[Action]:
+    ) -> list[Decision]:
         states = {m.partition: view.moves.get(m.partition, MoveState.PENDING) for m in plan.moves}
         whole = replace(view, moves=states)
         statuses = replica_statuses(admitted(plan, whole), seen)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from include.domain.run.progress import ProgressSample
 from include.execution.eta import EtaError, eta_errors
-from include.execution.model import ProgressSample
 from tests.execution.observed import T0
 
 

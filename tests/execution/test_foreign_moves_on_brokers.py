@@ -8,9 +8,11 @@ from typing import Any
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ReplicaStanding
+from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.model import MoveState, PlanState, Policy, ReplicaStanding
 from include.execution.observe import moves_of, observe
 from include.execution.progress import replica_statuses
 from include.ledger.database import utc_now

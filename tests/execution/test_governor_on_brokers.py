@@ -10,9 +10,9 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FlowSample, RateReason
+from include.domain.run.policy import Policy
 from include.execution.advance import advance
 from include.execution.governor import first_rate
-from include.execution.model import Policy
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE
 from include.ledger.store import Ledger

@@ -7,13 +7,14 @@ from typing import Any, cast
 import pytest
 
 from include.cluster.errors import broker_error
-from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.decide import needs_worker
-from include.execution.model import Policy
 from include.execution.poll import poll
 from include.execution.throttle import NOT_SET, clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE

@@ -16,7 +16,8 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.plan import ANY_LOG_DIR, Move
+from include.domain.plan.move import Move
+from include.domain.plan.plan import ANY_LOG_DIR
 from include.execution.findings import Severity
 from include.execution.headroom import disk_findings
 from include.execution.reading import Reading

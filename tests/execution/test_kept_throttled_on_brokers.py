@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.decide import needs_worker
-from include.execution.model import Policy
 from include.execution.poll import Poll, poll
 from include.execution.throttle_coverage import ALERT_AFTER, gone_text
 from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE

@@ -13,10 +13,13 @@ import pytest
 
 from include.cluster.port import ClusterPort
 from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
+from include.execution.actions import Cancel
 from include.execution.advance import Advance, advance
-from include.execution.model import Cancel, MoveState, PlanState, Policy
 from include.execution.owed_copies import stop_owed_copies
 from include.ledger.store import Ledger
 from tests.execution.log_dir_cluster import A, B, C, LogDirCluster

@@ -17,9 +17,10 @@ from include.cluster.snapshot import LOG_DIRS
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request import Action, ReassignmentRequest
+from include.domain.run.progress import ReplicaStanding
+from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.model import MoveState, PlanState, ReplicaStanding
 from include.execution.throttle import clear_throttle
 from include.execution.throttle_items import LOG_DIR_RATE
 from include.execution.verify import verify

@@ -8,8 +8,9 @@ from include.cluster.clients import UNANSWERED
 from include.cluster.errors import ClusterError
 from include.cluster.port import ClusterPort
 from include.domain.kafka import TopicPartition
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState
 from include.execution.advance import advance
-from include.execution.model import MoveState, Policy
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move

@@ -10,9 +10,10 @@ import pytest
 
 from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import PlanState
 from include.execution.advance import Advance, advance
 from include.execution.lease import hold
-from include.execution.model import PlanState, Policy
 from include.execution.own_cluster import OwnCluster
 from include.execution.stall import overdue
 from include.ledger.store import Ledger

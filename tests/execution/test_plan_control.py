@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.run.approval_terms import Terms
 from include.domain.run.flows import BrokerFlow, FlowSample
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import Control, MoveState, PlanState
 from include.errors import InvalidRequestError, PlanConflictError
-from include.execution.approval import Terms
 from include.execution.continuing import check_continuable, not_started
 from include.execution.control import Controller
 from include.execution.drift import DriftError
-from include.execution.model import Control, MoveState, PlanState, ProgressSample
 from include.execution.own_cluster import OwnCluster, WrongClusterError
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger

@@ -11,13 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.kafka import PartitionState, ReplicaId
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.states import PlanState
 from include.execution import playout
+from include.execution.actions import Decision
 from include.execution.backlog import Backlog
 from include.execution.copies import Copy, copies_of, granted
 from include.execution.decide import decide
 from include.execution.eta import Remaining
-from include.execution.model import Action, LedgerView, Observation, PlanState, Policy
 from include.execution.playout import Course, play_out
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
@@ -46,7 +51,7 @@ class PlayedOut:
         now: datetime,
         policy: Policy,
         backlog: Backlog,
-    ) -> list[Action]:
+    ) -> list[Decision]:
         course = course_of(backlog, seen, policy, self._bytes_per_s)
         assert course.whole
         if course.seconds:

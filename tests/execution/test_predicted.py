@@ -18,9 +18,10 @@ from include.domain.kafka import (
     TopicPartition,
 )
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
 from include.execution.airflow_times import AirflowTimes
-from include.execution.model import PlanState, Policy
 from include.execution.predicted import BURST_S, predicted_time
 from include.execution.reading import Reading
 from include.execution.simulation.cluster import ModelledCluster

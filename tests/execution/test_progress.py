@@ -12,14 +12,10 @@ from include.domain.kafka import (
     ReplicaId,
     TopicPartition,
 )
-from include.execution.model import (
-    LedgerView,
-    MoveState,
-    Observation,
-    PlanState,
-    ProgressSample,
-    ReplicaStanding,
-)
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.progress import ProgressSample, ReplicaStanding
+from include.domain.run.states import MoveState, PlanState
 from include.execution.progress import (
     copies_at,
     footer,

@@ -12,12 +12,14 @@ import pytest
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import PlanState
 from include.execution.abort import abort
+from include.execution.actions import SetRate
 from include.execution.advance import advance
-from include.execution.model import PlanState, Policy, SetRate
 from include.execution.throttle import (
     change_rate,
     clear_throttle,

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from include.execution.model import ProgressSample
+from include.domain.run.progress import ProgressSample
 from include.execution.reaction import measured_reaction_s
 from tests.execution.observed import POLICY, T0
 

@@ -14,10 +14,12 @@ from sqlalchemy import event
 from include.cluster.port import ClusterPort
 from include.domain.kafka import PartitionState, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.observation import Observation
+from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution import poll as poll_module
+from include.execution.actions import Admit, Finish
 from include.execution.assumed import AssumedStates
 from include.execution.backlog import Backlog
-from include.execution.model import Admit, Finish, MoveState, Observation, PlanState, Settle
 from include.execution.poll import Poll, poll
 from include.ledger.store import Ledger
 from tests.execution.observed import POLICY, T0, seen

@@ -14,12 +14,14 @@ import pytest
 from include.cluster.port import ClusterPort
 from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.abort import abort
+from include.execution.actions import Finish
 from include.execution.advance import advance
 from include.execution.decide import decide
 from include.execution.drift import drift
 from include.execution.leaders import RestoredLeaders, restore_preferred_leaders
-from include.execution.model import Finish, MoveState, PlanState, Policy, Settle
 from include.execution.outcome import RECREATED
 from include.execution.verify import verify
 from include.ledger.store import Ledger

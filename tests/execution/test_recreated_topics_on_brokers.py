@@ -8,12 +8,12 @@ from dataclasses import replace
 from confluent_kafka.cimpl import NewTopic
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.states import MoveState
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.model import MoveState
 from include.execution.outcome import RECREATED
 from include.execution.throttle import clear_throttle
 from include.execution.throttle_items import LISTS

@@ -11,11 +11,12 @@ import pytest
 from include.cluster.connection import Connection
 from include.cluster.error_codes import ErrorCode
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
-from include.execution.model import MoveState, PlanState, Policy
 from include.execution.throttle import clear_throttle, set_up_throttle, sweep
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import numpy as np
 
 from include.domain.kafka import TopicPartition
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.execution.copies import max_min_rates
-from include.execution.model import MoveState, PlanState, Policy
 from include.execution.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster
 from include.execution.simulation.simulator import Asked, At, Simulation
 from tests.ledger.small_plans import make_plan, move

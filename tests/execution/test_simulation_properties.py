@@ -13,18 +13,13 @@ from hypothesis import strategies as st
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
+from include.execution.actions import Admit, Cancel, Decision
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.model import (
-    Action,
-    Admit,
-    Cancel,
-    LedgerView,
-    MoveState,
-    Observation,
-    PlanState,
-    Policy,
-)
 from include.execution.simulation.cluster import (
     BrokerDies,
     BrokerReturns,
@@ -100,7 +95,7 @@ class Watched:
     simulation: Simulation
     admitted: set[TopicPartition] = field(default_factory=set)
 
-    def check(self, simulation: Simulation, actions: list[Action]) -> None:
+    def check(self, simulation: Simulation, actions: list[Decision]) -> None:
         new = {p for action in actions if isinstance(action, Admit) for p in action.partitions}
         self.admitted |= new
         self._slots(new)
@@ -249,7 +244,7 @@ def test_a_kept_backlog_decides_as_a_fresh_one_does(examples: int) -> None:
         now: datetime,
         policy: Policy,
         kept: Backlog,
-    ) -> list[Action]:
+    ) -> list[Decision]:
         actions = decide(plan, view, seen, now, policy, kept)
         assert in_any_order(actions) == in_any_order(decide(plan, view, seen, now, policy))
         return actions
@@ -262,7 +257,7 @@ def test_a_kept_backlog_decides_as_a_fresh_one_does(examples: int) -> None:
     holds()
 
 
-def in_any_order(actions: list[Action]) -> list[str]:
+def in_any_order(actions: list[Decision]) -> list[str]:
     ordered = [
         replace(action, partitions=tuple(sorted(action.partitions)))
         if isinstance(action, (Admit, Cancel))

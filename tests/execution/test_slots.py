@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.kafka import PartitionState, ReplicaId
-from include.domain.plan.plan import Move
-from include.execution.model import Observation
+from include.domain.plan.move import Move
+from include.domain.run.observation import Observation
 from include.execution.slots import Ends, InUse, slots_of
 from tests.execution.properties import few_and_many, property_of
 from tests.ledger.small_plans import move

@@ -10,9 +10,9 @@ import pytest
 
 from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
+from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
 from include.execution import abort as aborting
-from include.execution.model import MoveState, PlanState
 from include.execution.patience import LOOKS
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_configs import VERIFY_TIMEOUT_S, read_settled

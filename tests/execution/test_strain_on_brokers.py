@@ -14,13 +14,14 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateChange, RateReason
+from include.domain.run.policy import Policy
 from include.execution.abort import abort
+from include.execution.actions import SetRate
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.bystanders import RISING_LOOKS, bystanders
 from include.execution.decide import decide, needs_worker
 from include.execution.governor import CALM_S, first_rate
-from include.execution.model import Policy, SetRate
 from include.execution.poll import poll
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE

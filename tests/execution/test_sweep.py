@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigResource
 from include.domain.plan.plan import Plan
 from include.execution.throttle import Cleared, sweep
 from include.execution.throttle_items import LEADER_RATE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.execution.throttle_items import (
     LEADER_RATE,
     LEADER_REPLICAS,

@@ -10,9 +10,10 @@ import pytest
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.plan import Plan
-from include.execution.model import PlanState, SetRate
+from include.domain.run.states import PlanState
+from include.execution.actions import SetRate
 from include.execution.throttle import (
     change_rate,
     clear_throttle,

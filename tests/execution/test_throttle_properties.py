@@ -15,13 +15,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from include.cluster.port import ClusterPort, ConfigResource
+from include.cluster.port import ClusterPort
+from include.domain.configs import ConfigResource
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateReason
+from include.domain.run.policy import Policy
+from include.domain.run.states import PlanState
 from include.execution import throttle_clearing, throttle_configs
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.model import PlanState, Policy
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE, LISTS
 from include.execution.throttle_rates import DEFAULT_HONOURED_SINCE, METADATA_VERSION

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import ConfigValue
 from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS, source_of
 from include.execution.throttle_rates import choose_rates, default_is_honoured, set_up_by_broker

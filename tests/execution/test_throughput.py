@@ -12,9 +12,11 @@ from include.domain.kafka import (
     ReplicaId,
     TopicPartition,
 )
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
 from include.domain.run.flows import BrokerFlow, RateChange, RateReason
-from include.execution.model import LedgerView, Observation, PlanState
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.states import PlanState
 from include.execution.throughput import Copied, flow_sample, throttle_text
 from include.execution.trend import Trend
 from tests.ledger.small_plans import move

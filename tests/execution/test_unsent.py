@@ -9,8 +9,9 @@ import pytest
 
 from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import Advance, advance
-from include.execution.model import MoveState, PlanState, Policy
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 from tests.ledger.set_clock import SetClock

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.plan.plan import ANY_LOG_DIR, Plan

@@ -12,10 +12,10 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request import OnWindowEnd
+from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.continuing import check_continuable
 from include.execution.drift import DriftError
-from include.execution.model import MoveState, PlanState
 from include.execution.throttle import clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger

@@ -15,7 +15,7 @@ import pytest
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.kafka_cluster import LocalCluster

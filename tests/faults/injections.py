@@ -16,9 +16,9 @@ from typing import Any
 
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
-from include.execution.model import MoveState
+from include.domain.run.states import MoveState
 from include.execution.throttle_items import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

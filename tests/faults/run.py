@@ -8,9 +8,10 @@ from typing import TypeVar, cast
 from include.cluster.errors import ClusterError
 from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.advance import Advance
-from include.execution.model import PlanState, Policy
 from local.waiting import wait_until
 from tests.faults.injections import INJECTIONS, Broken, Injection
 from tests.faults.matrix import Case, Fault, Moment

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.plan import ANY_LOG_DIR, Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.request import Action, ReassignmentRequest
+from include.domain.run.states import MoveState, PlanState
 from include.execution.drained import wait_until_drained
-from include.execution.model import MoveState, PlanState
 from include.execution.own_cluster import OwnCluster
 from include.execution.throttle_items import FOLLOWER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from include.ledger.store import Ledger

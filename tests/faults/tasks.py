@@ -20,13 +20,13 @@ from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
 from include.execution.abort import abort
 from include.execution.advance import Advance, advance
 from include.execution.backlog import Backlog
 from include.execution.bystanders import bystanders
 from include.execution.decide import decide, needs_worker
 from include.execution.lease import Held, hold
-from include.execution.model import Policy
 from include.execution.own_cluster import OwnCluster
 from include.execution.poll import poll
 from include.execution.throttle import Cleared, clear_throttle, set_up_throttle, sweep

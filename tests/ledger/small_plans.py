@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Move, MoveReason, Plan, PlanSummary
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
+from include.domain.plan.summary import PlanSummary
 
 
 def move(

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
+from include.domain.run.observation import Observation
+from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
 from include.execution.continuing import orphaned
-from include.execution.model import MoveState, Observation, PlanState
 from include.ledger.fencing import LeaseHeldError, LeaseLostError
 from include.ledger.records import ThrottleEntry, ThrottleState, driver_name
 from include.ledger.store import Ledger

@@ -15,8 +15,9 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, delete, select, update
 
+from include.domain.run.observation import Observation
+from include.domain.run.states import MoveState
 from include.errors import RehomeError
-from include.execution.model import MoveState, Observation
 from include.ledger import database
 from include.ledger.database import LedgerUnavailableError, open_engine, utc_now
 from include.ledger.models import EVENTS, LEASES, METADATA

@@ -9,17 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import PartitionState, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
-from include.execution.model import (
-    MoveState,
-    Observation,
-    PlanState,
-    ProgressSample,
-    ReplicaStanding,
-    ReplicaStatus,
-)
+from include.domain.run.observation import Observation
+from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan, move

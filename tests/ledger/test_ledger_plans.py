@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from include.domain.plan.plan import Plan
+from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
-from include.execution.model import MoveState, PlanState
 from include.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan, move
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from include.execution.airflow_times import RunTiming
-from include.execution.model import MoveState, PlanState, ProgressSample
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import MoveState, PlanState
+from include.domain.run.timing import RunTiming
 from include.ledger.store import Ledger
 from include.ledger.timings import RUNS
 from tests.execution.observed import T0, seen

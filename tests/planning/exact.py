@@ -9,7 +9,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from benchmarks.clusters import clipped
-from include.planning.arrays import NONE, UNLIMITED, BrokerArrays, ClusterArrays, broker_sums
+from include.domain.array_types import NONE, UNLIMITED
+from include.planning.arrays import BrokerArrays, ClusterArrays, broker_sums
 
 TOLERANCE = {"bytes": 0.05, "bytes_in": 0.1}
 SOLVER_S = 15

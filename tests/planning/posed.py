@@ -6,8 +6,9 @@ import numpy as np
 
 from benchmarks.clusters import CASES, build
 from benchmarks.plan import request_of
+from include.domain.array_types import Floats, Mask
 from include.domain.request import ReassignmentRequest
-from include.planning.arrays import ClusterArrays, Floats, Mask
+from include.planning.arrays import ClusterArrays
 from include.planning.layout import Layout
 from include.planning.outcome import tree_of
 from include.planning.rebalance import problem_of

@@ -12,11 +12,11 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.plan.infeasible_text import subject_text
 from include.domain.plan.plan import Plan
 from include.domain.request import Action, ReassignmentRequest, parse_request
+from include.domain.resources import Resource
 from include.errors import InvalidRequestError
 from include.planning.arrays import ClusterArrays
 from include.planning.bounds import least_copies
 from include.planning.outcome import tree_of
-from include.planning.resources import Resource
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan
 from tests.planning.strategies import clusters

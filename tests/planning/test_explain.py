@@ -11,12 +11,12 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text
 from include.domain.request import parse_request
+from include.domain.resources import Resource
 from include.errors import InvalidRequestError
 from include.load.knowledge import Demands, LoadHistory
 from include.planning.explain import Explainer, Verdict
 from include.planning.explain_text import broker_text, partition_text
 from include.planning.planner import make_plan
-from include.planning.resources import Resource
 from include.warehouse import Warehouse
 from spark_jobs import explain as command
 from tests.load.recorded import START

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 
+from include.domain.array_types import Ints
 from include.planning import guided as by_prices
-from include.planning.arrays import Ints
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.guided import guided, unhindered

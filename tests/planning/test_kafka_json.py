@@ -15,7 +15,7 @@ from include.domain.plan.kafka_json import (
     refuse_other_files,
     rollback_json,
 )
-from include.domain.plan.plan import Move, MoveReason
+from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan_hash import PlanChangedError
 from include.domain.request import Action, ReassignmentRequest
 from include.errors import InvalidRequestError

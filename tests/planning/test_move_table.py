@@ -19,15 +19,9 @@ from include.domain.plan.kafka_json import (
     rollback_json,
     rollback_text,
 )
+from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.move_columns import AT_ONCE
-from include.domain.plan.plan import (
-    Move,
-    MoveCounts,
-    MoveReason,
-    MoveTable,
-    moves_from_table,
-    moves_table,
-)
+from include.domain.plan.move_table import MoveCounts, MoveTable, moves_from_table, moves_table
 from include.domain.plan.plan_hash import plan_hash
 from include.domain.request import Action
 from include.quality.plan_hash import hash_of as hash_in_gate

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.infeasible_text import obstacle_text
-from include.domain.plan.plan import PlanSummary
+from include.domain.plan.summary import PlanSummary
 from include.domain.request import Action, ReassignmentRequest, parse_request
 from include.errors import InvalidRequestError
 from include.planning import slice_steps

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, build
+from include.domain.array_types import NONE
 from include.domain.plan.figures import TargetPrice
 from include.domain.request import Action, ReassignmentRequest
 from include.planning import prices
-from include.planning.arrays import NONE
 from include.planning.outcome import Outcome
 from include.planning.rebalance import plan_rebalance
 from tests.planning.clusters import cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from include.planning.arrays import Rows
+from include.domain.array_types import Rows
 from include.planning.racks import RackTree
 from include.planning.seats import Seats
 

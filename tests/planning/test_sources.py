@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from include.domain.array_types import Floats
 from include.domain.request import Action, ReassignmentRequest
-from include.planning.arrays import ClusterArrays, Floats, broker_sums
+from include.planning.arrays import ClusterArrays, broker_sums
 from include.planning.balance import rebalance
 from include.planning.certificate import bytes_across_racks, copies, sources
 from include.planning.search import Problem

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from include.domain.plan.plan import PlanSummary
-from include.execution.approval import Terms
+from include.domain.plan.summary import PlanSummary
+from include.domain.run.approval_terms import Terms
 from rehome.operators.approve import approval_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan

@@ -14,7 +14,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from include.domain.request import parse_request
-from include.execution.model import PlanState
+from include.domain.run.states import PlanState
 from include.ledger.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse

@@ -14,8 +14,10 @@ from include.cluster.snapshot import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.plan.plan import BrokerLoad, Move, Plan, PlanSummary
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import hash_of
+from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.domain.request import ReassignmentRequest
 from include.planning.planner import make_plan
 from include.quality.brokers_after import BALANCED, COMPARED, brokers_after

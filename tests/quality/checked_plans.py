@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
-from include.domain.plan.plan import Move, MoveReason
+from include.domain.plan.move import Move, MoveReason
 from include.domain.request import Action, ReassignmentRequest
-from include.planning.resources import Resource
+from include.domain.resources import Resource
 from include.quality.checked import Checked
 from tests.planning.clusters import Cluster, cluster
 from tests.quality.cases import (

@@ -7,12 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from include.cluster.port import ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import BrokerLoad, Move, MoveReason, Plan
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import Plan
+from include.domain.plan.summary import BrokerLoad
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.findings import DryRunResult, Finding, Severity
-from include.execution.model import MoveState, PlanState, ProgressSample
 from include.ledger.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
 from include.reporting.data import ReportData
 from tests.ledger.small_plans import make_plan, move

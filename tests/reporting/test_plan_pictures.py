@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from include.domain.plan.figures import Link, ResourceBalance, TargetPrice
-from include.domain.plan.plan import BrokerLoad
+from include.domain.plan.summary import BrokerLoad
 from include.reporting.pictures import broker_picture
 from include.reporting.plan_pictures import (
     HEIGHT,

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from include.domain.run.flows import RateChange, RateReason
-from include.execution.model import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import Event
 from tests.reporting.pages import page
 from tests.reporting.plans_told import MB, START, carried_out, dry_run_only, good_end

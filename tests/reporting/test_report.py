@@ -12,7 +12,7 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.request import parse_request
 from include.domain.run.flows import RateChange, RateReason
-from include.execution.model import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
 from include.reporting.collect import report_data, write_plan_report

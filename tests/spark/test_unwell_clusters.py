@@ -21,8 +21,8 @@ from include.domain.kafka import PartitionState, TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan
 from include.domain.request import parse_request
+from include.domain.run.states import PlanState
 from include.execution.dry_run import describe, dry_run
-from include.execution.model import PlanState
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.settings import Settings

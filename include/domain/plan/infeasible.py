@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from include.domain.kafka import BrokerId, TopicPartition
-from include.planning.resources import Resource
+from include.domain.resources import Resource
 
 
 class SubjectKind(enum.StrEnum):

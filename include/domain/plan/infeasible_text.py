@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.resources import NAMES, Resource
 from include.domain.text import amount_text
-from include.planning.resources import NAMES, Resource
 
 _LEFT = "their partitions are left alone; fix_offline_replicas gives them new homes"
 

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.move import Move
 from include.domain.plan.move_columns import entries
-from include.domain.plan.plan import ANY_LOG_DIR, Move, MoveTable, Plan, moves_table
+from include.domain.plan.move_table import MoveTable, moves_table
+from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.plan.plan_hash import PlanChangedError
 from include.errors import InvalidRequestError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from include.domain.kafka import TopicPartition
 
 if TYPE_CHECKING:
-    from include.domain.plan.plan import Move
+    from include.domain.plan.move import Move
 
 
 class MovesByPartition(Mapping[TopicPartition, "Move"]):

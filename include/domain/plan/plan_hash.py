@@ -7,8 +7,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
+from include.domain.plan.move import Move
 from include.domain.plan.move_columns import entries
-from include.domain.plan.plan import Move, Plan, moves_table
+from include.domain.plan.move_table import moves_table
+from include.domain.plan.plan import Plan
 from include.errors import PlanConflictError
 
 FORMAT = 2

@@ -7,7 +7,7 @@ from typing import overload
 
 import numpy as np
 
-from include.planning.arrays import Floats, Ints
+from include.domain.array_types import Floats, Ints
 
 MOVES_PER_SLOT = 10
 """Tiny moves share a slot of a broker, never more than this many (see docs/execution.md)."""

@@ -15,9 +15,9 @@ from include.domain.kafka import (
     ReplicaId,
     TopicPartition,
 )
-from include.domain.plan.plan import Move
+from include.domain.plan.move import Move
+from include.domain.run.observation import Observation
 from include.execution.copies import Copies
-from include.execution.model import Observation
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.slots import Direction, Slot
 

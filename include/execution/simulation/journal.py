@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from include.domain.kafka import TopicPartition
-from include.execution.model import MoveState
+from include.domain.run.states import MoveState
 
 
 class Crash(BaseException):

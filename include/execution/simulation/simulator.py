@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.plan.plan import Move, Plan
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
 from include.domain.run.flows import (
     CHANGES_VIEWED,
     FLOWS_VIEWED,
@@ -21,23 +22,14 @@ from include.domain.run.flows import (
     RateReason,
     Strain,
 )
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState, Settle
+from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.governor import first_rate
-from include.execution.model import (
-    Action,
-    Admit,
-    Cancel,
-    Finish,
-    Hold,
-    LedgerView,
-    MoveState,
-    Observation,
-    PlanState,
-    Policy,
-    SetRate,
-    Settle,
-)
 from include.execution.simulation.cluster import ClusterEvent, ModelledCluster
 from include.execution.simulation.journal import Crash, Entry, Journal
 from include.execution.stall import held_up
@@ -61,8 +53,8 @@ class At:
     event: ClusterEvent | Asked | Strain
 
 
-Decide = Callable[[Plan, LedgerView, Observation, datetime, Policy, Backlog], list[Action]]
-Watch = Callable[["Simulation", list[Action]], None]
+Decide = Callable[[Plan, LedgerView, Observation, datetime, Policy, Backlog], list[Decision]]
+Watch = Callable[["Simulation", list[Decision]], None]
 
 
 class Simulation:
@@ -151,7 +143,7 @@ class Simulation:
         self._asked = replace(self._asked, pause=False)
         self._last_progress_at = self.now
 
-    def poll(self) -> list[Action]:
+    def poll(self) -> list[Decision]:
         """One step as in production: observe, decide, act. Dies where the journal says."""
         self.polls += 1
         seen, actions = self._look()
@@ -165,7 +157,7 @@ class Simulation:
             self.watch(self, actions)
         return actions
 
-    def _look(self) -> tuple[Observation, list[Action]]:
+    def _look(self) -> tuple[Observation, list[Decision]]:
         seen = self.cluster.observe(self.now)
         if held_up(self.plan, seen, self.policy, admitted=bool(self._backlog.admitted)):
             self._held_at = self.now
@@ -182,7 +174,7 @@ class Simulation:
             self._flow_for(self.policy.poll_interval_s)
         self._flow_for(self._wake_s)
 
-    def _act(self, action: Action, seen: Observation) -> None:
+    def _act(self, action: Decision, seen: Observation) -> None:
         match action:
             case Settle(partition, state):
                 self._record([partition], state, seen)

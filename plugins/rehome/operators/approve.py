@@ -12,9 +12,9 @@ from rehome import plan_of_run, runtime
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.plan.plan import PlanSummary
+    from include.domain.plan.summary import PlanSummary
     from include.domain.request import ReassignmentRequest
-    from include.execution.approval import Terms
+    from include.domain.run.approval_terms import Terms
     from include.ledger.records import PlanRecord
 
 BODY = """
@@ -51,7 +51,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         """Wait, or approve in the name of the run's parameters."""
-        from include.execution.model import PlanState
+        from include.domain.run.states import PlanState
 
         with runtime.plain_errors(), runtime.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -79,8 +79,8 @@ class ApprovePlanOperator(ApprovalOperator):
         return self._approve(plan.plan_id, terms, runtime.actor_of(context), by_person=False)
 
     def _holds(self, record: PlanRecord, terms: Terms) -> bool:
+        from include.domain.run.states import PlanState
         from include.execution.approval import lapses
-        from include.execution.model import PlanState
 
         now = None if record.state is PlanState.RUNNING else datetime.now(UTC)
         requested = record.requested_rate_bytes_per_s
@@ -93,7 +93,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what."""
-        from include.execution.approval import Terms
+        from include.domain.run.approval_terms import Terms
 
         plan_id = runtime.plan_id_of(context)
         user = event.get("responded_by_user") or {}
@@ -109,7 +109,7 @@ class ApprovePlanOperator(ApprovalOperator):
         return result
 
     def _reject(self, plan_id: str, actor: str) -> None:
-        from include.execution.model import PlanState
+        from include.domain.run.states import PlanState
         from include.ledger.records import EndReason
 
         with runtime.plain_errors(), runtime.open_ledger() as ledger:

@@ -24,7 +24,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
     def step(self, context: Context) -> dict[str, Any] | None:
         """Ask, and say what happens now."""
         from include.domain.param_types import checked_plan_id
-        from include.execution.model import Control
+        from include.domain.run.states import Control
 
         params = context["params"]
         with runtime.open_ledger() as ledger, self.gateway() as cluster:

@@ -14,7 +14,7 @@ from rehome.operators.base import ClusterOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.execution.model import PlanState
+    from include.domain.run.states import PlanState
 
 
 class DryRunOperator(ClusterOperator, SkipMixin):
@@ -35,9 +35,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Check, report, and either go on or stop here."""
+        from include.domain.run.states import PlanState
         from include.execution.continuing import not_started
         from include.execution.dry_run import describe, dry_run
-        from include.execution.model import PlanState
         from include.execution.own_cluster import OwnCluster
         from include.execution.progress import admitted
         from include.reporting.collect import write_plan_report

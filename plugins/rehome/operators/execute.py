@@ -20,8 +20,8 @@ class StartReassignmentOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """One advance."""
+        from include.domain.run.states import PlanState
         from include.execution.advance import advance
-        from include.execution.model import PlanState
         from include.execution.policy import policy_for
 
         with runtime.open_ledger() as ledger:

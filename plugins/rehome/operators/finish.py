@@ -23,7 +23,7 @@ class VerifyReassignmentOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Read, compare, keep the proof, fail on any difference."""
-        from include.execution.model import PlanState
+        from include.domain.run.states import PlanState
         from include.execution.own_cluster import OwnCluster
         from include.execution.verify import verify
 
@@ -51,8 +51,8 @@ class RestorePreferredLeadersOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
+        from include.domain.run.states import PlanState
         from include.execution.leaders import restore_preferred_leaders
-        from include.execution.model import PlanState
         from include.ledger.fencing import LeaseHeldError
 
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
@@ -99,7 +99,7 @@ class VerdictOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Read the ledger, believe nothing else."""
-        from include.execution.model import PlanState
+        from include.domain.run.states import PlanState
         from include.ledger.records import EndReason
         from include.warehouse import PlanDirectory
 
@@ -145,8 +145,8 @@ class VerdictOperator(ClusterOperator):
 
         :raises AirflowFailException: its brokers are not empty, and nothing goes on.
         """
+        from include.domain.run.states import PlanState
         from include.execution.drained import still_there
-        from include.execution.model import PlanState
 
         found = directory.read_json(DRAINED) if directory.exists(DRAINED) else None
         if found is None or found["as_planned"]:

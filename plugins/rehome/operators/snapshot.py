@@ -154,7 +154,7 @@ def _goes_on(context: Context) -> bool:
 
     :raises PlanConflictError: its plan has ended otherwise, or is in other hands.
     """
-    from include.execution.model import PlanState
+    from include.domain.run.states import PlanState
 
     with runtime.open_ledger() as ledger:
         named = runtime.named_plan_id(context)

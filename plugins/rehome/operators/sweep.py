@@ -64,8 +64,8 @@ class SweepThrottlesOperator(ClusterOperator):
 
         Without a person's word nothing is ended: its run may be on its way back.
         """
+        from include.domain.run.states import Control
         from include.execution.continuing import orphaned
-        from include.execution.model import Control
 
         plan = ledger.active_plan(cluster.describe_cluster().cluster_id)
         if plan is None or not orphaned(plan, ledger):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.domain.plan.plan import Plan
-    from include.execution.approval import Terms
+    from include.domain.run.approval_terms import Terms
     from include.execution.lease import Held
     from include.execution.throttle import Cleared
     from include.ledger.records import PlanRecord, ThrottleEntry
@@ -41,10 +41,10 @@ class SetThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""
+        from include.domain.run.states import PlanState
         from include.domain.text import bytes_text
         from include.execution.cordon import cordon
         from include.execution.governor import first_rate
-        from include.execution.model import PlanState
         from include.execution.throttle import set_up_throttle
 
         with runtime.open_ledger() as ledger:
@@ -84,10 +84,10 @@ class SetThrottleOperator(ClusterOperator):
 
         A plan that pauses stays as it is, one that has not started yet fails.
         """
+        from include.domain.run.states import PlanState
         from include.execution.approval import ApprovalLapsedError, refuse_lapsed
         from include.execution.continuing import not_started
         from include.execution.drift import DriftError, refuse_drift
-        from include.execution.model import PlanState
 
         record, view = held.ledger.plan(plan.plan_id), held.ledger.view(plan.plan_id)
         runs = view.state is PlanState.RUNNING
@@ -123,7 +123,7 @@ class ClearThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Stop what is left, clear, give the lease back, say what is owed."""
-        from include.execution.model import PlanState
+        from include.domain.run.states import PlanState
 
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
@@ -146,8 +146,8 @@ class ClearThrottleOperator(ClusterOperator):
             self._owe(context, done.owed)
 
     def _clear(self, plan: PlanRecord, held: Held) -> Cleared:
+        from include.domain.run.states import PlanState
         from include.execution.abort import abort
-        from include.execution.model import PlanState
         from include.execution.throttle import clear_throttle
 
         now = held.ledger.plan(plan.plan_id)

@@ -20,8 +20,8 @@ from rehome.triggers.watching import STALLED, Look, PlanWatch, ReassignmentWatch
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.run.states import PlanState
     from include.execution.advance import Advance
-    from include.execution.model import PlanState
     from include.ledger.store import Ledger
 
 
@@ -125,7 +125,7 @@ class ReassignmentSensor(ClusterOperator):
             self.log.info("Held back: %s", cause)
 
     def _ended(self, plan_id: str, state: PlanState | None, cause: str) -> bool:
-        from include.execution.model import PlanState
+        from include.domain.run.states import PlanState
 
         if state is None:
             return False
@@ -169,8 +169,8 @@ class ReassignmentSensor(ClusterOperator):
 
         :param waits_for: why moves do not start; "" = none has to wait.
         """
+        from include.domain.run.states import MoveState
         from include.execution.decide import HELD_BY_OTHERS
-        from include.execution.model import MoveState
         from include.execution.stall import STALL_ALERT
 
         plan_id, limit_s = runtime.plan_id_of(context), runtime.settings().stall_timeout_s

@@ -1,0 +1,25 @@
+"""Types of NumPy arrays, and the values that stand for none and for any."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+Rows = npt.NDArray[np.int32]
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+Floats = npt.NDArray[np.float64]
+
+
+NONE = -1
+"""No broker: pads rows of partitions with fewer replicas than the widest."""
+
+
+UNLIMITED = np.iinfo(np.int64).max // 4
+"""Stands for a disk of unknown size; four of them still add up without overflow."""

@@ -1,0 +1,64 @@
+"""What the ledger knows of a running plan, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from include.domain.kafka import (
+    TopicPartition,
+)
+from include.domain.run.flows import FlowSample, RateChange
+from include.domain.run.states import MoveState, PlanState
+
+
+class MoveSums(NamedTuple):
+    """How many moves, and the bytes that they were to copy."""
+
+    moves: int = 0
+    bytes_to_copy: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """What the ledger knows of a plan, as plain data.
+
+    :param moves: states of the moves that have not ended, and maybe of some that have.
+    :param settled: by the state that they have ended in, the moves that ``moves`` leaves out.
+    :param version: grows with every change of a move's state: see ``MoveStore.view``.
+    :param last_progress_at: when bytes or messages last moved, by the samples.
+    :param held_at: when somebody else's reassignment was last seen to hold all of it up.
+    :param sent: admitted moves that the controller has accepted, and when.
+    :param rate_bytes_per_s: throttle set now; None before the set-up.
+    :param requested_rate_bytes_per_s: throttle an operator asked for in mid-run.
+    :param rates: the newest changes of the rate, oldest first.
+    :param flows: the newest samples of what brokers copy, oldest first.
+    """
+
+    state: PlanState
+    moves: Mapping[TopicPartition, MoveState]
+    last_progress_at: datetime | None = None
+    cancel_requested: bool = False
+    pause_requested: bool = False
+    sent: Mapping[TopicPartition, datetime] = field(default_factory=dict)
+    rate_bytes_per_s: int | None = None
+    requested_rate_bytes_per_s: int | None = None
+    rates: tuple[RateChange, ...] = ()
+    flows: tuple[FlowSample, ...] = ()
+    held_at: datetime | None = None
+    settled: Mapping[MoveState, MoveSums] = field(default_factory=dict)
+    version: int = 0
+
+    @property
+    def still_since(self) -> datetime | None:
+        """Since when nothing has moved that might have; None = the plan has not started."""
+        return max(filter(None, (self.last_progress_at, self.held_at)), default=None)
+
+    @property
+    def target_bytes_per_s(self) -> int | None:
+        """What brokers are to deliver; of a rate that nobody governs, the rate. None = not set."""
+        if self.rates and self.rates[-1].rate_bytes_per_s == self.rate_bytes_per_s:
+            return self.rates[-1].target_bytes_per_s
+        return self.rate_bytes_per_s

@@ -1,0 +1,60 @@
+"""The bounds of one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from include.domain.request import OnWindowEnd
+from include.domain.run.pace import Pace
+from include.settings import THROTTLE_EFFICIENCY
+
+METADATA_GRACE_S = 10.0
+"""See Policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Bounds and choices of one run. Bytes, seconds.
+
+    :param rate_bytes_per_s: throttle per broker and direction.
+    :param max_moves_per_broker: slots per broker and direction (source leader, destination).
+    :param reaction_s: how long it may take until somebody looks and acts again. A move with less
+        left than a slot's share of what the throttle copies in that time takes only that part
+        of a slot (see ``slots.part_of_slot``); 0 = every move takes a whole one.
+    :param max_partitions_in_flight: never more than this many at the controller.
+    :param poll_interval_s: time between two polls of the progress trigger.
+    :param stall_alert_s: nothing moved for this long: alert.
+    :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail. Waiting for
+        somebody else's reassignment does not count.
+    :param throttle_efficiency: part of the rate asked for that brokers deliver, governed.
+    :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
+    :param min_rate_bytes_per_s: others' strain does not bring the throttle below this; 0 = a
+        tenth of what was asked for.
+    :param metadata_grace_s: for this long after a move was sent, a broker's metadata may still
+        show the partition as it was before; until then nothing is concluded from that.
+    """
+
+    rate_bytes_per_s: int
+    max_moves_per_broker: int = 4
+    reaction_s: float = 0.0
+    max_partitions_in_flight: int = 200
+    poll_interval_s: float = 5.0
+    stall_alert_s: float = 60.0
+    stall_timeout_s: float = 600.0
+    window_end: datetime | None = None
+    on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
+    additional: bool = False
+    throttle_efficiency: float = THROTTLE_EFFICIENCY
+    min_free_disk_fraction: float = 0.0
+    min_rate_bytes_per_s: int = 0
+    metadata_grace_s: float = METADATA_GRACE_S
+
+    def pace(self, rate_bytes_per_s: int) -> Pace:
+        """How fast moves can be made, where brokers are to deliver this rate."""
+        return Pace(
+            bytes_per_s=rate_bytes_per_s * self.throttle_efficiency,
+            reaction_s=self.reaction_s,
+            max_moves_per_broker=self.max_moves_per_broker,
+            max_partitions_in_flight=self.max_partitions_in_flight,
+        )

@@ -1,0 +1,69 @@
+"""How far a plan is, and how each replica of it stands (KIP-179)."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime
+
+from include.domain.kafka import (
+    ReplicaId,
+)
+
+
+class ReplicaStanding(enum.StrEnum):
+    """How a replica stands (KIP-179's Status column)."""
+
+    IN_SYNC = "in_sync"
+    BEHIND = "behind"
+    UNKNOWN_TOPIC = "unknown_topic"
+    UNREADABLE = "unreadable"  # the brokers do not tell of its topic
+    UNKNOWN_PARTITION = "unknown_partition"
+    UNKNOWN_BROKER = "unknown_broker"
+    NOT_HOSTED = "not_hosted"  # the broker does not host this partition (yet)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """KIP-179's ReplicaStatus of one replica, with bytes. None where nobody could say.
+
+    :param status_at: when this was seen.
+    :param last_in_isr_at: when the replica was last seen in the ISR; None = not yet.
+    :param messages_behind: leader's log end offset less this replica's own.
+    :param max_messages_behind: the largest ``messages_behind`` seen since the move began.
+    :param bytes_behind: leader's size less this replica's (log-dir move: the current log's
+        size less the future one's).
+    """
+
+    replica: ReplicaId
+    standing: ReplicaStanding
+    status_at: datetime
+    last_in_isr_at: datetime | None = None
+    messages_behind: int | None = None
+    max_messages_behind: int | None = None
+    bytes_behind: int | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressSample:
+    """How far a plan is at one moment.
+
+    :param messages_behind: over all replicas in flight that could be asked.
+    :param rate_bytes_per_s: of the whole plan, measured over the last samples; None before there
+        are two.
+    :param eta_s: time left until the last copy is complete (see ``eta``); None while nothing
+        comes through.
+    :param busiest_bytes: bytes left at the broker and direction where most are left.
+    """
+
+    sampled_at: datetime
+    bytes_done: int
+    bytes_total: int
+    moves_done: int
+    moves_total: int
+    in_flight: int
+    messages_behind: int = 0
+    rate_bytes_per_s: float | None = None
+    eta_s: float | None = None
+    busiest_bytes: int | None = None

@@ -1,0 +1,75 @@
+"""What `decide` may decide: the actions that a step of a running plan consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from include.domain.kafka import (
+    ReplicaId,
+    TopicPartition,
+)
+from include.domain.run.flows import RateReason
+from include.domain.run.states import MoveState, PlanState, Settle
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Send these moves to the controller, in one request."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancel these moves, which are ours: in flight, or journalled and never sent.
+
+    :param then: what becomes of them: PENDING where they are to be taken up again.
+    """
+
+    partitions: tuple[TopicPartition, ...]
+    cause: str
+    then: MoveState = MoveState.CANCELLED
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceReplicas:
+    """Have these replicas, which exist, moved into the log dirs that the plan names."""
+
+    log_dirs: tuple[tuple[ReplicaId, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetRate:
+    """Change the throttle's nominal rate: see ``RateChange``. None: the same as the rate."""
+
+    rate_bytes_per_s: int
+    cause: str
+    reason: RateReason = RateReason.REQUESTED
+    target_bytes_per_s: int | None = None
+    limit_bytes_per_s: int | None = None
+    delivered_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepThrottled:
+    """These are in flight, and what throttles them has to be set again."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Admit nothing now, for this reason."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The plan has ended in this state."""
+
+    state: PlanState
+    cause: str
+
+
+Decision = Admit | Settle | Cancel | PlaceReplicas | SetRate | KeepThrottled | Hold | Finish
