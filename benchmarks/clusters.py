@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
 from include.domain.array_types import UNLIMITED
-from include.planning.arrays import BrokerArrays, ClusterArrays
+from include.planning.model.arrays import BrokerArrays, ClusterArrays
 
 Floats = npt.NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from benchmarks import document
 from benchmarks.clusters import CASES, Case, Instance, build
 from benchmarks.plan import WHERE, solved, where_and_when
 from include.domain.array_types import Rows
-from include.planning.arrays import broker_sums
+from include.planning.model.arrays import broker_sums
 
 RESULTS = WHERE / "peers.json"
 ROOT = Path(__file__).parents[1]

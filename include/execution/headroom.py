@@ -14,8 +14,8 @@ from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.text import bytes_text
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
-from include.planning.packing import pack
-from include.planning.volumes import LogDirSize, Place, Volume, volumes_of
+from include.planning.model.packing import pack
+from include.planning.model.volumes import LogDirSize, Place, Volume, volumes_of
 
 
 @dataclass

@@ -13,7 +13,7 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.load.alignment import Floats, Ints, found_at, keys_of
 from include.load.knowledge import GROWTH, LoadHistory
-from include.planning.arrays import ClusterArrays, broker_sums
+from include.planning.model.arrays import ClusterArrays, broker_sums
 
 DAY_S = 86_400
 

@@ -17,13 +17,24 @@ from include.domain.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.domain.text import brokers_text
 from include.planning.affordable import Costs, affordable
-from include.planning.arrays import ClusterArrays, broker_sums
 from include.planning.bounds import least_copies, placement_bound
 from include.planning.budget import budget_of
 from include.planning.growth import RingPlacer
-from include.planning.layout import Layout
 from include.planning.leaders import balance_leaders, settle_leaders
 from include.planning.left_alone import free_to_move, named, with_source
+from include.planning.model.arrays import ClusterArrays, broker_sums
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.resource_loads import capacities
+from include.planning.model.scope import (
+    brokers_named,
+    check_idle,
+    check_replication_factor,
+    partitions_in_scope,
+    rack_paths,
+    raise_if,
+)
+from include.planning.model.topic_bands import topic_bands
 from include.planning.outcome import (
     Outcome,
     complete,
@@ -33,19 +44,8 @@ from include.planning.outcome import (
     new_places,
     tree_of,
 )
-from include.planning.racks import RackTree
 from include.planning.requested import lay_out
-from include.planning.resources import capacities
-from include.planning.scope import (
-    brokers_named,
-    check_idle,
-    check_replication_factor,
-    partitions_in_scope,
-    rack_paths,
-    raise_if,
-)
 from include.planning.shrink import shrink
-from include.planning.topic_bands import topic_bands
 from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance
 

@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from include.domain.array_types import UNLIMITED
-from include.planning.arrays import ClusterArrays, fresh
-from include.planning.in_sync import with_rows
-from include.planning.layout import Layout
+from include.planning.model.arrays import ClusterArrays, fresh
+from include.planning.model.in_sync import with_rows
+from include.planning.model.layout import Layout
 
 UP_TO = 10_000
 """Slots up to which that is done: each look takes as long as a plan."""

@@ -7,12 +7,12 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.plan.summary import BrokerLoad
 from include.domain.run.pace import Pace
-from include.planning.arrays import broker_sums, fresh
-from include.planning.layout import Layout
-from include.planning.racks import RackTree
+from include.planning.model.arrays import broker_sums, fresh
+from include.planning.model.layout import Layout
+from include.planning.model.load_bands import Targets
+from include.planning.model.rack_tree import RackTree
 from include.planning.seats import Seats
 from include.planning.spread import keepable
-from include.planning.targets import Targets
 
 
 def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:

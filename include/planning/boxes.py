@@ -9,11 +9,11 @@ import numpy as np
 
 from include.domain.array_types import Floats, Rows
 from include.domain.resources import LED, LOOSE, PLACED, Resource
-from include.planning.arrays import broker_sums
 from include.planning.handover import LedShares
-from include.planning.layout import Layout
-from include.planning.resources import partition_weight
-from include.planning.targets import Targets
+from include.planning.model.arrays import broker_sums
+from include.planning.model.layout import Layout
+from include.planning.model.load_bands import Targets
+from include.planning.model.resource_loads import partition_weight
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Rows
 from include.domain.plan.move_table import MoveCounts
 from include.domain.request import ReassignmentRequest
-from include.planning.arrays import fresh
+from include.planning.model.arrays import fresh
 from include.planning.search import Problem, Search
 
 LOOKS = 64

@@ -6,18 +6,17 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from include.domain.array_types import NONE, Ints
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request import Action
 from include.domain.resources import NAMES, RATES, Resource
 from include.domain.text import listed
-from include.planning.arrays import fresh
 from include.planning.boxes import Boxes, loads
-from include.planning.layout import Layout
+from include.planning.model.copies import copies, sources
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.resource_loads import known
 from include.planning.outcome import Outcome
-from include.planning.racks import RackTree
-from include.planning.resources import known
 
 RACKS_SHOWN = 40
 """Racks up to which bytes are told from rack to rack; of more, those of a level further up."""
@@ -92,19 +91,6 @@ def _balance(layout: Layout, boxes: Boxes | None, resource: Resource) -> Resourc
 
 def _whole(values: Iterable[float]) -> tuple[int, ...]:
     return tuple(int(value) for value in values)
-
-
-def sources(layout: Layout) -> Ints:
-    """(P,) the broker that new replicas copy from: the leader, or the first replica."""
-    leader = layout.arrays.leader
-    source: Ints = np.where(leader != NONE, leader, layout.home[:, 0]).astype(np.int64)
-    return source
-
-
-def copies(layout: Layout) -> tuple[Ints, Ints]:
-    """(n,) partition and (n,) receiving broker of every copy the plan makes."""
-    partition, place = np.nonzero(fresh(layout.rows, layout.home))
-    return partition, layout.rows[partition, place].astype(np.int64)
 
 
 def bytes_across_racks(layout: Layout, tree: RackTree) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.arrays import broker_sums
+from include.planning.model.arrays import broker_sums
 from include.planning.program import Classes, Program
 from include.planning.search import Problem
 from include.planning.seats import Seats

@@ -27,13 +27,13 @@ from include.domain.request import (
 )
 from include.domain.resources import LED, RATES, Resource
 from include.errors import InvalidRequestError
-from include.planning.arrays import ClusterArrays
-from include.planning.layout import Layout
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.resource_loads import capacities, partition_weight
+from include.planning.model.scope import has_source, partitions_in_scope, without_excluded
+from include.planning.model.topic_bands import TopicBands, topic_bands
 from include.planning.outcome import tree_of
-from include.planning.racks import RackTree
-from include.planning.resources import capacities, partition_weight
-from include.planning.scope import has_source, partitions_in_scope, without_excluded
-from include.planning.topic_bands import TopicBands, topic_bands
 
 
 class Verdict(enum.StrEnum):

@@ -10,9 +10,9 @@ from contextlib import suppress
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from include.planning.layout import Layout
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
 from include.planning.placement import Fullness, Placer
-from include.planning.racks import RackTree
 from include.planning.ring import Ring
 from include.planning.spread import NoPlaceError, choose
 

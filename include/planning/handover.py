@@ -14,11 +14,11 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.resources import LED, LOOSE, Resource
-from include.planning.in_sync import may_lead
-from include.planning.layout import Layout
 from include.planning.leaders import promote
-from include.planning.resources import partition_weight
-from include.planning.topic_bands import TopicBands
+from include.planning.model.in_sync import may_lead
+from include.planning.model.layout import Layout
+from include.planning.model.resource_loads import partition_weight
+from include.planning.model.topic_bands import TopicBands
 from include.planning.topic_leaders import spreading
 
 AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)

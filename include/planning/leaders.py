@@ -7,9 +7,9 @@ from operator import add
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask, Rows
-from include.planning.arrays import ClusterArrays, fresh, replica_counts
-from include.planning.in_sync import may_lead
-from include.planning.layout import Layout
+from include.planning.model.arrays import ClusterArrays, fresh, replica_counts
+from include.planning.model.in_sync import may_lead
+from include.planning.model.layout import Layout
 
 LAST = 2**50
 """Rank of a place without a replica."""

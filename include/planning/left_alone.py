@@ -6,8 +6,8 @@ import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.planning.arrays import ClusterArrays
-from include.planning.scope import has_source
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.scope import has_source
 
 Notes = tuple[Infeasible, ...]
 

@@ -16,8 +16,8 @@ from include.domain.array_types import NONE, UNLIMITED, Ints
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move_columns import ANY_LOG_DIR, padded
 from include.domain.plan.move_table import MOVES, MoveTable
-from include.planning.arrays import BrokerArrays
-from include.planning.packing import pack
+from include.planning.model.arrays import BrokerArrays
+from include.planning.model.packing import pack
 
 TIGHTER = 0.9
 """What a broker's volumes are taken to have room for, of what they had, once its copies could not

@@ -22,21 +22,21 @@ from include.domain.request import ReassignmentRequest
 from include.domain.resources import PLACED, Resource
 from include.domain.text import bytes_text
 from include.planning.again import plan_on
-from include.planning.arrays import BrokerArrays, ClusterArrays
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.budget import budget_of, keep_within_budget
 from include.planning.exhaustive import is_small, settle
-from include.planning.layout import Layout
 from include.planning.left_alone import free_to_move, named
+from include.planning.model.arrays import BrokerArrays, ClusterArrays
+from include.planning.model.layout import Layout
+from include.planning.model.load_bands import Targets
+from include.planning.model.log_dir_arrays import LogDirs, StoredReplicas, stored
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.resource_loads import capacities
+from include.planning.model.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
 from include.planning.outcome import Outcome, WithinBrokers, tree_of
-from include.planning.racks import RackTree
 from include.planning.rebalance import problem_of
-from include.planning.resources import capacities
-from include.planning.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
 from include.planning.search import Problem
-from include.planning.stored import LogDirs, StoredReplicas, stored
-from include.planning.targets import Targets
 
 BYTES_ONLY = {"replicas": None, "bytes_in": None, "leaders": None, "bytes_out": None}
 

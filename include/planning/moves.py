@@ -11,7 +11,7 @@ from include.domain.array_types import NONE, Ints, Rows
 from include.domain.plan.move import MoveReason
 from include.domain.plan.move_columns import ANY_LOG_DIR, lists
 from include.domain.plan.move_table import MOVES, MoveTable
-from include.planning.arrays import ClusterArrays, fresh, replica_counts
+from include.planning.model.arrays import ClusterArrays, fresh, replica_counts
 from include.planning.outcome import Outcome
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.resources import PLACED, Resource
 from include.domain.text import amount_text
-from include.planning.arrays import broker_sums, fresh
+from include.planning.model.arrays import broker_sums, fresh
 from include.planning.search import Problem
 from include.planning.topic_books import TopicBooks
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from include.domain.array_types import NONE, Mask
 from include.domain.kafka import BrokerId, TopicPartition
-from include.planning.arrays import BrokerArrays, ClusterArrays
-from include.planning.racks import RackTree
+from include.planning.model.arrays import BrokerArrays, ClusterArrays
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.scope import brokers_with, rack_paths, raise_if
 from include.planning.ring import Ring
-from include.planning.scope import brokers_with, rack_paths, raise_if
 from include.planning.spread import choose
 
 Replicas = tuple[BrokerId, ...]

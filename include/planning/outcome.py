@@ -14,14 +14,14 @@ from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest
 from include.domain.text import brokers_text
-from include.planning.arrays import ClusterArrays
 from include.planning.boxes import Boxes
-from include.planning.layout import Layout
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.resource_loads import capacities
+from include.planning.model.scope import rack_paths
+from include.planning.model.topic_bands import TopicBands
 from include.planning.placement import Placer
-from include.planning.racks import RackTree
-from include.planning.resources import capacities
-from include.planning.scope import rack_paths
-from include.planning.topic_bands import TopicBands
 
 
 @dataclass(frozen=True)

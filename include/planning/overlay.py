@@ -37,9 +37,9 @@ from include.planning.boxes import Boxes
 from include.planning.budget import for_each_of, less
 from include.planning.certificate import planned_by
 from include.planning.log_dir_choice import choose_log_dirs, tightened
+from include.planning.model.scope import raise_if, shortened
 from include.planning.planner import TRIES, assemble, check_hidden, pace_of
 from include.planning.rounds import Balance
-from include.planning.scope import raise_if, shortened
 from include.planning.slice_steps import Look, Part, Survey, Tell
 from include.planning.slices import BALANCING, PLACING, Context, Place, Report, Slices
 

@@ -13,7 +13,7 @@ from include.cluster.snapshot import Snapshot
 from include.domain import param_types
 from include.domain.kafka import BrokerId, TopicPartition
 from include.errors import InvalidRequestError
-from include.planning.arrays import ClusterArrays
+from include.planning.model.arrays import ClusterArrays
 from include.planning.new_partitions import NewPartitions, create_replica_assignment
 
 Replicas = tuple[BrokerId, ...]

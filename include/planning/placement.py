@@ -13,10 +13,10 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.kafka import TopicPartition
 from include.errors import InvalidRequestError
-from include.planning.layout import Layout
-from include.planning.racks import RackTree
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.topic_bands import TopicBands
 from include.planning.spread import NoPlaceError, choose
-from include.planning.topic_bands import TopicBands
 from include.planning.topic_books import TopicBooks
 
 REPLICA_OVERHEAD = 0.1

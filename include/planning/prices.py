@@ -17,10 +17,10 @@ from include.domain.array_types import Floats
 from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import TargetPrice
 from include.domain.resources import LED, PLACED, Resource
-from include.planning.arrays import fresh
 from include.planning.balance import rebalance, undo
 from include.planning.boxes import Boxes
-from include.planning.layout import Layout
+from include.planning.model.arrays import fresh
+from include.planning.model.layout import Layout
 from include.planning.search import Problem, Search
 from include.planning.sources import prefer_sources
 

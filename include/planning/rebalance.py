@@ -15,26 +15,26 @@ from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
 from include.planning.again import plan_on
-from include.planning.arrays import ClusterArrays, broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import asked_bound, rebalance_bound
 from include.planning.boxes import Boxes
 from include.planning.budget import budget_of, keep_within_budget
 from include.planning.handover import LedShares, hand_over, unmet
-from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
 from include.planning.left_alone import free_to_move
+from include.planning.model.arrays import ClusterArrays, broker_sums
+from include.planning.model.layout import Layout
+from include.planning.model.load_bands import Targets, placed_targets
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.resource_loads import capacities, known, placed_weights
+from include.planning.model.scope import brokers_named, partitions_in_scope, raise_if
+from include.planning.model.topic_bands import topic_bands
 from include.planning.needs import Needs
 from include.planning.outcome import Outcome, left_brokers, tree_of
 from include.planning.prices import target_prices
-from include.planning.racks import RackTree
-from include.planning.resources import capacities, known, placed_weights
-from include.planning.scope import brokers_named, partitions_in_scope, raise_if
 from include.planning.search import Problem
 from include.planning.shedder import REPLICAS
 from include.planning.sources import prefer_sources
-from include.planning.targets import Targets, placed_targets
-from include.planning.topic_bands import topic_bands
 from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance
 

@@ -11,9 +11,9 @@ from include.domain.array_types import NONE
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.kafka_json import Assignment
 from include.domain.plan.plan import ANY_LOG_DIR
-from include.planning.arrays import ClusterArrays
-from include.planning.layout import Layout
-from include.planning.scope import check_movable, raise_if, shortened
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
+from include.planning.model.scope import check_movable, raise_if, shortened
 
 
 def lay_out(

@@ -3,7 +3,7 @@
 A node points at one of its children. A new replica goes from the root to the child that is
 pointed at, the pointer moves on to the next child, and the child does the same, down to a
 broker. A child that already holds as many replicas of the partition as it can is passed over,
-so the replicas end as evenly spread as :class:`~include.planning.racks.RackTree` demands.
+so the replicas end as evenly spread as :class:`~include.planning.model.rack_tree.RackTree` demands.
 Children stand on a ring in the order of the tree: that of their lowest broker id.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.racks import RackTree
+from include.planning.model.rack_tree import RackTree
 from include.planning.spread import NoPlaceError
 
 PassedOver = Callable[[int, int, int], bool]

@@ -16,12 +16,12 @@ from include.domain.resources import LED, LOOSE, PLACED, Resource
 from include.planning.boxes import Boxes
 from include.planning.budget import budget_of, for_each_of
 from include.planning.handover import LedShares
+from include.planning.model.load_bands import Targets
+from include.planning.model.resource_loads import capacities
+from include.planning.model.scope import brokers_named
 from include.planning.rebalance import asked_tolerances
-from include.planning.resources import capacities
-from include.planning.scope import brokers_named
 from include.planning.slice_steps import Goal, Held, Moved, Step, Survey
 from include.planning.slices import Context, Slices
-from include.planning.targets import Targets
 
 FINISHING = 8
 """Slices in a row that may fail to bring any broker closer before a round ends."""

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
-from include.planning.arrays import broker_sums
-from include.planning.layout import Layout
-from include.planning.packing import Books, Shelves
-from include.planning.racks import RackTree
+from include.planning.model.arrays import broker_sums
+from include.planning.model.layout import Layout
+from include.planning.model.load_bands import Targets
+from include.planning.model.packing import Books, Shelves
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.topic_bands import TopicBands, beyond
 from include.planning.seats import Seats
-from include.planning.targets import Targets
-from include.planning.topic_bands import TopicBands, beyond
 from include.planning.topic_books import TopicBooks
 
 EXCESS_DIGITS = 14

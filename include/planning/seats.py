@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask, Rows
-from include.planning.arrays import replica_counts
-from include.planning.racks import RackTree
+from include.planning.model.arrays import replica_counts
+from include.planning.model.rack_tree import RackTree
 
 
 class Seats:

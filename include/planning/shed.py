@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import Floats, Ints, Mask
+from include.planning.model.load_bands import grain
 from include.planning.search import Search
 from include.planning.senders import Senders
 from include.planning.shedder import BYTES, FILLED, RATE, REPLICAS, Shedder, largest_within
-from include.planning.targets import grain
 
 Inner = tuple[float, float, float]
 

@@ -8,10 +8,10 @@ from math import comb
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from include.planning.in_sync import in_sync
-from include.planning.layout import Layout
+from include.planning.model.in_sync import in_sync
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
 from include.planning.placement import replica_overhead
-from include.planning.racks import RackTree
 
 AT_ONCE = 500_000
 """Sets of kept replicas that the spread rule is asked about at once."""

@@ -14,22 +14,22 @@ from include.domain.plan.move import MoveReason
 from include.domain.request import Action
 from include.domain.resources import LED, Resource
 from include.errors import InvalidRequestError
-from include.planning.arrays import broker_sums
 from include.planning.balance import rebalance
 from include.planning.budget import keep_within_budget
 from include.planning.handover import LedShares, hand_over
-from include.planning.layout import Layout
 from include.planning.leaders import settle_leaders
 from include.planning.left_alone import free_to_move
-from include.planning.needs import Needs
-from include.planning.outcome import Outcome, tree_of
-from include.planning.rebalance import balance_reasons, problem_of
-from include.planning.resources import capacities, known_resources, partition_weight
-from include.planning.scope import (
+from include.planning.model.arrays import broker_sums
+from include.planning.model.layout import Layout
+from include.planning.model.resource_loads import capacities, known_resources, partition_weight
+from include.planning.model.scope import (
     brokers_named,
     partitions_in_scope,
     raise_if,
 )
+from include.planning.needs import Needs
+from include.planning.outcome import Outcome, tree_of
+from include.planning.rebalance import balance_reasons, problem_of
 from include.planning.search import Search
 from include.planning.seats import Seats
 from include.planning.slices import Context, Report

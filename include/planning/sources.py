@@ -18,7 +18,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.balance import undo
-from include.planning.certificate import sources
+from include.planning.model.copies import sources
 from include.planning.polish import TINY
 from include.planning.pools import Pools
 from include.planning.room import Room

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from include.domain.array_types import Floats, Ints, Mask
-from include.planning.racks import RackTree
+from include.planning.model.rack_tree import RackTree
 
 
 class NoPlaceError(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import Ints, Mask, Rows
-from include.planning.topic_bands import TopicBands, beyond
+from include.planning.model.topic_bands import TopicBands, beyond
 
 
 class TopicBooks:

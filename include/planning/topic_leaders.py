@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from include.planning.in_sync import may_lead
-from include.planning.layout import Layout
 from include.planning.leaders import promote
+from include.planning.model.in_sync import may_lead
+from include.planning.model.layout import Layout
+from include.planning.model.topic_bands import TopicBands
 from include.planning.pruned import harmless
-from include.planning.topic_bands import TopicBands
 from include.planning.topic_books import TopicBooks
 
 ROUNDS = 50

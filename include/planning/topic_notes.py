@@ -10,8 +10,8 @@ from include.domain.array_types import Floats, Ints, Mask
 from include.domain.plan.figures import TopicBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.resources import Resource
-from include.planning.layout import Layout
-from include.planning.topic_bands import TopicBands, band, beyond
+from include.planning.model.layout import Layout
+from include.planning.model.topic_bands import TopicBands, band, beyond
 
 
 def topic_balance(layout: Layout, bands: TopicBands) -> TopicBalance:

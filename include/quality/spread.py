@@ -3,7 +3,7 @@
 A replica is badly placed where a sibling rack that still has a free broker holds at least two
 replicas fewer of the same partition: it could go there, and the spread would be more even. A
 set without such replicas is as even as the racks allow, level by level; the planner decides the
-same by pouring replicas into racks like water (:mod:`include.planning.racks`).
+same by pouring replicas into racks like water (:mod:`include.planning.model.rack_tree`).
 """
 
 from __future__ import annotations

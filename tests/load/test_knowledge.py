@@ -13,7 +13,7 @@ from include.cluster.snapshot import Snapshot
 from include.domain.request import Action, ReassignmentRequest, parse_request
 from include.load.forecast import DAY_S, disk_forecast, load_report
 from include.load.knowledge import Demands, LoadHistory, ResourceHistory
-from include.planning.arrays import ClusterArrays
+from include.planning.model.arrays import ClusterArrays
 from include.planning.planner import make_plan
 from tests.load.recorded import RATE, START, Change, Cluster
 from tests.quality.snapshots import PARTITIONS, Rows

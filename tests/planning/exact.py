@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.clusters import clipped
 from include.domain.array_types import NONE, UNLIMITED
-from include.planning.arrays import BrokerArrays, ClusterArrays, broker_sums
+from include.planning.model.arrays import BrokerArrays, ClusterArrays, broker_sums
 
 TOLERANCE = {"bytes": 0.05, "bytes_in": 0.1}
 SOLVER_S = 15

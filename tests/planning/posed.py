@@ -8,11 +8,11 @@ from benchmarks.clusters import CASES, build
 from benchmarks.plan import request_of
 from include.domain.array_types import Floats, Mask
 from include.domain.request import ReassignmentRequest
-from include.planning.arrays import ClusterArrays
-from include.planning.layout import Layout
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
+from include.planning.model.resource_loads import capacities
 from include.planning.outcome import tree_of
 from include.planning.rebalance import problem_of
-from include.planning.resources import capacities
 from include.planning.search import Problem
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from include.domain.request import parse_request
 from include.planning.again import ROUNDS, plan_on
-from include.planning.arrays import ClusterArrays
-from include.planning.layout import Layout
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
 from include.planning.planner import make_plan
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan

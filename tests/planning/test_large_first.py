@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.domain.request import Action, ReassignmentRequest
-from include.planning.arrays import ClusterArrays, replica_counts
+from include.planning.model.arrays import ClusterArrays, replica_counts
 from include.planning.search import Search
 from include.planning.senders import Senders
 from include.planning.shedder import BYTES, largest_within

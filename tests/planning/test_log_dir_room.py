@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from include.domain.plan.plan import Plan
 from include.domain.request import parse_request
 from include.errors import InvalidRequestError
-from include.planning.arrays import ClusterArrays
-from include.planning.packing import pack
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.packing import pack
+from include.planning.model.volumes import LogDirSize, volumes_of
 from include.planning.planner import make_plan
-from include.planning.volumes import LogDirSize, volumes_of
 from tests.planning.clusters import cluster
 from tests.planning.in_process import plan_sliced
 from tests.planning.jbod import overfilled, with_disks

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.arrays import broker_sums
 from include.planning.balance import rebalance
 from include.planning.bounds import boxes_bound
+from include.planning.model.arrays import broker_sums
 from include.planning.search import Search
 from include.planning.shed import coldest, narrow, wanted_loads
 from include.planning.shedder import BYTES, RATE

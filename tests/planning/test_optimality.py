@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from include.domain.request import Action, ReassignmentRequest
-from include.planning.arrays import broker_sums
 from include.planning.balance import UNMET_TRIALS, UNMET_WAYS, rebalance
 from include.planning.duality import priced_bound
+from include.planning.model.arrays import broker_sums
 from include.planning.polish import Polisher
 from include.planning.rebalance import plan_rebalance
 from tests.planning.exact import (

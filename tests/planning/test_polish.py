@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from include.domain.request import Action, ReassignmentRequest
-from include.planning.arrays import ClusterArrays
+from include.planning.model.arrays import ClusterArrays
 from include.planning.polish import Polisher
 from include.planning.search import Search
 from tests.planning.clusters import cluster

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.planning.racks import RackTree
+from include.planning.model.rack_tree import RackTree
 from tests.planning.evenness import is_even
 
 TREES = st.integers(2, 7).flatmap(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.planning.racks import RackTree
+from include.planning.model.rack_tree import RackTree
 from include.planning.ring import Ring
 from include.planning.spread import choose
 from tests.planning.clusters import cluster

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from include.domain.array_types import Rows
-from include.planning.racks import RackTree
+from include.planning.model.rack_tree import RackTree
 from include.planning.seats import Seats
 
 PLACES = (("a",), ("c",), ("a",), ("c",), ("a",), ("c",), ("c",))

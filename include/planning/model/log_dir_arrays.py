@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from include.cluster.snapshot import Snapshot
 from include.domain.array_types import UNLIMITED, Ints, Mask
-from include.planning.arrays import BrokerArrays, ClusterArrays
-from include.planning.volumes import Place, disks_of
+from include.planning.model.arrays import BrokerArrays, ClusterArrays
+from include.planning.model.volumes import Place, disks_of
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from include.planning.arrays import ClusterArrays, replica_counts
-from include.planning.layout import Layout
-from include.planning.racks import RackTree
+from include.planning.model.arrays import ClusterArrays, replica_counts
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
 
 ANY = 2**30
 """Stands for no limit."""

@@ -11,7 +11,7 @@ import numpy as np
 from include.domain.array_types import NONE, Ints, Mask
 from include.domain.request import TAKES_INTERNAL, ReassignmentRequest
 from include.errors import InvalidRequestError
-from include.planning.arrays import BrokerArrays, ClusterArrays
+from include.planning.model.arrays import BrokerArrays, ClusterArrays
 
 SHOWN = 10
 """Of problems of one kind, how many are spelled out."""

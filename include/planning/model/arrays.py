@@ -17,8 +17,8 @@ import pyarrow as pa
 from include.cluster.snapshot import Snapshot
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
-from include.planning.health import min_isr, offline_replicas
-from include.planning.volumes import disks_of
+from include.planning.model.health import min_isr, offline_replicas
+from include.planning.model.volumes import disks_of
 
 _COLUMNS = ("partition", "broker", "position", "is_leader", "in_isr", "adding", "removing")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask, Rows
-from include.planning.arrays import ClusterArrays
+from include.planning.model.arrays import ClusterArrays
 
 
 def in_sync(arrays: ClusterArrays, partitions: Ints, rows: Rows) -> Mask:

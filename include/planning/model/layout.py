@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask, Rows
-from include.planning.arrays import ClusterArrays, fresh
-from include.planning.packing import Shelves, pack
+from include.planning.model.arrays import ClusterArrays, fresh
+from include.planning.model.packing import Shelves, pack
 
 
 class Layout:

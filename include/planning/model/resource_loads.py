@@ -8,7 +8,7 @@ import numpy as np
 
 from include.domain.array_types import Floats, Mask
 from include.domain.resources import PLACED, RATES, Resource
-from include.planning.arrays import ClusterArrays
+from include.planning.model.arrays import ClusterArrays
 
 
 def known(arrays: ClusterArrays, resource: Resource) -> bool:

@@ -16,9 +16,9 @@ import numpy as np
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.resources import LOOSE, PLACED, Resource
-from include.planning.arrays import broker_sums
-from include.planning.layout import Layout
-from include.planning.racks import RackTree
+from include.planning.model.arrays import broker_sums
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
 
 
 @dataclass(frozen=True)

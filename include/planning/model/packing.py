@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
-from include.planning.arrays import fresh
+from include.planning.model.arrays import fresh
 
 
 def pack(rooms: Ints, broker: Ints, size: Ints) -> Ints:
