@@ -12,7 +12,7 @@ from include.execution.findings import Finding, Severity
 from include.execution.own_cluster import OwnCluster
 from include.execution.patience import Patience, pause
 from include.execution.throttle_trial import partition_findings
-from include.planning.partition_counts import AddedPartitions
+from include.planning.placement.add_partitions import AddedPartitions
 
 SHOWN_TIMEOUT_S = 15.0
 SHOWN_POLL_S = 0.1

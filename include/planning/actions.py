@@ -16,12 +16,9 @@ from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.domain.text import brokers_text
-from include.planning.affordable import Costs, affordable
 from include.planning.bounds import least_copies, placement_bound
 from include.planning.budget import budget_of
-from include.planning.growth import RingPlacer
 from include.planning.leaders import balance_leaders, settle_leaders
-from include.planning.left_alone import free_to_move, named, with_source
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -44,8 +41,11 @@ from include.planning.outcome import (
     new_places,
     tree_of,
 )
+from include.planning.placement.add_replicas import RingPlacer
+from include.planning.placement.movable import free_to_move, named, with_source
+from include.planning.placement.remove_replicas import shrink
+from include.planning.placement.within_budget import Costs, affordable
 from include.planning.requested import lay_out
-from include.planning.shrink import shrink
 from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance
 

@@ -25,10 +25,10 @@ from include.planning.bounds import rebalance_bound
 from include.planning.exchange import exchange
 from include.planning.fill import fill
 from include.planning.guided import guided, unhindered
-from include.planning.placement import Placer
+from include.planning.placement.rack_constraint import Seats
+from include.planning.placement.replica_sets import Placer
 from include.planning.polish import TINY, Polisher
 from include.planning.search import Problem, Search
-from include.planning.seats import Seats
 from include.planning.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.shedder import BYTES, RATE
 from include.planning.topic_repair import TopicRepair

@@ -11,8 +11,8 @@ from include.planning.model.arrays import broker_sums, fresh
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import Targets
 from include.planning.model.rack_tree import RackTree
-from include.planning.seats import Seats
-from include.planning.spread import keepable
+from include.planning.placement.rack_constraint import Seats
+from include.planning.placement.rack_spread import keepable
 
 
 def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:

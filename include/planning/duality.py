@@ -14,9 +14,9 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.model.arrays import broker_sums
+from include.planning.placement.rack_constraint import Seats
 from include.planning.program import Classes, Program
 from include.planning.search import Problem
-from include.planning.seats import Seats
 
 CLASSES, FEWER_CLASSES = (12, 24), (6, 24)
 """Classes by size, and of each by rate per byte, that the linear program tells apart; of clusters

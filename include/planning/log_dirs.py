@@ -26,7 +26,6 @@ from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.budget import budget_of, keep_within_budget
 from include.planning.exhaustive import is_small, settle
-from include.planning.left_alone import free_to_move, named
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import Targets
@@ -35,6 +34,7 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
 from include.planning.outcome import Outcome, WithinBrokers, tree_of
+from include.planning.placement.movable import free_to_move, named
 from include.planning.rebalance import problem_of
 from include.planning.search import Problem
 

@@ -10,8 +10,8 @@ from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.resources import PLACED, Resource
 from include.domain.text import amount_text
 from include.planning.model.arrays import broker_sums, fresh
+from include.planning.placement.topic_counts import TopicBooks
 from include.planning.search import Problem
-from include.planning.topic_books import TopicBooks
 
 LEAST = 1e-12
 """Shares by which a broker must be further out of its box for it to count."""

@@ -9,16 +9,16 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest
 from include.domain.text import brokers_text
-from include.planning.affordable import Costs, affordable
 from include.planning.budget import budget_of
 from include.planning.leaders import settle_leaders
-from include.planning.left_alone import named, with_source
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named, partitions_in_scope
 from include.planning.outcome import Outcome, left_brokers, new_places, tree_of
-from include.planning.placement import Placer
+from include.planning.placement.movable import named, with_source
+from include.planning.placement.replica_sets import Placer
+from include.planning.placement.within_budget import Costs, affordable
 
 
 def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:

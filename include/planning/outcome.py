@@ -21,7 +21,7 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import rack_paths
 from include.planning.model.topic_bands import TopicBands
-from include.planning.placement import Placer
+from include.planning.placement.replica_sets import Placer
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from include.planning.boxes import Boxes
 from include.planning.budget import budget_of, keep_within_budget
 from include.planning.handover import LedShares, hand_over, unmet
 from include.planning.leaders import settle_leaders
-from include.planning.left_alone import free_to_move
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import Targets, placed_targets
@@ -31,6 +30,7 @@ from include.planning.model.scope import brokers_named, partitions_in_scope, rai
 from include.planning.model.topic_bands import topic_bands
 from include.planning.needs import Needs
 from include.planning.outcome import Outcome, left_brokers, tree_of
+from include.planning.placement.movable import free_to_move
 from include.planning.prices import target_prices
 from include.planning.search import Problem
 from include.planning.shedder import REPLICAS

@@ -18,8 +18,8 @@ from include.planning.model.load_bands import Targets
 from include.planning.model.packing import Books, Shelves
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.topic_bands import TopicBands, beyond
-from include.planning.seats import Seats
-from include.planning.topic_books import TopicBooks
+from include.planning.placement.rack_constraint import Seats
+from include.planning.placement.topic_counts import TopicBooks
 
 EXCESS_DIGITS = 14
 """Of a share: layouts are as close to the boxes as each other if they differ by less: sums of

@@ -18,7 +18,6 @@ from include.planning.balance import rebalance
 from include.planning.budget import keep_within_budget
 from include.planning.handover import LedShares, hand_over
 from include.planning.leaders import settle_leaders
-from include.planning.left_alone import free_to_move
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities, known_resources, partition_weight
@@ -29,9 +28,10 @@ from include.planning.model.scope import (
 )
 from include.planning.needs import Needs
 from include.planning.outcome import Outcome, tree_of
+from include.planning.placement.movable import free_to_move
+from include.planning.placement.rack_constraint import Seats
 from include.planning.rebalance import balance_reasons, problem_of
 from include.planning.search import Search
-from include.planning.seats import Seats
 from include.planning.slices import Context, Report
 from include.planning.sources import prefer_sources
 

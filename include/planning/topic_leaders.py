@@ -9,8 +9,8 @@ from include.planning.leaders import promote
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 from include.planning.model.topic_bands import TopicBands
+from include.planning.placement.topic_counts import TopicBooks
 from include.planning.pruned import harmless
-from include.planning.topic_books import TopicBooks
 
 ROUNDS = 50
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
+from include.planning.placement.topic_counts import TopicBooks, rank
 from include.planning.pruned import harmless
 from include.planning.search import Search
-from include.planning.topic_books import TopicBooks, rank
 
 SMALL = 2_000
 """Slots up to which replicas are moved one by one."""

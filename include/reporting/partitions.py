@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from include.execution.findings import Finding
-from include.planning.partition_counts import AddedPartitions
+from include.planning.placement.add_partitions import AddedPartitions
 
 
 def partitions_report(

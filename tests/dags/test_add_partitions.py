@@ -14,7 +14,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.errors import InvalidRequestError
 from include.ledger.store import Ledger
-from include.planning.partition_counts import AddedPartitions, parse_partition_counts
+from include.planning.placement.add_partitions import AddedPartitions, parse_partition_counts
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from rehome.operators.add_partitions import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from include.domain.kafka import TopicPartition
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
-from include.planning.new_partitions import NewPartitions, create_replica_assignment
+from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment
 from tests.planning.clusters import cluster
 from tests.planning.evenness import is_even
 from tests.planning.strategies import clusters

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.planning.model.rack_tree import RackTree
-from include.planning.ring import Ring
-from include.planning.spread import choose
+from include.planning.placement.rack_spread import choose
+from include.planning.placement.ring import Ring
 from tests.planning.clusters import cluster
 from tests.planning.evenness import is_even
 from tests.planning.planned import both, plan

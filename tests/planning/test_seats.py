@@ -7,7 +7,7 @@ import pytest
 
 from include.domain.array_types import Rows
 from include.planning.model.rack_tree import RackTree
-from include.planning.seats import Seats
+from include.planning.placement.rack_constraint import Seats
 
 PLACES = (("a",), ("c",), ("a",), ("c",), ("a",), ("c",), ("c",))
 UNEVEN, EVEN = [2, 4, 0], [2, 4, 6]

@@ -17,7 +17,7 @@ from rehome.operators.base import ClusterOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.planning.partition_counts import AddedPartitions, PartitionCountsRequest
+    from include.planning.placement.add_partitions import AddedPartitions, PartitionCountsRequest
 
 PLACED, FOUND = "new_partitions.json", "dry_run.json"
 ADDING, ADDED = "adding partitions", "partitions added"
@@ -25,13 +25,13 @@ ADDING, ADDED = "adding partitions", "partitions added"
 
 
 def _request(context: Context) -> PartitionCountsRequest:
-    from include.planning.partition_counts import parse_partition_counts
+    from include.planning.placement.add_partitions import parse_partition_counts
 
     return parse_partition_counts(context["params"])
 
 
 def _placed(context: Context) -> AddedPartitions:
-    from include.planning.partition_counts import AddedPartitions
+    from include.planning.placement.add_partitions import AddedPartitions
 
     return AddedPartitions.from_json(runtime.plan_directory(context).read_json(PLACED))
 
@@ -59,7 +59,7 @@ class PlacePartitionsOperator(ClusterOperator):
 
     def step(self, context: Context) -> str:
         """Read the snapshot, place, keep the result."""
-        from include.planning.partition_counts import place
+        from include.planning.placement.add_partitions import place
         from include.warehouse import read_snapshot
 
         refuse_unshared_ledger(context, runtime.settings().ledger_url)

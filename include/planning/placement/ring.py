@@ -16,7 +16,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.model.rack_tree import RackTree
-from include.planning.spread import NoPlaceError
+from include.planning.placement.rack_spread import NoPlaceError
 
 PassedOver = Callable[[int, int, int], bool]
 """Level, node and one of its children → whether that is passed over while there are others."""

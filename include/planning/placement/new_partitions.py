@@ -18,8 +18,8 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import brokers_with, rack_paths, raise_if
-from include.planning.ring import Ring
-from include.planning.spread import choose
+from include.planning.placement.rack_spread import choose
+from include.planning.placement.ring import Ring
 
 Replicas = tuple[BrokerId, ...]
 

@@ -11,7 +11,7 @@ from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.planning.model.in_sync import in_sync
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
-from include.planning.placement import replica_overhead
+from include.planning.placement.replica_sets import replica_overhead
 
 AT_ONCE = 500_000
 """Sets of kept replicas that the spread rule is asked about at once."""

@@ -14,7 +14,7 @@ from include.domain import param_types
 from include.domain.kafka import BrokerId, TopicPartition
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
-from include.planning.new_partitions import NewPartitions, create_replica_assignment
+from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment
 
 Replicas = tuple[BrokerId, ...]
 

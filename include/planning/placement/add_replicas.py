@@ -12,9 +12,9 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
-from include.planning.placement import Fullness, Placer
-from include.planning.ring import Ring
-from include.planning.spread import NoPlaceError, choose
+from include.planning.placement.rack_spread import NoPlaceError, choose
+from include.planning.placement.replica_sets import Fullness, Placer
+from include.planning.placement.ring import Ring
 
 
 class RingPlacer(Placer):

@@ -16,8 +16,8 @@ from include.errors import InvalidRequestError
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.topic_bands import TopicBands
-from include.planning.spread import NoPlaceError, choose
-from include.planning.topic_books import TopicBooks
+from include.planning.placement.rack_spread import NoPlaceError, choose
+from include.planning.placement.topic_counts import TopicBooks
 
 REPLICA_OVERHEAD = 0.1
 """What a replica weighs beside its bytes, in mean replicas: spreads small and empty ones too."""

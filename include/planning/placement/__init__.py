@@ -1,0 +1,1 @@
+"""Which brokers hold a partition: spread over racks, rings, room on disks."""
