@@ -47,7 +47,7 @@ from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome, tree_of
 from include.planning.planner import plan_of
 from include.planning.rebalance import lead_evenly, problem_of, tolerances_of
-from include.planning.search import Problem
+from include.planning.search.state import Problem
 from include.planning.sources import prefer_sources
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 

@@ -22,16 +22,16 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Rows
 from include.planning.bounds import rebalance_bound
-from include.planning.exchange import exchange
-from include.planning.fill import fill
 from include.planning.guided import guided, unhindered
 from include.planning.placement.rack_constraint import Seats
 from include.planning.placement.replica_sets import Placer
-from include.planning.polish import TINY, Polisher
-from include.planning.search import Problem, Search
-from include.planning.shed import INNER, Inner, narrow, shed, wanted_loads
-from include.planning.shedder import BYTES, RATE
-from include.planning.topic_repair import TopicRepair
+from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.cheaper_copies import exchange
+from include.planning.search.fill import fill
+from include.planning.search.local_search import TINY, Polisher
+from include.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
+from include.planning.search.state import Problem, Search
+from include.planning.search.topic_repair import TopicRepair
 from include.planning.trios import rearrange
 
 SMALL = 2_000

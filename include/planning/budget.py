@@ -16,7 +16,7 @@ from include.domain.array_types import NONE, Floats, Ints, Rows
 from include.domain.plan.move_table import MoveCounts
 from include.domain.request import ReassignmentRequest
 from include.planning.model.arrays import fresh
-from include.planning.search import Problem, Search
+from include.planning.search.state import Problem, Search
 
 LOOKS = 64
 """How often what is left is ranked anew."""

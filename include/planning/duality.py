@@ -16,7 +16,7 @@ from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.model.arrays import broker_sums
 from include.planning.placement.rack_constraint import Seats
 from include.planning.program import Classes, Program
-from include.planning.search import Problem
+from include.planning.search.state import Problem
 
 CLASSES, FEWER_CLASSES = (12, 24), (6, 24)
 """Classes by size, and of each by rate per byte, that the linear program tells apart; of clusters

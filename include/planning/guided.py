@@ -16,8 +16,8 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.blocks import even_blocks
 from include.planning.program import Classes, Program, charges
-from include.planning.search import Problem, Search
-from include.planning.shedder import BYTES, RATE
+from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.state import Problem, Search
 
 INSIDE = (0.98, 0.94, 0.94)
 """Part of its box that a load is to end in: slack for whole replicas."""

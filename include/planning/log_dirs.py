@@ -25,7 +25,6 @@ from include.planning.again import plan_on
 from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.budget import budget_of, keep_within_budget
-from include.planning.exhaustive import is_small, settle
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import Targets
@@ -36,7 +35,8 @@ from include.planning.model.scope import brokers_named, brokers_with, partitions
 from include.planning.outcome import Outcome, WithinBrokers, tree_of
 from include.planning.placement.movable import free_to_move, named
 from include.planning.rebalance import problem_of
-from include.planning.search import Problem
+from include.planning.search.enumeration import is_small, settle
+from include.planning.search.state import Problem
 
 BYTES_ONLY = {"replicas": None, "bytes_in": None, "leaders": None, "bytes_out": None}
 

@@ -11,7 +11,7 @@ from include.domain.resources import PLACED, Resource
 from include.domain.text import amount_text
 from include.planning.model.arrays import broker_sums, fresh
 from include.planning.placement.topic_counts import TopicBooks
-from include.planning.search import Problem
+from include.planning.search.state import Problem
 
 LEAST = 1e-12
 """Shares by which a broker must be further out of its box for it to count."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.search import Search
+from include.planning.search.state import Search
 
 ALIKE = 48
 """Replicas, the nearest by size, that are looked at instead of one."""

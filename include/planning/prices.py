@@ -21,7 +21,7 @@ from include.planning.balance import rebalance, undo
 from include.planning.boxes import Boxes
 from include.planning.model.arrays import fresh
 from include.planning.model.layout import Layout
-from include.planning.search import Problem, Search
+from include.planning.search.state import Problem, Search
 from include.planning.sources import prefer_sources
 
 SOLVED_ANEW = 200_000

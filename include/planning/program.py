@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from include.domain.array_types import Floats, Ints
-from include.planning.shedder import BYTES, RATE
+from include.planning.search.broker_shed import BYTES, RATE
 
 MISSED = 20.0
 """What a share outside of a box costs, in shares of bytes copied."""

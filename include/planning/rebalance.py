@@ -32,8 +32,8 @@ from include.planning.needs import Needs
 from include.planning.outcome import Outcome, left_brokers, tree_of
 from include.planning.placement.movable import free_to_move
 from include.planning.prices import target_prices
-from include.planning.search import Problem
-from include.planning.shedder import REPLICAS
+from include.planning.search.broker_shed import REPLICAS
+from include.planning.search.state import Problem
 from include.planning.sources import prefer_sources
 from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance

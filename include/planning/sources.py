@@ -19,10 +19,10 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.balance import undo
 from include.planning.model.copies import sources
-from include.planning.polish import TINY
 from include.planning.pools import Pools
 from include.planning.room import Room
-from include.planning.search import Problem, Search
+from include.planning.search.local_search import TINY
+from include.planning.search.state import Problem, Search
 
 SLACK = 0.05
 """Part by which a leader may send more than the busiest broker receives."""

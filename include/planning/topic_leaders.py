@@ -10,7 +10,7 @@ from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 from include.planning.model.topic_bands import TopicBands
 from include.planning.placement.topic_counts import TopicBooks
-from include.planning.pruned import harmless
+from include.planning.search.compatible_moves import harmless
 
 ROUNDS = 50
 

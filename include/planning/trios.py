@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.planning.program import MISSED, elastic
-from include.planning.search import Problem, Search
+from include.planning.search.state import Problem, Search
 
 BROKERS = 40
 """The most brokers of which trios are formed: there are B³ / 6."""

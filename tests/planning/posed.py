@@ -13,7 +13,7 @@ from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
 from include.planning.outcome import tree_of
 from include.planning.rebalance import problem_of
-from include.planning.search import Problem
+from include.planning.search.state import Problem
 
 
 def posed(arrays: ClusterArrays, request: ReassignmentRequest) -> Problem:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from include.planning.blocks import even_blocks
-from include.planning.search import Search
-from include.planning.shedder import BYTES
+from include.planning.search.broker_shed import BYTES
+from include.planning.search.state import Search
 from tests.planning.posed import posed_case
 
 

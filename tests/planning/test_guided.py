@@ -12,8 +12,8 @@ from include.planning.balance import rebalance
 from include.planning.bounds import rebalance_bound
 from include.planning.guided import guided, unhindered
 from include.planning.program import GAP, MISSED, Classes, Program
-from include.planning.search import Search
-from include.planning.shedder import BYTES, RATE
+from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.state import Search
 from tests.planning.posed import posed_case
 
 LITTLE = 1.02

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from include.domain.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays, replica_counts
-from include.planning.search import Search
-from include.planning.senders import Senders
-from include.planning.shedder import BYTES, largest_within
+from include.planning.search.broker_shed import BYTES, largest_within
+from include.planning.search.leader_egress import Senders
+from include.planning.search.state import Search
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed
 

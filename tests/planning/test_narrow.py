@@ -7,9 +7,9 @@ import numpy as np
 from include.planning.balance import rebalance
 from include.planning.bounds import boxes_bound
 from include.planning.model.arrays import broker_sums
-from include.planning.search import Search
-from include.planning.shed import coldest, narrow, wanted_loads
-from include.planning.shedder import BYTES, RATE
+from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.shed import coldest, narrow, wanted_loads
+from include.planning.search.state import Search
 from tests.planning.posed import posed_case
 
 INNER = (0.98, 0.8, 0.8)

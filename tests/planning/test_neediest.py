@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.planning.neediest import Neediest
+from include.planning.search.receiver_ranking import Neediest
 
 VALUE = (1.0, 0.03, 0.16)
 PICKY = 0.1

@@ -12,8 +12,8 @@ from include.domain.request import Action, ReassignmentRequest
 from include.planning.balance import UNMET_TRIALS, UNMET_WAYS, rebalance
 from include.planning.duality import priced_bound
 from include.planning.model.arrays import broker_sums
-from include.planning.polish import Polisher
 from include.planning.rebalance import plan_rebalance
+from include.planning.search.local_search import Polisher
 from tests.planning.exact import (
     KINDS,
     TOLERANCE,

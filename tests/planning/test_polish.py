@@ -7,8 +7,8 @@ import pytest
 
 from include.domain.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
-from include.planning.polish import Polisher
-from include.planning.search import Search
+from include.planning.search.local_search import Polisher
+from include.planning.search.state import Search
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed
 

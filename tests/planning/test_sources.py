@@ -16,7 +16,7 @@ from include.planning.balance import rebalance
 from include.planning.certificate import bytes_across_racks
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.copies import copies, sources
-from include.planning.search import Problem
+from include.planning.search.state import Problem
 from include.planning.sources import SLACK, prefer_sources
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan

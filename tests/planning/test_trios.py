@@ -10,7 +10,7 @@ import pytest
 from include.planning import trios
 from include.planning.balance import rebalance
 from include.planning.rebalance import plan_rebalance
-from include.planning.search import Problem, Search
+from include.planning.search.state import Problem, Search
 from include.planning.trios import rearrange
 from tests.planning.clusters import cluster
 from tests.planning.exact import KINDS, small

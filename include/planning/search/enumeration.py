@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import Floats, Ints
-from include.planning.search import Problem
+from include.planning.search.state import Problem
 
 MOST = 20_000
 """Ways that are tried at most."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import Floats, Mask
-from include.planning.search import Search
+from include.planning.search.state import Search
 
 TRIED = 32
 """Replacements of one replica that are checked, the cheapest first."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.neediest import Neediest
-from include.planning.search import Search
-from include.planning.shed import coldest
-from include.planning.shedder import BYTES, REPLICAS
+from include.planning.search.broker_shed import BYTES, REPLICAS
+from include.planning.search.receiver_ranking import Neediest
+from include.planning.search.shed import coldest
+from include.planning.search.state import Search
 
 LARGE = 1e-3
 """Of a share: from this weight on, replicas are placed one at a time."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.placement.topic_counts import TopicBooks, rank
-from include.planning.pruned import harmless
-from include.planning.search import Search
+from include.planning.search.compatible_moves import harmless
+from include.planning.search.state import Search
 
 SMALL = 2_000
 """Slots up to which replicas are moved one by one."""

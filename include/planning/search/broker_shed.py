@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import Floats, Ints, Mask
-from include.planning.search import Search
-from include.planning.senders import Senders
+from include.planning.search.leader_egress import Senders
+from include.planning.search.state import Search
 
 BYTES, REPLICAS, RATE = range(3)
 """Rows of (K, …) arrays, see resources.PLACED."""

@@ -15,9 +15,16 @@ import numpy as np
 
 from include.domain.array_types import Floats, Ints, Mask
 from include.planning.model.load_bands import grain
-from include.planning.search import Search
-from include.planning.senders import Senders
-from include.planning.shedder import BYTES, FILLED, RATE, REPLICAS, Shedder, largest_within
+from include.planning.search.broker_shed import (
+    BYTES,
+    FILLED,
+    RATE,
+    REPLICAS,
+    Shedder,
+    largest_within,
+)
+from include.planning.search.leader_egress import Senders
+from include.planning.search.state import Search
 
 Inner = tuple[float, float, float]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from include.domain.array_types import Floats, Ints
 from include.planning.model.copies import sources
-from include.planning.search import Search
+from include.planning.search.state import Search
 
 MOST = 1.2
 """What a leader is to send, over what the neediest broker receives. Less costs more moves."""

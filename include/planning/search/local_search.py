@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints
-from include.planning.search import Search
+from include.planning.search.state import Search
 
 QUICK_REPLICAS = 24
 QUICK_BROKERS = 140

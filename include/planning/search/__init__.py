@@ -1,0 +1,1 @@
+"""Local search over placements: brokers shed, others receive, replicas trade places."""
