@@ -37,8 +37,8 @@ from include.planning.balance import rebalance
 from include.planning.bounds import broker_loads, rebalance_bound
 from include.planning.certificate import bytes_across_racks
 from include.planning.duality import priced_bound
-from include.planning.handover import LedShares
-from include.planning.leaders import settle_leaders
+from include.planning.leadership.leader_balance import LedShares
+from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.log_dir_choice import choose_log_dirs
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout

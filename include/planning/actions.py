@@ -18,7 +18,8 @@ from include.domain.resources import Resource
 from include.domain.text import brokers_text
 from include.planning.bounds import least_copies, placement_bound
 from include.planning.budget import budget_of
-from include.planning.leaders import balance_leaders, settle_leaders
+from include.planning.leadership.preferred_leaders import balance_leaders, settle_leaders
+from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -46,7 +47,6 @@ from include.planning.placement.movable import free_to_move, named, with_source
 from include.planning.placement.remove_replicas import shrink
 from include.planning.placement.within_budget import Costs, affordable
 from include.planning.requested import lay_out
-from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance
 
 

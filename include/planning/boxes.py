@@ -9,7 +9,7 @@ import numpy as np
 
 from include.domain.array_types import Floats, Rows
 from include.domain.resources import LED, LOOSE, PLACED, Resource
-from include.planning.handover import LedShares
+from include.planning.leadership.leader_balance import LedShares
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import Targets

@@ -10,7 +10,7 @@ from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest
 from include.domain.text import brokers_text
 from include.planning.budget import budget_of
-from include.planning.leaders import settle_leaders
+from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities

@@ -19,8 +19,9 @@ from include.planning.balance import rebalance
 from include.planning.bounds import asked_bound, rebalance_bound
 from include.planning.boxes import Boxes
 from include.planning.budget import budget_of, keep_within_budget
-from include.planning.handover import LedShares, hand_over, unmet
-from include.planning.leaders import settle_leaders
+from include.planning.leadership.leader_balance import LedShares, hand_over, unmet
+from include.planning.leadership.preferred_leaders import settle_leaders
+from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import Targets, placed_targets
@@ -35,7 +36,6 @@ from include.planning.prices import target_prices
 from include.planning.search.broker_shed import REPLICAS
 from include.planning.search.state import Problem
 from include.planning.sources import prefer_sources
-from include.planning.topic_leaders import even_leaders
 from include.planning.topic_notes import missed_topics, topic_balance
 
 

@@ -15,7 +15,7 @@ from include.domain.request import Action
 from include.domain.resources import LED, LOOSE, PLACED, Resource
 from include.planning.boxes import Boxes
 from include.planning.budget import budget_of, for_each_of
-from include.planning.handover import LedShares
+from include.planning.leadership.leader_balance import LedShares
 from include.planning.model.load_bands import Targets
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named

@@ -16,8 +16,8 @@ from include.domain.resources import LED, Resource
 from include.errors import InvalidRequestError
 from include.planning.balance import rebalance
 from include.planning.budget import keep_within_budget
-from include.planning.handover import LedShares, hand_over
-from include.planning.leaders import settle_leaders
+from include.planning.leadership.leader_balance import LedShares, hand_over
+from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities, known_resources, partition_weight

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from include.planning.leaders import promote
+from include.planning.leadership.preferred_leaders import promote
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 from include.planning.model.topic_bands import TopicBands

@@ -14,12 +14,12 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.resources import LED, LOOSE, Resource
-from include.planning.leaders import promote
+from include.planning.leadership.preferred_leaders import promote
+from include.planning.leadership.topic_leaders import spreading
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import partition_weight
 from include.planning.model.topic_bands import TopicBands
-from include.planning.topic_leaders import spreading
 
 AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)
 """Part of the tolerance inside of which a broker's deviation counts for nothing: one after the

@@ -1,0 +1,1 @@
+"""Preferred leaders: the order of replicas. Nothing is copied."""
