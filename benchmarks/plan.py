@@ -36,7 +36,6 @@ from include.domain.request import Action, ReassignmentRequest
 from include.planning.balance import rebalance
 from include.planning.bounds import broker_loads, rebalance_bound
 from include.planning.certificate import bytes_across_racks
-from include.planning.duality import priced_bound
 from include.planning.leadership.leader_balance import LedShares
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.log_dir_choice import choose_log_dirs
@@ -46,6 +45,7 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.moves import planned_moves
 from include.planning.outcome import Outcome, tree_of
 from include.planning.planner import plan_of
+from include.planning.programs.lagrangian_bound import priced_bound
 from include.planning.rebalance import lead_evenly, problem_of, tolerances_of
 from include.planning.search.state import Problem
 from include.planning.sources import prefer_sources

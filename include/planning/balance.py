@@ -22,9 +22,10 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Rows
 from include.planning.bounds import rebalance_bound
-from include.planning.guided import guided, unhindered
 from include.planning.placement.rack_constraint import Seats
 from include.planning.placement.replica_sets import Placer
+from include.planning.programs.lp_rounding import guided, unhindered
+from include.planning.programs.neighbourhood_mip import rearrange
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.cheaper_copies import exchange
 from include.planning.search.fill import fill
@@ -32,7 +33,6 @@ from include.planning.search.local_search import TINY, Polisher
 from include.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.search.state import Problem, Search
 from include.planning.search.topic_repair import TopicRepair
-from include.planning.trios import rearrange
 
 SMALL = 2_000
 """Slots up to which a cluster is small."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.blocks import even_blocks
+from include.planning.programs.broker_blocks import even_blocks
 from include.planning.search.broker_shed import BYTES
 from include.planning.search.state import Search
 from tests.planning.posed import posed_case

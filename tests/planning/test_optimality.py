@@ -10,8 +10,8 @@ import pytest
 
 from include.domain.request import Action, ReassignmentRequest
 from include.planning.balance import UNMET_TRIALS, UNMET_WAYS, rebalance
-from include.planning.duality import priced_bound
 from include.planning.model.arrays import broker_sums
+from include.planning.programs.lagrangian_bound import priced_bound
 from include.planning.rebalance import plan_rebalance
 from include.planning.search.local_search import Polisher
 from tests.planning.exact import (

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from include.planning import trios
 from include.planning.balance import rebalance
+from include.planning.programs import neighbourhood_mip as trios
+from include.planning.programs.neighbourhood_mip import rearrange
 from include.planning.rebalance import plan_rebalance
 from include.planning.search.state import Problem, Search
-from include.planning.trios import rearrange
 from tests.planning.clusters import cluster
 from tests.planning.exact import KINDS, small
 from tests.planning.planned import plan

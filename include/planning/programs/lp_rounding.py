@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.blocks import even_blocks
-from include.planning.program import Classes, Program, charges
+from include.planning.programs.broker_blocks import even_blocks
+from include.planning.programs.flow_lp import Classes, Program, charges
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.state import Problem, Search
 

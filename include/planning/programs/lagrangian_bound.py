@@ -15,7 +15,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.model.arrays import broker_sums
 from include.planning.placement.rack_constraint import Seats
-from include.planning.program import Classes, Program
+from include.planning.programs.flow_lp import Classes, Program
 from include.planning.search.state import Problem
 
 CLASSES, FEWER_CLASSES = (12, 24), (6, 24)

@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, vstack
 
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
-from include.planning.program import MISSED, elastic
+from include.planning.programs.flow_lp import MISSED, elastic
 from include.planning.search.state import Problem, Search
 
 BROKERS = 40
