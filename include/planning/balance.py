@@ -21,11 +21,11 @@ from operator import itemgetter
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Rows
-from include.planning.bounds import rebalance_bound
 from include.planning.placement.rack_constraint import Seats
 from include.planning.placement.replica_sets import Placer
 from include.planning.programs.lp_rounding import guided, unhindered
 from include.planning.programs.neighbourhood_mip import rearrange
+from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.cheaper_copies import exchange
 from include.planning.search.fill import fill

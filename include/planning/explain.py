@@ -33,7 +33,7 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities, partition_weight
 from include.planning.model.scope import has_source, partitions_in_scope, without_excluded
 from include.planning.model.topic_bands import TopicBands, topic_bands
-from include.planning.outcome import tree_of
+from include.planning.result.outcome import tree_of
 
 
 class Verdict(enum.StrEnum):

@@ -23,7 +23,6 @@ from include.domain.resources import PLACED, Resource
 from include.domain.text import bytes_text
 from include.planning.again import plan_on
 from include.planning.balance import rebalance
-from include.planning.bounds import rebalance_bound
 from include.planning.budget import budget_of, keep_within_budget
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.layout import Layout
@@ -32,9 +31,10 @@ from include.planning.model.log_dir_arrays import LogDirs, StoredReplicas, store
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
-from include.planning.outcome import Outcome, WithinBrokers, tree_of
 from include.planning.placement.movable import free_to_move, named
 from include.planning.rebalance import problem_of
+from include.planning.result.lower_bounds import rebalance_bound
+from include.planning.result.outcome import Outcome, WithinBrokers, tree_of
 from include.planning.search.enumeration import is_small, settle
 from include.planning.search.state import Problem
 

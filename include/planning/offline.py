@@ -15,10 +15,10 @@ from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named, partitions_in_scope
-from include.planning.outcome import Outcome, left_brokers, new_places, tree_of
 from include.planning.placement.movable import named, with_source
 from include.planning.placement.replica_sets import Placer
 from include.planning.placement.within_budget import Costs, affordable
+from include.planning.result.outcome import Outcome, left_brokers, new_places, tree_of
 
 
 def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:

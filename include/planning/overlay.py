@@ -32,13 +32,13 @@ from include.domain.plan.plan import Plan
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
-from include.planning.bounds import boxes_bound
-from include.planning.boxes import Boxes
 from include.planning.budget import for_each_of, less
-from include.planning.certificate import planned_by
-from include.planning.log_dir_choice import choose_log_dirs, tightened
 from include.planning.model.scope import raise_if, shortened
 from include.planning.planner import TRIES, assemble, check_hidden, pace_of
+from include.planning.result.certificate import planned_by
+from include.planning.result.log_dir_choice import choose_log_dirs, tightened
+from include.planning.result.lower_bounds import boxes_bound
+from include.planning.result.resource_bands import Boxes
 from include.planning.rounds import Balance
 from include.planning.slice_steps import Look, Part, Survey, Tell
 from include.planning.slices import BALANCING, PLACING, Context, Place, Report, Slices

@@ -23,8 +23,13 @@ from include.planning.actions import (
     plan_replication_factor,
     plan_requested,
 )
-from include.planning.bounds import broker_loads, predicted_seconds
-from include.planning.certificate import (
+from include.planning.log_dirs import plan_log_dirs, within_brokers
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.resource_loads import known_resources
+from include.planning.model.scope import raise_if, shortened, without_excluded
+from include.planning.offline import plan_offline_replicas
+from include.planning.rebalance import plan_expansion, plan_rebalance
+from include.planning.result.certificate import (
     bytes_across_racks,
     links,
     makespan_bound_s,
@@ -32,15 +37,10 @@ from include.planning.certificate import (
     ratio_to_bound,
     resource_balances,
 )
-from include.planning.log_dir_choice import choose_log_dirs, tightened
-from include.planning.log_dirs import plan_log_dirs, within_brokers
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.resource_loads import known_resources
-from include.planning.model.scope import raise_if, shortened, without_excluded
-from include.planning.moves import planned_moves
-from include.planning.offline import plan_offline_replicas
-from include.planning.outcome import Outcome
-from include.planning.rebalance import plan_expansion, plan_rebalance
+from include.planning.result.log_dir_choice import choose_log_dirs, tightened
+from include.planning.result.lower_bounds import broker_loads, predicted_seconds
+from include.planning.result.outcome import Outcome
+from include.planning.result.plan_moves import planned_moves
 
 PLANNERS = {
     Action.REBALANCE: plan_rebalance,

@@ -18,9 +18,9 @@ from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import TargetPrice
 from include.domain.resources import LED, PLACED, Resource
 from include.planning.balance import rebalance, undo
-from include.planning.boxes import Boxes
 from include.planning.model.arrays import fresh
 from include.planning.model.layout import Layout
+from include.planning.result.resource_bands import Boxes
 from include.planning.search.state import Problem, Search
 from include.planning.sources import prefer_sources
 

@@ -27,10 +27,10 @@ from include.planning.model.scope import (
     raise_if,
 )
 from include.planning.needs import Needs
-from include.planning.outcome import Outcome, tree_of
 from include.planning.placement.movable import free_to_move
 from include.planning.placement.rack_constraint import Seats
 from include.planning.rebalance import balance_reasons, problem_of
+from include.planning.result.outcome import Outcome, tree_of
 from include.planning.search.state import Search
 from include.planning.slices import Context, Report
 from include.planning.sources import prefer_sources

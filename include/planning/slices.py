@@ -24,15 +24,15 @@ from include.domain.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError, RehomeError
 from include.planning.actions import plan_drain, plan_racks, plan_replication_factor
-from include.planning.bounds import broker_loads, copying_s
-from include.planning.certificate import bytes_across_racks, links, resource_balances
 from include.planning.model.arrays import BrokerArrays, ClusterArrays, topic_ids
 from include.planning.model.scope import (
     without_excluded,
 )
-from include.planning.moves import planned_moves
 from include.planning.offline import plan_offline_replicas
-from include.planning.outcome import Outcome
+from include.planning.result.certificate import bytes_across_racks, links, resource_balances
+from include.planning.result.lower_bounds import broker_loads, copying_s
+from include.planning.result.outcome import Outcome
+from include.planning.result.plan_moves import planned_moves
 
 PLACING = {
     Action.DRAIN: plan_drain,

@@ -14,9 +14,9 @@ from include.domain.plan.plan import Plan
 from include.domain.request import Action, ReassignmentRequest, parse_request
 from include.domain.resources import Resource
 from include.errors import InvalidRequestError
-from include.planning.bounds import least_copies
 from include.planning.model.arrays import ClusterArrays
-from include.planning.outcome import tree_of
+from include.planning.result.lower_bounds import least_copies
+from include.planning.result.outcome import tree_of
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan
 from tests.planning.strategies import clusters

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from include.planning.balance import rebalance
-from include.planning.bounds import boxes_bound
 from include.planning.model.arrays import broker_sums
+from include.planning.result.lower_bounds import boxes_bound
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.shed import coldest, narrow, wanted_loads
 from include.planning.search.state import Search

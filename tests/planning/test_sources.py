@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from include.domain.array_types import Floats
 from include.domain.request import Action, ReassignmentRequest
 from include.planning.balance import rebalance
-from include.planning.certificate import bytes_across_racks
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.copies import copies, sources
+from include.planning.result.certificate import bytes_across_racks
 from include.planning.search.state import Problem
 from include.planning.sources import SLACK, prefer_sources
 from tests.planning.clusters import Cluster, cluster

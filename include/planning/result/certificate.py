@@ -11,12 +11,12 @@ from include.domain.plan.summary import BrokerLoad
 from include.domain.request import Action
 from include.domain.resources import NAMES, RATES, Resource
 from include.domain.text import listed
-from include.planning.boxes import Boxes, loads
 from include.planning.model.copies import copies, sources
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import known
-from include.planning.outcome import Outcome
+from include.planning.result.outcome import Outcome
+from include.planning.result.resource_bands import Boxes, loads
 
 RACKS_SHOWN = 40
 """Racks up to which bytes are told from rack to rack; of more, those of a level further up."""

@@ -12,7 +12,7 @@ from include.domain.plan.move import MoveReason
 from include.domain.plan.move_columns import ANY_LOG_DIR, lists
 from include.domain.plan.move_table import MOVES, MoveTable
 from include.planning.model.arrays import ClusterArrays, fresh, replica_counts
-from include.planning.outcome import Outcome
+from include.planning.result.outcome import Outcome
 
 
 def planned_moves(outcome: Outcome) -> MoveTable:

@@ -1,0 +1,1 @@
+"""What a finished layout comes to: bounds, balance, links, notes, moves."""
