@@ -33,7 +33,6 @@ from include.domain.array_types import NONE, Floats, Ints
 from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.move import MoveReason
 from include.domain.request import Action, ReassignmentRequest
-from include.planning.balance import rebalance
 from include.planning.leadership.leader_balance import LedShares
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
@@ -41,14 +40,15 @@ from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.planner import plan_of
 from include.planning.programs.lagrangian_bound import priced_bound
-from include.planning.rebalance import lead_evenly, problem_of, tolerances_of
+from include.planning.rebalance.copy_sources import prefer_sources
+from include.planning.rebalance.rebalance import lead_evenly, problem_of, tolerances_of
+from include.planning.rebalance.solver import rebalance
 from include.planning.result.certificate import bytes_across_racks
 from include.planning.result.log_dir_choice import choose_log_dirs
 from include.planning.result.lower_bounds import broker_loads, rebalance_bound
 from include.planning.result.outcome import Outcome, tree_of
 from include.planning.result.plan_moves import planned_moves
 from include.planning.search.state import Problem
-from include.planning.sources import prefer_sources
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 WHERE = Path(__file__).parent / "results"

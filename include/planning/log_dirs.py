@@ -21,9 +21,6 @@ from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request import ReassignmentRequest
 from include.domain.resources import PLACED, Resource
 from include.domain.text import bytes_text
-from include.planning.again import plan_on
-from include.planning.balance import rebalance
-from include.planning.budget import budget_of, keep_within_budget
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import Targets
@@ -32,7 +29,10 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
 from include.planning.placement.movable import free_to_move, named
-from include.planning.rebalance import problem_of
+from include.planning.rebalance.budget_cut import budget_of, keep_within_budget
+from include.planning.rebalance.fixed_point import plan_on
+from include.planning.rebalance.rebalance import problem_of
+from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.result.outcome import Outcome, WithinBrokers, tree_of
 from include.planning.search.enumeration import is_small, settle

@@ -9,7 +9,6 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest
 from include.domain.text import brokers_text
-from include.planning.budget import budget_of
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
@@ -18,6 +17,7 @@ from include.planning.model.scope import brokers_named, partitions_in_scope
 from include.planning.placement.movable import named, with_source
 from include.planning.placement.replica_sets import Placer
 from include.planning.placement.within_budget import Costs, affordable
+from include.planning.rebalance.budget_cut import budget_of
 from include.planning.result.outcome import Outcome, left_brokers, new_places, tree_of
 
 

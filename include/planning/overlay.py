@@ -32,9 +32,9 @@ from include.domain.plan.plan import Plan
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
-from include.planning.budget import for_each_of, less
 from include.planning.model.scope import raise_if, shortened
 from include.planning.planner import TRIES, assemble, check_hidden, pace_of
+from include.planning.rebalance.budget_cut import for_each_of, less
 from include.planning.result.certificate import planned_by
 from include.planning.result.log_dir_choice import choose_log_dirs, tightened
 from include.planning.result.lower_bounds import boxes_bound

@@ -28,7 +28,7 @@ from include.planning.model.arrays import ClusterArrays
 from include.planning.model.resource_loads import known_resources
 from include.planning.model.scope import raise_if, shortened, without_excluded
 from include.planning.offline import plan_offline_replicas
-from include.planning.rebalance import plan_expansion, plan_rebalance
+from include.planning.rebalance.rebalance import plan_expansion, plan_rebalance
 from include.planning.result.certificate import (
     bytes_across_racks,
     links,

@@ -13,12 +13,12 @@ from include.domain.array_types import Floats, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.request import Action
 from include.domain.resources import LED, LOOSE, PLACED, Resource
-from include.planning.budget import budget_of, for_each_of
 from include.planning.leadership.leader_balance import LedShares
 from include.planning.model.load_bands import Targets
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named
-from include.planning.rebalance import asked_tolerances
+from include.planning.rebalance.budget_cut import budget_of, for_each_of
+from include.planning.rebalance.rebalance import asked_tolerances
 from include.planning.result.resource_bands import Boxes
 from include.planning.slice_steps import Goal, Held, Moved, Step, Survey
 from include.planning.slices import Context, Slices

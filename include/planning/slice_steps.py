@@ -14,8 +14,6 @@ from include.domain.plan.move import MoveReason
 from include.domain.request import Action
 from include.domain.resources import LED, Resource
 from include.errors import InvalidRequestError
-from include.planning.balance import rebalance
-from include.planning.budget import keep_within_budget
 from include.planning.leadership.leader_balance import LedShares, hand_over
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import broker_sums
@@ -26,14 +24,16 @@ from include.planning.model.scope import (
     partitions_in_scope,
     raise_if,
 )
-from include.planning.needs import Needs
 from include.planning.placement.movable import free_to_move
 from include.planning.placement.rack_constraint import Seats
-from include.planning.rebalance import balance_reasons, problem_of
+from include.planning.rebalance.budget_cut import keep_within_budget
+from include.planning.rebalance.copy_sources import prefer_sources
+from include.planning.rebalance.move_reasons import Needs
+from include.planning.rebalance.rebalance import balance_reasons, problem_of
+from include.planning.rebalance.solver import rebalance
 from include.planning.result.outcome import Outcome, tree_of
 from include.planning.search.state import Search
 from include.planning.slices import Context, Report
-from include.planning.sources import prefer_sources
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from include.domain.request import ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
-from include.planning.rebalance import problem_of
+from include.planning.rebalance.rebalance import problem_of
 from include.planning.result.outcome import tree_of
 from include.planning.search.state import Problem
 

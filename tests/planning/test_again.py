@@ -11,10 +11,10 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from include.domain.request import parse_request
-from include.planning.again import ROUNDS, plan_on
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.planner import make_plan
+from include.planning.rebalance.fixed_point import ROUNDS, plan_on
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
 from tests.planning.stored_clusters import Stored

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 
 from include.domain.array_types import Ints
-from include.planning.balance import rebalance
 from include.planning.programs import lp_rounding as by_prices
 from include.planning.programs.flow_lp import GAP, MISSED, Classes, Program
 from include.planning.programs.lp_rounding import guided, unhindered
+from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.state import Search

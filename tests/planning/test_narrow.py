@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.balance import rebalance
 from include.planning.model.arrays import broker_sums
+from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import boxes_bound
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.shed import coldest, narrow, wanted_loads

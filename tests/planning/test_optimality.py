@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from include.domain.request import Action, ReassignmentRequest
-from include.planning.balance import UNMET_TRIALS, UNMET_WAYS, rebalance
 from include.planning.model.arrays import broker_sums
 from include.planning.programs.lagrangian_bound import priced_bound
-from include.planning.rebalance import plan_rebalance
+from include.planning.rebalance.rebalance import plan_rebalance
+from include.planning.rebalance.solver import UNMET_TRIALS, UNMET_WAYS, rebalance
 from include.planning.search.local_search import Polisher
 from tests.planning.exact import (
     KINDS,

@@ -9,8 +9,8 @@ from benchmarks.clusters import CASES, build
 from include.domain.array_types import NONE
 from include.domain.plan.figures import TargetPrice
 from include.domain.request import Action, ReassignmentRequest
-from include.planning import prices
-from include.planning.rebalance import plan_rebalance
+from include.planning.rebalance import target_costs as prices
+from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.result.outcome import Outcome
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan

@@ -12,7 +12,7 @@ from include.domain.request import Action, ReassignmentRequest
 from include.domain.resources import PLACED, Resource
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.resource_loads import placed_weights
-from include.planning.rebalance import plan_rebalance
+from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.result.outcome import Outcome
 
 STRICT = {"replicas": 0.05, "leaders": 0.05, "bytes_in": 0.05, "bytes_out": 0.05}

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from include.domain.array_types import Floats
 from include.domain.request import Action, ReassignmentRequest
-from include.planning.balance import rebalance
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.copies import copies, sources
+from include.planning.rebalance.copy_sources import SLACK, prefer_sources
+from include.planning.rebalance.solver import rebalance
 from include.planning.result.certificate import bytes_across_racks
 from include.planning.search.state import Problem
-from include.planning.sources import SLACK, prefer_sources
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
 from tests.planning.posed import posed

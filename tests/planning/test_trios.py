@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from include.planning.balance import rebalance
 from include.planning.programs import neighbourhood_mip as trios
 from include.planning.programs.neighbourhood_mip import rearrange
-from include.planning.rebalance import plan_rebalance
+from include.planning.rebalance.rebalance import plan_rebalance
+from include.planning.rebalance.solver import rebalance
 from include.planning.search.state import Problem, Search
 from tests.planning.clusters import cluster
 from tests.planning.exact import KINDS, small
@@ -28,7 +28,7 @@ def searched(seed: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> Problem:
     """As the search leaves it where nothing is decided about three brokers at once."""
     of = problem(seed, kind)
     with monkeypatch.context() as without:
-        without.setattr("include.planning.balance.rearrange", lambda problem: None)
+        without.setattr("include.planning.rebalance.solver.rearrange", lambda problem: None)
         rebalance(of, np.ones(len(of.gives)))
     return of
 
@@ -58,7 +58,7 @@ def test_beside_a_giant_a_plan_gets_far_cheaper(monkeypatch):
     of = small(1, KINDS["giant"])
     request = asked(of, one_sided=False)
     found = plan_rebalance(of.arrays, request)
-    monkeypatch.setattr("include.planning.balance.rearrange", lambda problem: None)
+    monkeypatch.setattr("include.planning.rebalance.solver.rearrange", lambda problem: None)
     without = plan_rebalance(of.arrays, request)
     assert found.infeasible == without.infeasible == ()
     assert found.layout.incoming.sum() < 0.95 * without.layout.incoming.sum()

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.balance import undo
 from include.planning.model.copies import sources
-from include.planning.pools import Pools
-from include.planning.room import Room
+from include.planning.rebalance.solver import undo
+from include.planning.rebalance.swap_candidates import Pools
+from include.planning.rebalance.swap_slack import Room
 from include.planning.search.local_search import TINY
 from include.planning.search.state import Problem, Search
 

@@ -17,12 +17,12 @@ from include.domain.array_types import Floats
 from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import TargetPrice
 from include.domain.resources import LED, PLACED, Resource
-from include.planning.balance import rebalance, undo
 from include.planning.model.arrays import fresh
 from include.planning.model.layout import Layout
+from include.planning.rebalance.copy_sources import prefer_sources
+from include.planning.rebalance.solver import rebalance, undo
 from include.planning.result.resource_bands import Boxes
 from include.planning.search.state import Problem, Search
-from include.planning.sources import prefer_sources
 
 SOLVED_ANEW = 200_000
 """Slots up to which a request is planned again without each target."""

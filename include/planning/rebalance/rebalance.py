@@ -14,9 +14,6 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
-from include.planning.again import plan_on
-from include.planning.balance import rebalance
-from include.planning.budget import budget_of, keep_within_budget
 from include.planning.leadership.leader_balance import LedShares, hand_over, unmet
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
@@ -27,16 +24,19 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities, known, placed_weights
 from include.planning.model.scope import brokers_named, partitions_in_scope, raise_if
 from include.planning.model.topic_bands import topic_bands
-from include.planning.needs import Needs
 from include.planning.placement.movable import free_to_move
-from include.planning.prices import target_prices
+from include.planning.rebalance.budget_cut import budget_of, keep_within_budget
+from include.planning.rebalance.copy_sources import prefer_sources
+from include.planning.rebalance.fixed_point import plan_on
+from include.planning.rebalance.move_reasons import Needs
+from include.planning.rebalance.solver import rebalance
+from include.planning.rebalance.target_costs import target_prices
 from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, left_brokers, tree_of
 from include.planning.result.resource_bands import Boxes
 from include.planning.result.topic_notes import missed_topics, topic_balance
 from include.planning.search.broker_shed import REPLICAS
 from include.planning.search.state import Problem
-from include.planning.sources import prefer_sources
 
 
 def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:

@@ -1,0 +1,1 @@
+"""The rebalance: what brokers hold comes within tolerance of their shares."""
