@@ -16,18 +16,18 @@ from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.domain.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
-from include.planning.actions import (
+from include.planning.actions.log_dirs import plan_log_dirs, within_brokers
+from include.planning.actions.offline_replicas import plan_offline_replicas
+from include.planning.actions.placing import (
     plan_drain,
     plan_leaders,
     plan_racks,
     plan_replication_factor,
     plan_requested,
 )
-from include.planning.log_dirs import plan_log_dirs, within_brokers
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.resource_loads import known_resources
 from include.planning.model.scope import raise_if, shortened, without_excluded
-from include.planning.offline import plan_offline_replicas
 from include.planning.rebalance.rebalance import plan_expansion, plan_rebalance
 from include.planning.result.certificate import (
     bytes_across_racks,

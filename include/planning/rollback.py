@@ -15,11 +15,11 @@ from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.request import Action
 from include.errors import InvalidRequestError
+from include.planning.actions.reassign import lay_out
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import has_source, raise_if, shortened
 from include.planning.planner import pace_of, plan_of
-from include.planning.requested import lay_out
 from include.planning.result.log_dir_choice import choose_log_dirs
 from include.planning.result.outcome import Outcome
 from include.planning.result.plan_moves import planned_moves

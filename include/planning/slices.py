@@ -23,12 +23,12 @@ from include.domain.plan.summary import BrokerLoad
 from include.domain.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError, RehomeError
-from include.planning.actions import plan_drain, plan_racks, plan_replication_factor
+from include.planning.actions.offline_replicas import plan_offline_replicas
+from include.planning.actions.placing import plan_drain, plan_racks, plan_replication_factor
 from include.planning.model.arrays import BrokerArrays, ClusterArrays, topic_ids
 from include.planning.model.scope import (
     without_excluded,
 )
-from include.planning.offline import plan_offline_replicas
 from include.planning.result.certificate import bytes_across_racks, links, resource_balances
 from include.planning.result.lower_bounds import broker_loads, copying_s
 from include.planning.result.outcome import Outcome

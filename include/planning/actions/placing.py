@@ -16,6 +16,7 @@ from include.domain.plan.move import MoveReason
 from include.domain.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.domain.text import brokers_text
+from include.planning.actions.reassign import lay_out
 from include.planning.leadership.preferred_leaders import balance_leaders, settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
@@ -36,7 +37,6 @@ from include.planning.placement.movable import free_to_move, named, with_source
 from include.planning.placement.remove_replicas import shrink
 from include.planning.placement.within_budget import Costs, affordable
 from include.planning.rebalance.budget_cut import budget_of
-from include.planning.requested import lay_out
 from include.planning.result.lower_bounds import least_copies, placement_bound
 from include.planning.result.outcome import (
     Outcome,

@@ -1,0 +1,1 @@
+"""What each action but the rebalance does."""
