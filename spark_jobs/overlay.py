@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from include.planning.slices import Work
+from include.planning.sharded.shard import Work
 
 if TYPE_CHECKING:
     import pyarrow as pa

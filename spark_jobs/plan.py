@@ -30,10 +30,10 @@ from include.domain.request import Action, ReassignmentRequest, request_to_param
 from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory
-from include.planning.overlay import OVERLAID, plan_in_slices
 from include.planning.planner import make_plan
 from include.planning.result.certificate import NO_HISTORY
 from include.planning.rollback import rollback_plan
+from include.planning.sharded.planner import OVERLAID, plan_in_slices
 from include.quality.runner import prepare
 from include.settings import THROTTLE_EFFICIENCY, Settings
 from include.warehouse import (

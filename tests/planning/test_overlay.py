@@ -15,9 +15,9 @@ from include.domain.plan.infeasible_text import obstacle_text
 from include.domain.plan.summary import PlanSummary
 from include.domain.request import Action, ReassignmentRequest, parse_request
 from include.errors import InvalidRequestError
-from include.planning import slice_steps
-from include.planning.overlay import OVERLAID
 from include.planning.planner import make_plan
+from include.planning.sharded import shard_steps as slice_steps
+from include.planning.sharded.planner import OVERLAID
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.in_process import plan_sliced
 from tests.planning.large import large_snapshot

@@ -20,8 +20,8 @@ from include.planning.model.scope import brokers_named
 from include.planning.rebalance.budget_cut import budget_of, for_each_of
 from include.planning.rebalance.rebalance import asked_tolerances
 from include.planning.result.resource_bands import Boxes
-from include.planning.slice_steps import Goal, Held, Moved, Step, Survey
-from include.planning.slices import Context, Slices
+from include.planning.sharded.shard import Context, Slices
+from include.planning.sharded.shard_steps import Goal, Held, Moved, Step, Survey
 
 FINISHING = 8
 """Slices in a row that may fail to bring any broker closer before a round ends."""

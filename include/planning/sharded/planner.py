@@ -39,9 +39,9 @@ from include.planning.result.certificate import planned_by
 from include.planning.result.log_dir_choice import choose_log_dirs, tightened
 from include.planning.result.lower_bounds import boxes_bound
 from include.planning.result.resource_bands import Boxes
-from include.planning.rounds import Balance
-from include.planning.slice_steps import Look, Part, Survey, Tell
-from include.planning.slices import BALANCING, PLACING, Context, Place, Report, Slices
+from include.planning.sharded.rounds import Balance
+from include.planning.sharded.shard import BALANCING, PLACING, Context, Place, Report, Slices
+from include.planning.sharded.shard_steps import Look, Part, Survey, Tell
 
 _NOT_SPREAD = Infeasible(
     Subject(SubjectKind.ALL_TOPICS), Obstacle.PLANNED_IN_PARTS, wanted=0, nearest=0

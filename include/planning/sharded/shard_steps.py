@@ -33,7 +33,7 @@ from include.planning.rebalance.rebalance import balance_reasons, problem_of
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.outcome import Outcome, tree_of
 from include.planning.search.state import Search
-from include.planning.slices import Context, Report
+from include.planning.sharded.shard import Context, Report
 
 
 @dataclass(frozen=True)

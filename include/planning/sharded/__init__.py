@@ -1,0 +1,1 @@
+"""Plans of clusters too large for one process, made in shards."""
