@@ -25,8 +25,8 @@ from include.domain.resources import NAMES
 from include.domain.text import listed
 from include.errors import InvalidRequestError, RehomeError
 from include.load.knowledge import Demands, LoadHistory
-from include.planning.explain import Explainer
-from include.planning.explain_text import broker_text, partition_text
+from include.planning.explain.explainer import Explainer
+from include.planning.explain.text import broker_text, partition_text
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 CANNOT = 2

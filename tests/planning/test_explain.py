@@ -14,8 +14,8 @@ from include.domain.request import parse_request
 from include.domain.resources import Resource
 from include.errors import InvalidRequestError
 from include.load.knowledge import Demands, LoadHistory
-from include.planning.explain import Explainer, Verdict
-from include.planning.explain_text import broker_text, partition_text
+from include.planning.explain.explainer import Explainer, Verdict
+from include.planning.explain.text import broker_text, partition_text
 from include.planning.planner import make_plan
 from include.warehouse import Warehouse
 from spark_jobs import explain as command

@@ -1,4 +1,4 @@
-"""What :mod:`include.planning.explain` found, as text for a terminal."""
+"""What :mod:`include.planning.explain.explainer` found, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.plan.move import Move
 from include.domain.resources import NAMES, Resource
 from include.domain.text import amount_text, brokers_text, bytes_text, listed
-from include.planning.explain import BrokerExplained, Choice, Copy, PartitionExplained, Verdict
+from include.planning.explain.explainer import (
+    BrokerExplained,
+    Choice,
+    Copy,
+    PartitionExplained,
+    Verdict,
+)
 
 SHOWN = 10
 """Of each list, how much is spelled out."""
