@@ -17,7 +17,7 @@ from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.kafka_json import reassignment_json
 from include.domain.plan.plan import Plan
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.advance import advance

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.clusters import Case, build, snapshot_of
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.packaging import local_spark
 from include.planning.planner import make_plan
 from include.quality.gates import check_plan, check_snapshot

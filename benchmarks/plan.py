@@ -30,9 +30,9 @@ from benchmarks.job import whole_job
 from benchmarks.judged import judged
 from benchmarks.plan_table import summary, table, write_document
 from include.domain.array_types import NONE, Floats, Ints
-from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.move import MoveReason
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.param_types import TOPIC_SPREAD
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.leadership.leader_balance import LedShares
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums

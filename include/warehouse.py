@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 
 from include.cluster.snapshot import REPLICAS, Snapshot
-from include.domain.param_types import checked_plan_id
 from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
 from include.domain.plan.move import Move
 from include.domain.plan.move_table import moves_from_table, moves_table
 from include.domain.plan.plan import Plan
 from include.domain.plan.summary import summary_from_json, summary_to_json
-from include.domain.request import ReassignmentRequest, request_to_params
+from include.domain.request.param_types import checked_plan_id
+from include.domain.request.request import ReassignmentRequest, request_to_params
 from include.errors import RehomeError
 
 TABLES = ("brokers", "log_dirs", "topics", "replicas", "groups", "group_offsets")

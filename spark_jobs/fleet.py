@@ -25,7 +25,12 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.plan.plan import Plan
-from include.domain.request import Action, ReassignmentRequest, parse_request, request_to_params
+from include.domain.request.request import (
+    Action,
+    ReassignmentRequest,
+    parse_request,
+    request_to_params,
+)
 from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory

@@ -26,7 +26,7 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import refuse_changed, sealed
-from include.domain.request import Action, ReassignmentRequest, request_to_params
+from include.domain.request.request import Action, ReassignmentRequest, request_to_params
 from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from include.domain.plan.kafka_json import KafkaFiles
-from include.domain.request import Action, parse_request
+from include.domain.request.request import Action, parse_request
 from include.errors import InvalidRequestError, RehomeError
 from include.quality.gates import Evidence, check_evidence, check_snapshot
 from include.quality.history import check_history
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from include.cluster.snapshot import Snapshot
     from include.domain.kafka import BrokerId
     from include.domain.plan.plan import Plan
-    from include.domain.request import ReassignmentRequest
+    from include.domain.request.request import ReassignmentRequest
     from include.load.knowledge import LoadHistory
     from include.warehouse import PlanDirectory
 

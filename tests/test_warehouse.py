@@ -15,7 +15,7 @@ import pytest
 
 from include.cluster.snapshot import Snapshot
 from include.domain.plan.plan import Plan
-from include.domain.request import Action, ReassignmentRequest, parse_request
+from include.domain.request.request import Action, ReassignmentRequest, parse_request
 from include.errors import RehomeError
 from include.planning.planner import make_plan
 from include.warehouse import (

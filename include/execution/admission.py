@@ -11,7 +11,7 @@ from math import inf
 from include.domain.disks import broker_room_bytes
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move
-from include.domain.request import OnWindowEnd
+from include.domain.request.request import OnWindowEnd
 from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.execution.backlog import Backlog, BySlot, Filed, Waiting

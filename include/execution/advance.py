@@ -15,7 +15,7 @@ from include.cluster.errors import ClusterError, MissingRightError
 from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from include.cluster.connection import POLICY as KEY
-from include.domain import param_types
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request import param_types
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError, RehomeError
 from include.execution.open_windows import CronWindow, FixedWindow, Window, window_from_json

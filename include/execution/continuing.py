@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from include.domain.plan.plan import Plan
-from include.domain.request import ReassignmentRequest, request_to_params
+from include.domain.request.request import ReassignmentRequest, request_to_params
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError

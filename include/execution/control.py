@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from include.cluster.port import ClusterPort
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError

@@ -12,7 +12,7 @@ from dataclasses import replace
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
-from include.domain.request import Cordon, ReassignmentRequest
+from include.domain.request.request import Cordon, ReassignmentRequest
 from include.errors import RehomeError
 from include.execution.findings import Finding, Severity
 from include.execution.own_cluster import OwnCluster

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from include.cluster.snapshot import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.domain.run.timing import RunTiming
 from include.execution.airflow_times import airflow_times
 from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s

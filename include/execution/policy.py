@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.domain.run.policy import Policy
 from include.settings import Settings
 

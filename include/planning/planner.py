@@ -13,7 +13,7 @@ from include.domain.plan.move_table import MoveCounts, MoveTable
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad, PlanSummary
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
 from include.planning.actions.log_dirs import plan_log_dirs, within_brokers

@@ -13,7 +13,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.kafka_json import Assignment
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.errors import InvalidRequestError
 from include.planning.actions.reassign import lay_out
 from include.planning.model.arrays import ClusterArrays

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.summary import PlanSummary
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.domain.resources import Resource
 from include.quality.checked import Checked
 from include.quality.obstacles import Obstacles

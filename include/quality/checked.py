@@ -13,7 +13,7 @@ from include.cluster.snapshot import Snapshot
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move_table import moves_table
 from include.domain.plan.plan import Plan
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.disks import Disks
 from include.quality.moved import Moved
 from include.quality.partitions import Partitions

@@ -12,7 +12,7 @@ import pyarrow as pa
 from include.cluster.snapshot import Snapshot
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.quality.checked import Checked
 from include.quality.frames import frame_of
 from include.quality.plan_rules import plan_rules

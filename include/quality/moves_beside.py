@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import ANY_LOG_DIR
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.quality.checked import Checked
 from include.quality.ragged import Ints, Mask, Ragged
 from include.quality.results import ROWS_SHOWN

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.quality.brokers_after import brokers_after
 from include.quality.checked import Checked
 from include.quality.moves_beside import moves_beside

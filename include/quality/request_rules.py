@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import isinf
 
-from include.domain.request import Action, ReassignmentRequest, spread_tolerance
+from include.domain.request.request import Action, ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.quality.rules import DEFECT, Rule
 

@@ -9,7 +9,7 @@ from typing import Any
 from include.cluster.snapshot import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import ANY_LOG_DIR
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 
 
 def topics_in_scope(snapshot: Snapshot, request: ReassignmentRequest) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.quality.checked import Checked
 from include.quality.obstacles import Obstacles
 from include.quality.ragged import Ints, Mask

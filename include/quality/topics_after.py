@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from include.domain.kafka import BrokerId
-from include.domain.request import Action, spread_tolerance
+from include.domain.request.request import Action, spread_tolerance
 from include.quality.checked import Checked
 from include.quality.obstacles import Obstacles
 from include.quality.ragged import Ints, Mask

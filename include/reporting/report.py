@@ -10,11 +10,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.move import Move
 from include.domain.plan.summary import PlanSummary
-from include.domain.request import ReassignmentRequest
+from include.domain.request.param_types import TOPIC_SPREAD
+from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import NAMES, Resource
 from include.domain.run.states import MoveState, PlanState
 from include.execution.eta import eta_errors

@@ -6,8 +6,8 @@ from dataclasses import fields
 
 from airflow.sdk import Param
 
-from include.domain.param_types import TOLERANCES
-from include.domain.request import (
+from include.domain.request.param_types import TOLERANCES
+from include.domain.request.request import (
     SPREAD_TOLERANCE,
     Action,
     Cordon,

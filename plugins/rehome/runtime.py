@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from include.cluster.port import ClusterPort
     from include.domain.plan.plan import Plan
-    from include.domain.request import ReassignmentRequest
+    from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
     from include.execution.connection_policy import ConnectionPolicy
     from include.execution.control import Controller
@@ -157,8 +157,8 @@ def named_plan_id(context: Context | Mapping[str, Any]) -> str | None:
 
 
 def _named(context: Context | Mapping[str, Any]) -> str | None:
-    from include.domain.param_types import checked_plan_id
-    from include.domain.request import Action
+    from include.domain.request.param_types import checked_plan_id
+    from include.domain.request.request import Action
 
     params = context["params"]
     named = str(params.get("plan_id") or "").strip()
@@ -332,7 +332,7 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    from include.domain.request import parse_request
+    from include.domain.request.request import parse_request
 
     begun = context["dag_run"].run_after
     if in_follow_up(context):
@@ -382,7 +382,7 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
 
 def recorded_request(record: PlanRecord) -> ReassignmentRequest:
     """What a plan was asked for; its window may be over by now."""
-    from include.domain.request import parse_request
+    from include.domain.request.request import parse_request
 
     return parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
 

@@ -11,7 +11,7 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
-from include.domain.request import parse_request
+from include.domain.request.request import parse_request
 from include.domain.run.policy import Policy
 from include.execution.abort import abort
 from include.execution.advance import advance

@@ -12,7 +12,7 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan_hash import sealed
-from include.domain.request import parse_request
+from include.domain.request.request import parse_request
 from include.domain.run.approval_terms import Terms
 from include.domain.run.states import PlanState
 from include.settings import Settings

@@ -14,7 +14,7 @@ from tests.airflow_home import HOME, ROOT
 # isort: split
 from airflow.sdk.exceptions import ParamValidationError
 
-from include.domain.request import NEEDED, Action, ReassignmentRequest, parse_request
+from include.domain.request.request import NEEDED, Action, ReassignmentRequest, parse_request
 from rehome.graph import POOL
 from rehome.params import reassignment_params, window_params
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.request import parse_request
+from include.domain.request.request import parse_request
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.database import utc_now
 from include.ledger.requests import CONTINUED

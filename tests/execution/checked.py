@@ -11,7 +11,7 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.snapshot import Snapshot
 from include.domain.configs import ConfigResource
 from include.domain.plan.move import Move
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.dry_run import DryRunResult, Finding, dry_run
 from include.settings import Settings
 from tests.ledger.small_plans import make_plan

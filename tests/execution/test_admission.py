@@ -12,7 +12,7 @@ from include.domain.disks import Disk
 from include.domain.kafka import BrokerError, PartitionState, ReplicaId, TopicPartition
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import Plan
-from include.domain.request import OnWindowEnd
+from include.domain.request.request import OnWindowEnd
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Admit, Cancel, Decision, Finish, Hold

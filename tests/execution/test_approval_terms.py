@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.domain.request import OnWindowEnd
+from include.domain.request.request import OnWindowEnd
 from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError

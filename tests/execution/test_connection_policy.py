@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.cluster.connection import Connection
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 from include.execution.connection_policy import ANYTHING, ConnectionPolicy, PolicyError

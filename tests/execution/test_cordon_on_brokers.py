@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.plan import Plan
-from include.domain.request import Action, Cordon, ReassignmentRequest
+from include.domain.request.request import Action, Cordon, ReassignmentRequest
 from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.cordon import cordon, cordon_findings

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from include.domain.kafka import OngoingReassignment, PartitionState, TopicPartition
-from include.domain.request import OnWindowEnd
+from include.domain.request.request import OnWindowEnd
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import Admit, Cancel, Finish, Hold, SetRate

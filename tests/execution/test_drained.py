@@ -20,7 +20,7 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.drained import (
     Drained,
     LeftOver,

@@ -16,7 +16,7 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.snapshot import LOG_DIRS
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.progress import ReplicaStanding
 from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort

@@ -11,7 +11,7 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.request import OnWindowEnd
+from include.domain.request.request import OnWindowEnd
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.continuing import check_continuable

@@ -13,7 +13,7 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.states import MoveState, PlanState
 from include.execution.drained import wait_until_drained
 from include.execution.own_cluster import OwnCluster

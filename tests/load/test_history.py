@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.load.history import (
     last_days,
     merged,

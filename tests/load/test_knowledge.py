@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from include.cluster.snapshot import Snapshot
-from include.domain.request import Action, ReassignmentRequest, parse_request
+from include.domain.request.request import Action, ReassignmentRequest, parse_request
 from include.load.forecast import DAY_S, disk_forecast, load_report
 from include.load.knowledge import Demands, LoadHistory, ResourceHistory
 from include.planning.model.arrays import ClusterArrays

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from include.cluster.snapshot import Snapshot
 from include.domain.plan.plan import Plan
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.planning.sharded.planner import plan_in_slices
 from include.planning.sharded.shard import Work
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from include.domain.kafka import TopicPartition
-from include.domain.request import parse_request
+from include.domain.request.request import parse_request
 from include.errors import InvalidRequestError
 from include.planning.planner import make_plan
 from tests.planning.clusters import Cluster

@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.clusters import CASES, build
 from benchmarks.plan import request_of
 from include.domain.array_types import Floats, Mask
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from include.cluster.snapshot import Snapshot
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.planner import make_plan
 from include.warehouse import TABLES, Warehouse, read_snapshot
 from tests.planning.large import large_snapshot

@@ -17,7 +17,7 @@ from include.domain.plan.kafka_json import (
 )
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan_hash import PlanChangedError
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.warehouse import Warehouse
 from tests.ledger.small_plans import make_plan

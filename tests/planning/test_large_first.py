@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays, replica_counts
 from include.planning.search.broker_shed import BYTES, largest_within
 from include.planning.search.leader_egress import Senders

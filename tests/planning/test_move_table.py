@@ -23,7 +23,7 @@ from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.move_columns import AT_ONCE
 from include.domain.plan.move_table import MoveCounts, MoveTable, moves_from_table, moves_table
 from include.domain.plan.plan_hash import plan_hash
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.quality.plan_hash import hash_of as hash_in_gate
 from tests.ledger.small_plans import make_plan
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import broker_sums
 from include.planning.programs.lagrangian_bound import priced_bound
 from include.planning.rebalance.rebalance import plan_rebalance

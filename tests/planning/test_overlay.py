@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.infeasible_text import obstacle_text
 from include.domain.plan.summary import PlanSummary
-from include.domain.request import Action, ReassignmentRequest, parse_request
+from include.domain.request.request import Action, ReassignmentRequest, parse_request
 from include.errors import InvalidRequestError
 from include.planning.planner import make_plan
 from include.planning.sharded import shard_steps as slice_steps

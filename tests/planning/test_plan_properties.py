@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.planner import make_plan
 from tests.planning.clusters import Cluster
 from tests.planning.evenness import even_sets, is_even

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
 from include.planning.search.local_search import Polisher
 from include.planning.search.state import Search

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.clusters import CASES, build
 from include.domain.array_types import NONE
 from include.domain.plan.figures import TargetPrice
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.rebalance import target_costs as prices
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.result.outcome import Outcome

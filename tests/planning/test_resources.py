@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, Case, build
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import PLACED, Resource
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.resource_loads import placed_weights

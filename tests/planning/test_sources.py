@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.domain.array_types import Floats
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.copies import copies, sources
 from include.planning.rebalance.copy_sources import SLACK, prefer_sources

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from include.domain.plan.infeasible_text import subject_text
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from tests.planning.clusters import cluster
 from tests.planning.evenness import even_sets, is_even
 from tests.planning.planned import THREE_RACKS, T, plan, problems

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from include.domain.request import parse_request
+from include.domain.request.request import parse_request
 from include.domain.run.states import PlanState
 from include.ledger.records import EndReason, PlanRecord
 from include.ledger.store import Ledger

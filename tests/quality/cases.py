@@ -18,7 +18,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import hash_of
 from include.domain.plan.summary import BrokerLoad, PlanSummary
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.planning.planner import make_plan
 from include.quality.brokers_after import BALANCED, COMPARED, brokers_after
 from include.quality.checked import Checked

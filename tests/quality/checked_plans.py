@@ -8,7 +8,7 @@ from dataclasses import replace
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.move import Move, MoveReason
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.checked import Checked
 from tests.planning.clusters import Cluster, cluster

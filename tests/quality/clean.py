@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from include.domain.kafka import TopicPartition
-from include.domain.request import PLACES_REPLICAS, Action, ReassignmentRequest
+from include.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.rollback import rollback_plan
 from include.quality.checked import Checked

@@ -8,7 +8,7 @@ from dataclasses import replace
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.plan_hash import sealed
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.checked import Checked
 from include.quality.request_rules import rack_rule_name

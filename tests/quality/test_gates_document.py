@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.plan_rules import plan_rules
 from include.quality.request_rules import rack_rule_name
 from include.quality.rules import DEFECT, Rule

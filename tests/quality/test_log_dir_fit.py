@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.domain.request import parse_request
+from include.domain.request.request import parse_request
 from include.errors import InvalidRequestError
 from include.quality.brokers_after import brokers_after
 from include.quality.checked import Checked

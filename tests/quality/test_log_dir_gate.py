@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.planner import make_plan
 from include.quality.gates import check_plan
 from tests.quality.snapshots import PARTITIONS, SIZE_BYTES, Rows

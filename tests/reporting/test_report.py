@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from include.domain.kafka import TopicPartition
-from include.domain.request import parse_request
+from include.domain.request.request import parse_request
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import Reassignment, ThrottleState

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.cluster.snapshot import REPLICAS
-from include.domain.request import parse_request
+from include.domain.request.request import parse_request
 from include.warehouse import Warehouse, read_snapshot
 from spark_jobs import fleet as job
 from tests.load.recorded import START, Cluster

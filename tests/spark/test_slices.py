@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from include.domain.plan.infeasible import Obstacle, SubjectKind
 from include.domain.plan.plan import Plan
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.sharded.planner import plan_in_slices
 from include.warehouse import Warehouse, replicas_uri
 from spark_jobs.overlay import slices_of, spark_slices

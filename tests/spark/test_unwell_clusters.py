@@ -20,7 +20,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import PartitionState, TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan
-from include.domain.request import parse_request
+from include.domain.request.request import parse_request
 from include.domain.run.states import PlanState
 from include.execution.dry_run import describe, dry_run
 from include.execution.throttle import clear_throttle, set_up_throttle

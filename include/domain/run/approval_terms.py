@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from include.domain.request import OnWindowEnd, ReassignmentRequest
+from include.domain.request.request import OnWindowEnd, ReassignmentRequest
 from include.domain.text import bytes_text
 
 

@@ -18,7 +18,7 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import PLACED, Resource
 from include.domain.text import bytes_text
 from include.planning.model.arrays import BrokerArrays, ClusterArrays

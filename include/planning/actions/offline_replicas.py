@@ -7,7 +7,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.move import MoveReason
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.domain.text import brokers_text
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import ClusterArrays

@@ -8,12 +8,12 @@ import numpy as np
 
 from include.cluster.snapshot import Snapshot
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import TargetPrice
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.kafka_json import parse_reassignment
 from include.domain.plan.move import MoveReason
-from include.domain.request import ReassignmentRequest, spread_tolerance
+from include.domain.request.param_types import TOPIC_SPREAD
+from include.domain.request.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.domain.text import brokers_text
 from include.planning.actions.reassign import lay_out

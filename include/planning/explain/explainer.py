@@ -18,7 +18,7 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
-from include.domain.request import (
+from include.domain.request.request import (
     SPREADS_TOPICS,
     USED_BY,
     Action,

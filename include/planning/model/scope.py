@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
-from include.domain.request import TAKES_INTERNAL, ReassignmentRequest
+from include.domain.request.request import TAKES_INTERNAL, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 

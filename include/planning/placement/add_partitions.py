@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from include.cluster.snapshot import Snapshot
-from include.domain import param_types
 from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.request import param_types
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
 from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment

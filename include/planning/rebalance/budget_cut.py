@@ -14,7 +14,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Rows
 from include.domain.plan.move_table import MoveCounts
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.planning.model.arrays import fresh
 from include.planning.search.state import Problem, Search
 

@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 
 from include.domain.array_types import Floats, Mask
-from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.move import MoveReason
-from include.domain.request import ReassignmentRequest, spread_tolerance
+from include.domain.request.param_types import TOPIC_SPREAD
+from include.domain.request.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
 from include.planning.leadership.leader_balance import LedShares, hand_over, unmet
 from include.planning.leadership.preferred_leaders import settle_leaders

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from include.domain.array_types import Floats
-from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import TargetPrice
+from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.resources import LED, PLACED, Resource
 from include.planning.model.arrays import fresh
 from include.planning.model.layout import Layout

@@ -8,7 +8,7 @@ import numpy as np
 
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.summary import BrokerLoad
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.domain.resources import NAMES, RATES, Resource
 from include.domain.text import listed
 from include.planning.model.copies import copies, sources

@@ -12,7 +12,7 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.figures import TargetPrice, TopicBalance
 from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
-from include.domain.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest
 from include.domain.text import brokers_text
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout

@@ -24,13 +24,13 @@ import pyarrow as pa
 
 from include.cluster.snapshot import Snapshot
 from include.domain.array_types import UNLIMITED
-from include.domain.param_types import TOPIC_SPREAD
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.move_table import MoveCounts, MoveTable
 from include.domain.plan.plan import Plan
 from include.domain.plan.summary import BrokerLoad
-from include.domain.request import ReassignmentRequest, spread_tolerance
+from include.domain.request.param_types import TOPIC_SPREAD
+from include.domain.request.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.planning.model.scope import raise_if, shortened
 from include.planning.planner import TRIES, assemble, check_hidden, pace_of

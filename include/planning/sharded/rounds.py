@@ -11,7 +11,7 @@ import numpy as np
 
 from include.domain.array_types import Floats, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.domain.resources import LED, LOOSE, PLACED, Resource
 from include.planning.leadership.leader_balance import LedShares
 from include.planning.model.load_bands import Targets

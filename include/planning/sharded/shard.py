@@ -20,7 +20,7 @@ from include.domain.array_types import Floats, Ints
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle
 from include.domain.plan.summary import BrokerLoad
-from include.domain.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError, RehomeError
 from include.planning.actions.offline_replicas import plan_offline_replicas

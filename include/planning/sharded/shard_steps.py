@@ -11,7 +11,7 @@ import pyarrow as pa
 from include.domain.array_types import UNLIMITED, Floats, Ints, Rows
 from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
-from include.domain.request import Action
+from include.domain.request.request import Action
 from include.domain.resources import LED, Resource
 from include.errors import InvalidRequestError
 from include.planning.leadership.leader_balance import LedShares, hand_over

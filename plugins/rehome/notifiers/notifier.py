@@ -102,7 +102,7 @@ def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _follow_up_facts(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     """Only a drain is followed up."""
-    from include.domain.request import Action
+    from include.domain.request.request import Action
     from include.errors import RehomeError
 
     if record.action != Action.DRAIN.value:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.domain.plan.summary import PlanSummary
-    from include.domain.request import ReassignmentRequest
+    from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
     from include.ledger.records import PlanRecord
 

@@ -23,7 +23,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> dict[str, Any] | None:
         """Ask, and say what happens now."""
-        from include.domain.param_types import checked_plan_id
+        from include.domain.request.param_types import checked_plan_id
         from include.domain.run.states import Control
 
         params = context["params"]

@@ -77,7 +77,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         return record.plan_id
 
     def _prepare(self, context: Context) -> PlanDirectory:
-        from include.domain.request import Action, request_to_params
+        from include.domain.request.request import Action, request_to_params
         from include.execution.policy import rate_for
         from include.warehouse import cluster_of
 

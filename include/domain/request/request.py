@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
-from include.domain import param_types
 from include.domain.kafka import BrokerId
+from include.domain.request import param_types
 from include.errors import InvalidRequestError
 
 

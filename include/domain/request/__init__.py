@@ -1,0 +1,1 @@
+"""What an operator asks for, and how its parameters are read."""
