@@ -20,13 +20,13 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.bystanders import bystanders
 from include.execution.decide import decide, needs_worker
 from include.execution.eta import eta_errors
 from include.execution.governor import first_rate
-from include.execution.own_cluster import OwnCluster
 from include.execution.policy import policy_for
 from include.execution.poll import poll
 from include.execution.throttle import clear_throttle, set_up_throttle

@@ -18,6 +18,8 @@ from include.domain.kafka import (
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
+from include.execution.access.own_cluster import OwnCluster
+from include.execution.access.patience import Patience, pause
 from include.execution.log_dir_copies import (
     Place,
     all_there,
@@ -27,8 +29,6 @@ from include.execution.log_dir_copies import (
 )
 from include.execution.observe import observe
 from include.execution.outcome import recreated
-from include.execution.own_cluster import OwnCluster
-from include.execution.patience import Patience, pause
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 

@@ -21,6 +21,7 @@ from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution import throttle
 from include.execution.abort import cancel_moves
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import (
     Admit,
     Cancel,
@@ -33,7 +34,6 @@ from include.execution.actions import (
 )
 from include.execution.backlog import Backlog
 from include.execution.log_dir_copies import wanted_log_dirs
-from include.execution.own_cluster import OwnCluster
 from include.execution.poll import poll
 from include.execution.progress import Progress
 from include.ledger.database import Clock, utc_now

@@ -11,8 +11,8 @@ from include.domain.request.request import ReassignmentRequest, request_to_param
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.drift import refuse_drift
-from include.execution.own_cluster import OwnCluster
 from include.ledger.records import PlanRecord, ThrottleState
 from include.ledger.store import Ledger
 

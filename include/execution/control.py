@@ -13,12 +13,12 @@ from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from include.execution.abort import Cancelled, abort
-from include.execution.connection_policy import ANYTHING, ConnectionPolicy
+from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
+from include.execution.access.lease import hold
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.continuing import orphaned, same_bounds
 from include.execution.delivered import inflow_bytes_per_s
 from include.execution.governor import INFLOW_MARGIN
-from include.execution.lease import hold
-from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import Cleared, clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.events import REHOME

@@ -14,8 +14,8 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Cordon, ReassignmentRequest
 from include.errors import RehomeError
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.findings import Finding, Severity
-from include.execution.own_cluster import OwnCluster
 from include.execution.throttle_configs import put, read_settled
 from include.execution.throttle_items import CORDONED, own_value, source_of
 from include.ledger.records import ThrottleEntry, ThrottleState

@@ -18,7 +18,7 @@ from typing import Any
 from include.domain.kafka import BrokerId, LogDir, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
-from include.execution.own_cluster import OwnCluster
+from include.execution.access.own_cluster import OwnCluster
 
 PATIENCE_S, PAUSE_S = 60.0, 0.5
 """Brokers delete a replica a moment after the controller has taken it from them."""

@@ -8,7 +8,7 @@ from include.domain.kafka import TopicDescription, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.errors import PlanConflictError
-from include.execution.own_cluster import OwnCluster
+from include.execution.access.own_cluster import OwnCluster
 
 _SHOWN = 10
 

@@ -9,6 +9,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
 from include.domain.run.timing import RunTiming
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.airflow_times import airflow_times
 from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
 from include.execution.cordon import cordon_findings
@@ -17,7 +18,6 @@ from include.execution.findings import DryRunResult, Finding, Severity, describe
 from include.execution.growth import growth_bytes_per_s, inflow_findings, size_findings
 from include.execution.headroom import disk_findings
 from include.execution.isr_checks import isr_findings
-from include.execution.own_cluster import OwnCluster
 from include.execution.policy import policy_for, rate_for
 from include.execution.predicted import predicted_time
 from include.execution.reading import Reading, read_cluster

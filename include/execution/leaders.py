@@ -12,7 +12,7 @@ from include.cluster.error_codes import ErrorCode
 from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
-from include.execution.own_cluster import OwnCluster
+from include.execution.access.own_cluster import OwnCluster
 
 AT_ONCE = 300
 """Partitions whose leaders are elected together."""

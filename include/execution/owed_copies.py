@@ -10,10 +10,10 @@ from include.domain.kafka import BrokerError, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.log_dir_copies import stop_copies
 from include.execution.observe import observe
 from include.execution.outcome import Fate, fate, recreated
-from include.execution.own_cluster import OwnCluster
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 

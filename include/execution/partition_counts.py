@@ -8,9 +8,9 @@ from include.cluster.port import ClusterPort
 from include.cluster.rights import Role, missing_rights
 from include.domain.kafka import TopicDescription, TopicPartition
 from include.errors import PlanConflictError, RehomeError
+from include.execution.access.own_cluster import OwnCluster
+from include.execution.access.patience import Patience, pause
 from include.execution.findings import Finding, Severity
-from include.execution.own_cluster import OwnCluster
-from include.execution.patience import Patience, pause
 from include.execution.throttle_trial import partition_findings
 from include.planning.placement.add_partitions import AddedPartitions
 

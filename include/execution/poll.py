@@ -12,11 +12,11 @@ from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import Admit, Cancel, Decision, Finish
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.observe import observe, observe_more
-from include.execution.own_cluster import OwnCluster
 from include.execution.progress import Progress, record_progress
 from include.execution.throttle_coverage import look_at_throttles
 from include.ledger.database import Clock, utc_now

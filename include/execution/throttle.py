@@ -14,8 +14,8 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateReason
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import SetRate
-from include.execution.own_cluster import OwnCluster
 from include.execution.throttle_clearing import Cleared, clear_throttle, sweep
 from include.execution.throttle_configs import Refusals, ThrottleError
 from include.execution.throttle_items import LIST_LIMIT

@@ -14,8 +14,8 @@ from include.cluster.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.run.states import PlanState
-from include.execution.own_cluster import OwnCluster
-from include.execution.patience import Patience, now_s, pause
+from include.execution.access.own_cluster import OwnCluster
+from include.execution.access.patience import Patience, now_s, pause
 from include.execution.throttle_configs import (
     VERIFY_POLL_S,
     VERIFY_TIMEOUT_S,

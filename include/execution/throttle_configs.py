@@ -11,7 +11,7 @@ from include.cluster.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
 from include.errors import RehomeError
-from include.execution.patience import Patience, pause
+from include.execution.access.patience import Patience, pause
 from include.execution.throttle_items import own_value, split
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger

@@ -16,8 +16,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from include.cluster.errors import MissingRightError, Unreachable
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError, RehomeError
-from include.execution.connection_policy import PolicyError
-from include.execution.own_cluster import WrongClusterError
+from include.execution.access.connection_policy import PolicyError
+from include.execution.access.own_cluster import WrongClusterError
 from include.settings import Settings
 from rehome.executors import UnsharedLedgerError
 from rehome.timetables.window import MaintenanceWindowTimetable
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
-    from include.execution.connection_policy import ConnectionPolicy
+    from include.execution.access.connection_policy import ConnectionPolicy
+    from include.execution.access.lease import Held
     from include.execution.control import Controller
-    from include.execution.lease import Held
     from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory, Warehouse
@@ -221,8 +221,8 @@ def driving(
     :raises PlanConflictError: another run drives the plan by now.
     :raises WrongClusterError: the connection leads to another cluster than the plan's.
     """
-    from include.execution.lease import hold, ttl_s
-    from include.execution.own_cluster import OwnCluster
+    from include.execution.access.lease import hold, ttl_s
+    from include.execution.access.own_cluster import OwnCluster
 
     own = OwnCluster.of_plan(cluster, record)
     owner, lasting_s = driver_of(context, record), ttl_s(settings())
@@ -238,8 +238,8 @@ def controller(
     policy: ConnectionPolicy,
 ) -> Controller:
     """Passes requests to plans on, in the name of whoever triggered the run, within the policy."""
+    from include.execution.access.lease import ttl_s
     from include.execution.control import Controller
-    from include.execution.lease import ttl_s
 
     lease_s = ttl_s(settings())
     return Controller(ledger, cluster, actor_of(context), lease_s, policy)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from include.domain.run.states import MoveState, PlanState
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.control import give_up
-from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger

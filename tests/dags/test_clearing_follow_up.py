@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from include.domain.run.states import PlanState
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.control import give_up
-from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import clear_throttle
 from local.waiting import wait_until
 from tests.dags.cleared_tasks import (

@@ -20,9 +20,9 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.errors import RehomeError
+from include.execution.access.lease import hold
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
-from include.execution.lease import hold
-from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import set_up_throttle
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.execution import patience
+from include.execution.access import patience
 from tests.execution.simulated_cluster import SimulatedCluster
 
 
@@ -28,7 +28,7 @@ class VirtualTime:
 
 
 def virtual_time(monkeypatch: Any) -> VirtualTime:
-    """What :mod:`include.execution.patience` waits by, from now on."""
+    """What :mod:`include.execution.access.patience` waits by, from now on."""
     time = VirtualTime()
     monkeypatch.setattr(patience, "time", time)
     return time

@@ -10,8 +10,8 @@ from include.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicP
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
-from include.execution.own_cluster import OwnCluster
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move

@@ -12,7 +12,7 @@ from include.cluster.connection import Connection
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
-from include.execution.connection_policy import ANYTHING, ConnectionPolicy, PolicyError
+from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy, PolicyError
 
 NIGHTLY = {"cron": "0 1 * * *", "hours": 4, "timezone": "Europe/Berlin"}
 AT_NIGHT, BY_DAY = datetime(2030, 1, 15, 2, tzinfo=UTC), datetime(2030, 1, 15, 12, tzinfo=UTC)

@@ -21,6 +21,7 @@ from include.domain.kafka import (
     TopicPartition,
 )
 from include.domain.request.request import Action, ReassignmentRequest
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.drained import (
     Drained,
     LeftOver,
@@ -32,7 +33,6 @@ from include.execution.drained import (
     look,
     why_no_follow_up,
 )
-from include.execution.own_cluster import OwnCluster
 from tests.ledger.small_plans import make_plan, move
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -14,11 +14,11 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import Control, MoveState, PlanState
 from include.errors import PlanConflictError
+from include.execution.access.lease import hold
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
 from include.execution.continuing import check_continuable
 from include.execution.control import Controller
-from include.execution.lease import hold
-from include.execution.own_cluster import OwnCluster
 from include.execution.throttle import clear_throttle, set_up_throttle, sweep
 from include.ledger.database import utc_now
 from include.ledger.fencing import LeaseHeldError

@@ -12,9 +12,9 @@ from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
+from include.execution.access.lease import hold
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import Advance, advance
-from include.execution.lease import hold
-from include.execution.own_cluster import OwnCluster
 from include.execution.stall import overdue
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import Crash, SimulatedCluster

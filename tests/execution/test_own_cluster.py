@@ -10,8 +10,8 @@ import pytest
 from include.cluster.errors import ClusterUnreachableError, Unreachable
 from include.cluster.port import ClusterPort
 from include.domain.kafka import ClusterDescription
-from include.execution.lease import hold
-from include.execution.own_cluster import OwnCluster, WrongClusterError
+from include.execution.access.lease import hold
+from include.execution.access.own_cluster import OwnCluster, WrongClusterError
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 

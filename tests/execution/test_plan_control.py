@@ -12,10 +12,10 @@ from include.domain.run.flows import BrokerFlow, FlowSample
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import Control, MoveState, PlanState
 from include.errors import InvalidRequestError, PlanConflictError
+from include.execution.access.own_cluster import OwnCluster, WrongClusterError
 from include.execution.continuing import check_continuable, not_started
 from include.execution.control import Controller
 from include.execution.drift import DriftError
-from include.execution.own_cluster import OwnCluster, WrongClusterError
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster

@@ -13,7 +13,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
 from include.execution import abort as aborting
-from include.execution.patience import LOOKS
+from include.execution.access.patience import LOOKS
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_configs import VERIFY_TIMEOUT_S, read_settled
 from include.execution.throttle_items import LEADER_RATE, LISTS

@@ -22,12 +22,12 @@ from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.execution.abort import abort
+from include.execution.access.lease import Held, hold
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import Advance, advance
 from include.execution.backlog import Backlog
 from include.execution.bystanders import bystanders
 from include.execution.decide import decide, needs_worker
-from include.execution.lease import Held, hold
-from include.execution.own_cluster import OwnCluster
 from include.execution.poll import poll
 from include.execution.throttle import Cleared, clear_throttle, set_up_throttle, sweep
 from include.ledger.fencing import Lease

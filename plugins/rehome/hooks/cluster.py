@@ -13,7 +13,7 @@ from include.errors import InvalidRequestError, RehomeError
 if TYPE_CHECKING:
     from include.cluster.connection import Connection
     from include.cluster.gateway import ClusterGateway
-    from include.execution.connection_policy import ConnectionPolicy
+    from include.execution.access.connection_policy import ConnectionPolicy
     from include.settings import Settings
 
 
@@ -42,7 +42,7 @@ class KafkaClusterHook(KafkaBaseHook):
 
         :raises InvalidRequestError: there is no such connection, or its policy is not one.
         """
-        from include.execution.connection_policy import KEY, ConnectionPolicy
+        from include.execution.access.connection_policy import KEY, ConnectionPolicy
 
         return ConnectionPolicy.parse(self._extra.get(KEY), self.kafka_config_id)
 

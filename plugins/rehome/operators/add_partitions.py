@@ -84,9 +84,9 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Ask, report, and either go on or stop here."""
-        from include.execution.connection_policy import ADD_PARTITIONS
+        from include.execution.access.connection_policy import ADD_PARTITIONS
+        from include.execution.access.own_cluster import OwnCluster
         from include.execution.findings import Severity
-        from include.execution.own_cluster import OwnCluster
         from include.execution.partition_counts import check
         from include.reporting.partitions import partitions_report
 
@@ -165,8 +165,8 @@ class CreatePartitionsOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Create, prove, tell the diary, complete the report."""
-        from include.execution.connection_policy import ADD_PARTITIONS
-        from include.execution.own_cluster import OwnCluster
+        from include.execution.access.connection_policy import ADD_PARTITIONS
+        from include.execution.access.own_cluster import OwnCluster
         from include.execution.partition_counts import create
         from include.reporting.partitions import partitions_report
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.cluster.gateway import ClusterGateway
-    from include.execution.connection_policy import ConnectionPolicy
+    from include.execution.access.connection_policy import ConnectionPolicy
 
 
 class ClusterOperator(BaseOperator):

@@ -38,8 +38,8 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def step(self, context: Context) -> None:
         """Look; then end here, go on with the follow-up, or fail."""
         from include.domain.run.states import PlanState
+        from include.execution.access.own_cluster import OwnCluster
         from include.execution.drained import is_drain, wait_until_drained
-        from include.execution.own_cluster import OwnCluster
 
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)

@@ -36,9 +36,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
     def step(self, context: Context) -> str:
         """Check, report, and either go on or stop here."""
         from include.domain.run.states import PlanState
+        from include.execution.access.own_cluster import OwnCluster
         from include.execution.continuing import not_started
         from include.execution.dry_run import describe, dry_run
-        from include.execution.own_cluster import OwnCluster
         from include.execution.progress import admitted
         from include.reporting.collect import write_plan_report
         from include.warehouse import read_snapshot

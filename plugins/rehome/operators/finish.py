@@ -24,7 +24,7 @@ class VerifyReassignmentOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Read, compare, keep the proof, fail on any difference."""
         from include.domain.run.states import PlanState
-        from include.execution.own_cluster import OwnCluster
+        from include.execution.access.own_cluster import OwnCluster
         from include.execution.verify import verify
 
         with runtime.open_ledger() as ledger:

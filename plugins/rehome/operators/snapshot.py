@@ -69,7 +69,7 @@ class SnapshotClusterOperator(ClusterOperator):
 
     def _refuse_by_policy(self, context: Context) -> None:
         """A dry run changes nothing, so it is only told what a run would meet."""
-        from include.execution.connection_policy import PolicyError
+        from include.execution.access.connection_policy import PolicyError
 
         request, named = runtime.request_of(context), runtime.named_plan_id(context)
         action = request.action.value
@@ -107,10 +107,10 @@ class SnapshotClusterOperator(ClusterOperator):
     def _go_on(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> None:
+        from include.execution.access.lease import ttl_s
+        from include.execution.access.own_cluster import OwnCluster
         from include.execution.control import give_up
         from include.execution.drift import DriftError
-        from include.execution.lease import ttl_s
-        from include.execution.own_cluster import OwnCluster
 
         try:
             self._take_up(context, ledger, cluster, plan_id)
@@ -124,9 +124,9 @@ class SnapshotClusterOperator(ClusterOperator):
     def _take_up(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> None:
+        from include.execution.access.lease import ttl_s
+        from include.execution.access.own_cluster import OwnCluster
         from include.execution.continuing import bounds_of, check_continuable
-        from include.execution.lease import ttl_s
-        from include.execution.own_cluster import OwnCluster
 
         run, request = context["dag_run"], runtime.request_of(context)
         record = ledger.plan(plan_id)

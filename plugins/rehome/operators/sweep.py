@@ -100,9 +100,9 @@ class SweepThrottlesOperator(ClusterOperator):
 
     def _sweep(self, ledger: Ledger, cluster: ClusterGateway, run_id: str) -> None:
         """Under the cluster's lease, so that no plan begins or resumes meanwhile."""
-        from include.execution.lease import hold, ttl_s
+        from include.execution.access.lease import hold, ttl_s
+        from include.execution.access.own_cluster import OwnCluster
         from include.execution.owed_copies import stop_owed_copies
-        from include.execution.own_cluster import OwnCluster
         from include.execution.throttle import sweep
         from include.ledger.fencing import LeaseHeldError
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from include.domain.plan.plan import Plan
     from include.domain.run.approval_terms import Terms
-    from include.execution.lease import Held
+    from include.execution.access.lease import Held
     from include.execution.throttle import Cleared
     from include.ledger.records import PlanRecord, ThrottleEntry
 

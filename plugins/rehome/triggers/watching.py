@@ -42,9 +42,9 @@ class PlanWatch:
     """
 
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
+        from include.execution.access.lease import ttl_s
+        from include.execution.access.own_cluster import OwnCluster
         from include.execution.backlog import Backlog
-        from include.execution.lease import ttl_s
-        from include.execution.own_cluster import OwnCluster
         from include.execution.policy import policy_for
 
         self._gateway = gateway
@@ -75,7 +75,7 @@ class PlanWatch:
 
     def _look_alive(self) -> Look:
         from include.cluster.errors import ClusterError
-        from include.execution.own_cluster import WrongClusterError
+        from include.execution.access.own_cluster import WrongClusterError
 
         if not self._ledger.heartbeat(self._plan.cluster_id, self._driver, self._lease_s):
             return Look("somebody has taken the lease over", "")

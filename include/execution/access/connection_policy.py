@@ -16,7 +16,7 @@ from include.domain.request import param_types
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError, RehomeError
-from include.execution.open_windows import CronWindow, FixedWindow, Window, window_from_json
+from include.execution.access.open_windows import CronWindow, FixedWindow, Window, window_from_json
 
 ADD_PARTITIONS = "add_partitions"
 ACTIONS = (*(action.value for action in Action), ADD_PARTITIONS)
