@@ -20,15 +20,15 @@ from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.patience import Patience, pause
-from include.execution.log_dir_copies import (
+from include.execution.observation.log_dir_copies import (
     Place,
     all_there,
     places,
     stop_copies,
     wanted_log_dirs,
 )
-from include.execution.observe import observe
-from include.execution.outcome import recreated
+from include.execution.observation.move_status import recreated
+from include.execution.observation.observe import observe
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 

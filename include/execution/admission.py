@@ -15,8 +15,8 @@ from include.domain.request.request import OnWindowEnd
 from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.execution.backlog import Backlog, BySlot, Filed, Waiting
-from include.execution.log_dir_copies import wanted_log_dirs
-from include.execution.outcome import unreadable
+from include.execution.observation.log_dir_copies import wanted_log_dirs
+from include.execution.observation.move_status import unreadable
 from include.execution.slots import WHOLE_SLOT, Direction, InUse, Slot, bytes_onto, slots_of
 
 

@@ -33,7 +33,7 @@ from include.execution.actions import (
     SetRate,
 )
 from include.execution.backlog import Backlog
-from include.execution.log_dir_copies import wanted_log_dirs
+from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.poll import poll
 from include.execution.progress import Progress
 from include.ledger.database import Clock, utc_now

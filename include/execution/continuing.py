@@ -12,7 +12,7 @@ from include.domain.run.ledger_view import LedgerView
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.drift import refuse_drift
+from include.execution.observation.drift import refuse_drift
 from include.ledger.records import PlanRecord, ThrottleState
 from include.ledger.store import Ledger
 

@@ -32,8 +32,8 @@ from include.execution.actions import (
 from include.execution.admission import SLOTS, Admission, admit
 from include.execution.backlog import Admitted, Backlog
 from include.execution.governor import govern
-from include.execution.log_dir_copies import may_be_copied, misplaced, where_copied_from
-from include.execution.outcome import Fate, fate, on_its_way, untouched
+from include.execution.observation.log_dir_copies import may_be_copied, misplaced, where_copied_from
+from include.execution.observation.move_status import Fate, fate, on_its_way, untouched
 from include.execution.slots import InUse
 from include.execution.stall import patience_s
 

@@ -13,11 +13,11 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.airflow_times import airflow_times
 from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
 from include.execution.cordon import cordon_findings
-from include.execution.drift import drift
 from include.execution.findings import DryRunResult, Finding, Severity, describe
 from include.execution.growth import growth_bytes_per_s, inflow_findings, size_findings
 from include.execution.headroom import disk_findings
 from include.execution.isr_checks import isr_findings
+from include.execution.observation.drift import drift
 from include.execution.policy import policy_for, rate_for
 from include.execution.predicted import predicted_time
 from include.execution.reading import Reading, read_cluster

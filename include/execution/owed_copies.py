@@ -11,9 +11,9 @@ from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.log_dir_copies import stop_copies
-from include.execution.observe import observe
-from include.execution.outcome import Fate, fate, recreated
+from include.execution.observation.log_dir_copies import stop_copies
+from include.execution.observation.move_status import Fate, fate, recreated
+from include.execution.observation.observe import observe
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 

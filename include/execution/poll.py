@@ -16,7 +16,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import Admit, Cancel, Decision, Finish
 from include.execution.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.observe import observe, observe_more
+from include.execution.observation.observe import observe, observe_more
 from include.execution.progress import Progress, record_progress
 from include.execution.throttle_coverage import look_at_throttles
 from include.ledger.database import Clock, utc_now

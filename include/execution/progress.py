@@ -23,9 +23,9 @@ from include.domain.run.progress import ProgressSample, ReplicaStanding, Replica
 from include.domain.run.states import MoveState
 from include.execution.backlog import Backlog
 from include.execution.eta import foretell
-from include.execution.log_dir_copies import all_taken_up
-from include.execution.observe import messages_behind
-from include.execution.outcome import relocating
+from include.execution.observation.log_dir_copies import all_taken_up
+from include.execution.observation.move_status import relocating
+from include.execution.observation.observe import messages_behind
 from include.execution.stall import held_up
 from include.execution.throughput import Copied, throttle_text
 from include.ledger.store import Ledger

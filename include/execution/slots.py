@@ -17,8 +17,8 @@ from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.domain.run.pace import MOVES_PER_SLOT
-from include.execution.log_dir_copies import wanted_log_dirs
-from include.execution.outcome import relocating
+from include.execution.observation.log_dir_copies import wanted_log_dirs
+from include.execution.observation.move_status import relocating
 
 WHOLE_SLOT = 1000
 """Parts of a slot: whole numbers, so that sums do not depend on their order."""

@@ -19,7 +19,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.execution.outcome import on_its_way
+from include.execution.observation.move_status import on_its_way
 from include.execution.throttle_items import (
     EVERY_REPLICA,
     LISTS,

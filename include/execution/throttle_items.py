@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from include.domain.kafka import ConfigValue
 from include.domain.plan.move import Move
-from include.execution.outcome import relocating
+from include.execution.observation.move_status import relocating
 from include.ledger.records import SetBy, ThrottleEntry
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"

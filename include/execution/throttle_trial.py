@@ -11,7 +11,7 @@ from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.plan.plan import Plan
 from include.domain.text import bytes_text
 from include.execution.findings import Finding, Severity
-from include.execution.outcome import relocating
+from include.execution.observation.move_status import relocating
 from include.execution.reading import Reading
 from include.execution.throttle_configs import named
 from include.execution.throttle_items import (

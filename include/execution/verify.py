@@ -20,8 +20,8 @@ from include.domain.kafka import (
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.log_dir_copies import wanted_log_dirs
-from include.execution.out_of_isr import OutOfIsr, out_of_isr, told
+from include.execution.observation.log_dir_copies import wanted_log_dirs
+from include.execution.observation.out_of_isr import OutOfIsr, out_of_isr, told
 from include.execution.throttle_configs import named
 from include.execution.throttle_items import (
     FOLLOWER_RATE,

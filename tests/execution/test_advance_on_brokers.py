@@ -19,7 +19,7 @@ from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.backlog import Backlog
 from include.execution.decide import decide, needs_worker
-from include.execution.observe import observe
+from include.execution.observation.observe import observe
 from include.execution.progress import record_progress, replica_statuses, status_text
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import LISTS

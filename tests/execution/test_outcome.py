@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from include.domain.kafka import OngoingReassignment, PartitionState, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
-from include.execution.log_dir_copies import where_copied_from
-from include.execution.outcome import Fate, fate, untouched
+from include.execution.observation.log_dir_copies import where_copied_from
+from include.execution.observation.move_status import Fate, fate, untouched
 from tests.execution.properties import few_and_many, property_of
 from tests.ledger.small_plans import move
 

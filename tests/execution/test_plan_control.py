@@ -15,7 +15,7 @@ from include.errors import InvalidRequestError, PlanConflictError
 from include.execution.access.own_cluster import OwnCluster, WrongClusterError
 from include.execution.continuing import check_continuable, not_started
 from include.execution.control import Controller
-from include.execution.drift import DriftError
+from include.execution.observation.drift import DriftError
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster

@@ -14,7 +14,7 @@ from include.cluster.current import ASKED, ATTEMPTS
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import OngoingReassignment
 from include.domain.plan.plan import Plan
-from include.execution.observe import observe
+from include.execution.observation.observe import observe
 from include.execution.throttle_coverage import Coverage, look_at_throttles
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger

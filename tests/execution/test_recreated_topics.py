@@ -20,9 +20,9 @@ from include.execution.abort import abort
 from include.execution.actions import Finish
 from include.execution.advance import advance
 from include.execution.decide import decide
-from include.execution.drift import drift
 from include.execution.leaders import RestoredLeaders, restore_preferred_leaders
-from include.execution.outcome import RECREATED
+from include.execution.observation.drift import drift
+from include.execution.observation.move_status import RECREATED
 from include.execution.verify import verify
 from include.ledger.store import Ledger
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen

@@ -14,7 +14,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.outcome import RECREATED
+from include.execution.observation.move_status import RECREATED
 from include.execution.throttle import clear_throttle
 from include.execution.throttle_items import LISTS
 from include.ledger.store import Ledger

@@ -15,7 +15,7 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
-from include.execution.log_dir_copies import wanted_log_dirs
+from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.throttle import sweep
 from include.execution.verify import verify
 from include.ledger.store import Ledger

@@ -110,7 +110,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.control import give_up
-        from include.execution.drift import DriftError
+        from include.execution.observation.drift import DriftError
 
         try:
             self._take_up(context, ledger, cluster, plan_id)

@@ -87,7 +87,7 @@ class SetThrottleOperator(ClusterOperator):
         from include.domain.run.states import PlanState
         from include.execution.approval import ApprovalLapsedError, refuse_lapsed
         from include.execution.continuing import not_started
-        from include.execution.drift import DriftError, refuse_drift
+        from include.execution.observation.drift import DriftError, refuse_drift
 
         record, view = held.ledger.plan(plan.plan_id), held.ledger.view(plan.plan_id)
         runs = view.state is PlanState.RUNNING

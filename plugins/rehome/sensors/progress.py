@@ -139,7 +139,7 @@ class ReassignmentSensor(ClusterOperator):
 
         :param known: what the trigger has watched; None = begin.
         """
-        from include.execution.watched import Watched
+        from include.execution.observation.foreign_reassignments import Watched
 
         watched = [Watched.from_json(item) for item in known or ()]
         with closing(ReassignmentWatch(self.gateway(), watched)) as watch:

@@ -75,7 +75,7 @@ class ReassignmentTrigger(BaseTrigger):
 
         gateway = KafkaClusterHook(self.kafka_config_id).gateway(runtime.settings())
         if self.plan_id is None:
-            from include.execution.watched import Watched
+            from include.execution.observation.foreign_reassignments import Watched
 
             return ReassignmentWatch(gateway, [Watched.from_json(item) for item in self.watched])
         return PlanWatch(gateway, self.plan_id)

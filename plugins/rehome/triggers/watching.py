@@ -13,7 +13,7 @@ from rehome import runtime
 if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
     from include.domain.kafka import TopicPartition
-    from include.execution.watched import Watched
+    from include.execution.observation.foreign_reassignments import Watched
 
 STALLED = "nothing moves"
 WRONG_CLUSTER = "the connection leads to another cluster"
@@ -148,7 +148,7 @@ class ReassignmentWatch:
         :raises InvalidRequestError: a partition does not exist.
         """
         from include.domain.kafka import TopicPartition
-        from include.execution.watched import in_flight
+        from include.execution.observation.foreign_reassignments import in_flight
 
         named = None
         if partitions is not None:
@@ -159,10 +159,10 @@ class ReassignmentWatch:
     def look(self) -> Look:
         """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
         from include.cluster.errors import ClusterError, MissingRightError
-        from include.execution.observe import observe
-        from include.execution.outcome import Fate
+        from include.execution.observation.foreign_reassignments import fates, follow
+        from include.execution.observation.move_status import Fate
+        from include.execution.observation.observe import observe
         from include.execution.progress import replica_statuses, status_table
-        from include.execution.watched import fates, follow
 
         try:
             moves = [item.move for item in self.watched]

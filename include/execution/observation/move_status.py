@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from include.domain.kafka import BrokerId, OngoingReassignment, PartitionState, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
-from include.execution.log_dir_copies import Place, places, wanted_log_dirs
-from include.execution.out_of_isr import out_of_isr, told
+from include.execution.observation.log_dir_copies import Place, places, wanted_log_dirs
+from include.execution.observation.out_of_isr import out_of_isr, told
 
 
 class Fate(enum.Enum):

@@ -21,7 +21,7 @@ from include.domain.kafka import (
 )
 from include.domain.plan.move import Move, MoveReason
 from include.domain.run.observation import Observation
-from include.execution.outcome import relocating
+from include.execution.observation.move_status import relocating
 
 
 def observe(
