@@ -21,8 +21,8 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.access.own_cluster import OwnCluster
+from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
-from include.execution.backlog import Backlog
 from include.execution.bystanders import bystanders
 from include.execution.decide import decide, needs_worker
 from include.execution.eta import eta_errors

@@ -30,7 +30,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.poll import poll
 from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from include.ledger.models import MOVES

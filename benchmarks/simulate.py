@@ -30,7 +30,7 @@ from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Decision
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation

@@ -32,7 +32,7 @@ from include.execution.actions import (
     PlaceReplicas,
     SetRate,
 )
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.poll import poll
 from include.execution.progress import Progress

@@ -11,8 +11,8 @@ from include.cluster.snapshot import Snapshot
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.text import bytes_text
+from include.execution.admission.slots import Direction, Slot
 from include.execution.reading import Reading
-from include.execution.slots import Direction, Slot
 
 USABLE = 0.8
 """Part of a broker's capacity that traffic and copies together may take."""

@@ -20,11 +20,11 @@ from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
-from include.execution.backlog import Admitted, Backlog
+from include.execution.admission.backlog import Admitted, Backlog
+from include.execution.admission.slots import Slot, slots_of
 from include.execution.bystanders import strain_of
 from include.execution.playout import play_out
 from include.execution.reaction import measured_reaction_s
-from include.execution.slots import Slot, slots_of
 from include.execution.throughput import Copied, flow_sample
 from include.execution.trend import WINDOW, Trend, trend
 

@@ -12,9 +12,9 @@ from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.pace import Pace
 from include.domain.text import bytes_text
+from include.execution.admission.slots import WHOLE_SLOT, part_of_slot
 from include.execution.findings import Finding, Severity
 from include.execution.reading import Reading
-from include.execution.slots import WHOLE_SLOT, part_of_slot
 
 _MINIMUM_SPAN_S = 1.0
 _GREW_FRACTION = 0.2

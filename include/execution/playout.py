@@ -22,10 +22,10 @@ from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
-from include.execution.admission import admit
-from include.execution.backlog import Admitted, Backlog
-from include.execution.copies import BytesPerS, Copies, Copy, CopyId, copies_of
-from include.execution.slots import Direction, InUse, Slot, slots_of
+from include.execution.admission.admit import admit
+from include.execution.admission.backlog import Admitted, Backlog
+from include.execution.admission.fair_share import BytesPerS, Copies, Copy, CopyId, copies_of
+from include.execution.admission.slots import Direction, InUse, Slot, slots_of
 
 WORK = 1_000_000
 """So much is played out, in about microseconds of a processor; the rest follows from that."""

@@ -14,7 +14,7 @@ from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import Admit, Cancel, Decision, Finish
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.observation.observe import observe, observe_more
 from include.execution.progress import Progress, record_progress

@@ -18,8 +18,8 @@ from include.domain.run.pace import Pace
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
+from include.execution.admission.backlog import Backlog
 from include.execution.airflow_times import AirflowTimes
-from include.execution.backlog import Backlog
 from include.execution.playout import play_out
 from include.execution.reading import Reading
 

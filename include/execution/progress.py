@@ -21,7 +21,7 @@ from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
 from include.domain.run.states import MoveState
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.eta import foretell
 from include.execution.observation.log_dir_copies import all_taken_up
 from include.execution.observation.move_status import relocating

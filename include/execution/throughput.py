@@ -13,10 +13,10 @@ from include.domain.run.flows import BrokerFlow, FlowSample, Strain, answered
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.text import bytes_text
-from include.execution.copies import Copy, granted, source_of
+from include.execution.admission.fair_share import Copy, granted, source_of
+from include.execution.admission.slots import Direction, Slot, slots_of
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.move_status import relocating
-from include.execution.slots import Direction, Slot, slots_of
 from include.execution.trend import Trend
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from include.domain.array_types import Floats
 from include.domain.run.flows import FlowSample
-from include.execution.slots import Slot
+from include.execution.admission.slots import Slot
 
 WINDOW = timedelta(seconds=120)
 """What all deliver is measured over this time: many of the brokers' own windows (11 x 1 s)."""

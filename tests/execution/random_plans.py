@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from include.domain.plan.plan import Plan
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.eta import Remaining
 from tests.execution.observed import POLICY, running, seen
 from tests.ledger.small_plans import make_plan, move

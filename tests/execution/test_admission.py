@@ -16,7 +16,7 @@ from include.domain.request.request import OnWindowEnd
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Admit, Cancel, Decision, Finish, Hold
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
 from tests.execution.observed import ONE, POLICY, T0, TP, flying, running, seen
 from tests.ledger.small_plans import make_plan, move

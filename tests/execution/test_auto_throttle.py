@@ -16,9 +16,9 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
+from include.execution.admission.slots import Direction, Slot
 from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
 from include.execution.reading import Reading
-from include.execution.slots import Direction, Slot
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import TAKEN_AT, Cluster
 

@@ -21,8 +21,8 @@ from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.execution import playout
 from include.execution.actions import Decision
-from include.execution.backlog import Backlog
-from include.execution.copies import Copies
+from include.execution.admission.backlog import Backlog
+from include.execution.admission.fair_share import Copies
 from include.execution.decide import decide
 from include.execution.eta import Remaining, eta_errors, foretell
 from include.execution.progress import admitted, copies_at, measure, replica_statuses

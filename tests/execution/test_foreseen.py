@@ -10,7 +10,7 @@ import pytest
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.observation import Observation
 from include.execution import eta
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.eta import Foreseen, foretell
 from include.execution.playout import Course
 from tests.execution.observed import ONE, POLICY, T0, running, seen

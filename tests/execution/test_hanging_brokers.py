@@ -12,8 +12,8 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
+from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
-from include.execution.backlog import Backlog
 from include.execution.decide import needs_worker
 from include.execution.poll import poll
 from include.execution.throttle import NOT_SET, clear_throttle, set_up_throttle

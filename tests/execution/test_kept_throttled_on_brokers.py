@@ -12,8 +12,8 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
+from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
-from include.execution.backlog import Backlog
 from include.execution.decide import needs_worker
 from include.execution.poll import Poll, poll
 from include.execution.throttle_coverage import ALERT_AFTER, gone_text

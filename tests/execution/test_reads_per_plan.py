@@ -18,7 +18,7 @@ from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution import poll as poll_module
 from include.execution.actions import Admit, Finish
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.observation.waiting_metadata import AssumedStates
 from include.execution.poll import Poll, poll
 from include.ledger.store import Ledger

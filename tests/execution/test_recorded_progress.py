@@ -12,8 +12,8 @@ import pytest
 from include.cluster.port import ClusterPort
 from include.domain.kafka import ReplicaId
 from include.domain.run.progress import ReplicaStatus
+from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
-from include.execution.backlog import Backlog
 from include.execution.poll import poll
 from include.ledger.store import Ledger
 from tests.execution.observed import POLICY, T0

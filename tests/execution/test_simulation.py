@@ -9,7 +9,7 @@ import numpy as np
 from include.domain.kafka import TopicPartition
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
-from include.execution.copies import max_min_rates
+from include.execution.admission.fair_share import max_min_rates
 from include.execution.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster
 from include.execution.simulation.simulator import Asked, At, Simulation
 from tests.ledger.small_plans import make_plan, move

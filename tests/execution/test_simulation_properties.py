@@ -18,7 +18,7 @@ from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Admit, Cancel, Decision
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.simulation.cluster import (
     BrokerDies,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from include.domain.kafka import PartitionState, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
-from include.execution.slots import Ends, InUse, slots_of
+from include.execution.admission.slots import Ends, InUse, slots_of
 from tests.execution.properties import few_and_many, property_of
 from tests.ledger.small_plans import move
 

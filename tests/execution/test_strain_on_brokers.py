@@ -17,8 +17,8 @@ from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.policy import Policy
 from include.execution.abort import abort
 from include.execution.actions import SetRate
+from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
-from include.execution.backlog import Backlog
 from include.execution.bystanders import RISING_LOOKS, bystanders
 from include.execution.decide import decide, needs_worker
 from include.execution.governor import CALM_S, first_rate

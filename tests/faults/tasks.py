@@ -24,8 +24,8 @@ from include.domain.run.policy import Policy
 from include.execution.abort import abort
 from include.execution.access.lease import Held, hold
 from include.execution.access.own_cluster import OwnCluster
+from include.execution.admission.backlog import Backlog
 from include.execution.advance import Advance, advance
-from include.execution.backlog import Backlog
 from include.execution.bystanders import bystanders
 from include.execution.decide import decide, needs_worker
 from include.execution.poll import poll

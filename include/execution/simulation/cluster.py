@@ -17,9 +17,9 @@ from include.domain.kafka import (
 )
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
-from include.execution.copies import Copies
+from include.execution.admission.fair_share import Copies
+from include.execution.admission.slots import Direction, Slot
 from include.execution.simulation.quota import ThrottledCopies
-from include.execution.slots import Direction, Slot
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
-from include.execution.backlog import Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.governor import first_rate
 from include.execution.simulation.cluster import ClusterEvent, ModelledCluster

@@ -44,7 +44,7 @@ class PlanWatch:
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.backlog import Backlog
+        from include.execution.admission.backlog import Backlog
         from include.execution.policy import policy_for
 
         self._gateway = gateway

@@ -16,7 +16,7 @@ from include.domain.array_types import Floats, Ints
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
-from include.execution.slots import Direction, Slot, slots_of
+from include.execution.admission.slots import Direction, Slot, slots_of
 
 CopyId = tuple[TopicPartition, BrokerId]
 BytesPerS = Callable[[Slot], float]

@@ -19,8 +19,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState
+from include.execution.admission.slots import Ends, Slot, slots_of
 from include.execution.observation.waiting_metadata import AssumedStates
-from include.execution.slots import Ends, Slot, slots_of
 
 if TYPE_CHECKING:
     from include.execution.eta import Foreseen

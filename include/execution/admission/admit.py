@@ -14,10 +14,17 @@ from include.domain.plan.move import Move
 from include.domain.request.request import OnWindowEnd
 from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
-from include.execution.backlog import Backlog, BySlot, Filed, Waiting
+from include.execution.admission.backlog import Backlog, BySlot, Filed, Waiting
+from include.execution.admission.slots import (
+    WHOLE_SLOT,
+    Direction,
+    InUse,
+    Slot,
+    bytes_onto,
+    slots_of,
+)
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.move_status import unreadable
-from include.execution.slots import WHOLE_SLOT, Direction, InUse, Slot, bytes_onto, slots_of
 
 
 @dataclass(frozen=True)

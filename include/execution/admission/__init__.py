@@ -1,0 +1,1 @@
+"""Which moves start next."""
