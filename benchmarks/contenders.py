@@ -25,10 +25,10 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.bystanders import bystanders
 from include.execution.decide import decide, needs_worker
-from include.execution.eta import eta_errors
 from include.execution.governor import first_rate
 from include.execution.policy import policy_for
 from include.execution.poll import poll
+from include.execution.progress.eta import eta_errors
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.settings import Settings

@@ -20,7 +20,7 @@ from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigResource
 from include.domain.time_range import TimeRange
-from include.execution.progress import footer, size_text, status_text
+from include.execution.progress.progress import footer, size_text, status_text
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from local.console import Screen

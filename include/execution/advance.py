@@ -35,7 +35,7 @@ from include.execution.actions import (
 from include.execution.admission.backlog import Backlog
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.poll import poll
-from include.execution.progress import Progress
+from include.execution.progress.progress import Progress
 from include.ledger.database import Clock, utc_now
 from include.ledger.store import Ledger
 

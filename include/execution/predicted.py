@@ -20,7 +20,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.admission.backlog import Backlog
 from include.execution.airflow_times import AirflowTimes
-from include.execution.playout import play_out
+from include.execution.progress.projection import play_out
 from include.execution.reading import Reading
 
 FASTEST_PART, SLOWEST_PART = 1.08, 0.95

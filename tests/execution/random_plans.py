@@ -8,7 +8,7 @@ import numpy as np
 
 from include.domain.plan.plan import Plan
 from include.execution.admission.backlog import Backlog
-from include.execution.eta import Remaining
+from include.execution.progress.eta import Remaining
 from tests.execution.observed import POLICY, running, seen
 from tests.ledger.small_plans import make_plan, move
 

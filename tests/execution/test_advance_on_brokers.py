@@ -20,7 +20,7 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.decide import decide, needs_worker
 from include.execution.observation.observe import observe
-from include.execution.progress import record_progress, replica_statuses, status_text
+from include.execution.progress.progress import record_progress, replica_statuses, status_text
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import LISTS
 from include.ledger.database import utc_now

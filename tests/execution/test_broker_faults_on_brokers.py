@@ -15,7 +15,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import SetRate
 from include.execution.advance import advance
 from include.execution.observation.observe import observe
-from include.execution.progress import replica_statuses, status_text
+from include.execution.progress.progress import replica_statuses, status_text
 from include.execution.throttle import (
     NOT_SET,
     change_rate,

@@ -19,17 +19,17 @@ from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
-from include.execution import playout
 from include.execution.actions import Decision
 from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import Copies
 from include.execution.decide import decide
-from include.execution.eta import Remaining, eta_errors, foretell
-from include.execution.progress import admitted, copies_at, measure, replica_statuses
+from include.execution.progress import projection as playout
+from include.execution.progress.eta import Remaining, eta_errors, foretell
+from include.execution.progress.flow_samples import Copied
+from include.execution.progress.progress import admitted, copies_at, measure, replica_statuses
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.simulation.simulator import Asked, At, Simulation
-from include.execution.throughput import Copied
 from tests.execution.observed import POLICY, T0, TP, flows, in_flight, running, seen
 from tests.execution.properties import few_and_many, property_of
 from tests.execution.random_plans import busiest_bytes, random_plan, tiny

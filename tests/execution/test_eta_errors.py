@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from include.domain.run.progress import ProgressSample
-from include.execution.eta import EtaError, eta_errors
+from include.execution.progress.eta import EtaError, eta_errors
 from tests.execution.observed import T0
 
 

@@ -14,7 +14,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.observation.observe import moves_of, observe
-from include.execution.progress import replica_statuses
+from include.execution.progress.progress import replica_statuses
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 from local.waiting import wait_until

@@ -9,10 +9,10 @@ import pytest
 
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.observation import Observation
-from include.execution import eta
 from include.execution.admission.backlog import Backlog
-from include.execution.eta import Foreseen, foretell
-from include.execution.playout import Course
+from include.execution.progress import eta
+from include.execution.progress.eta import Foreseen, foretell
+from include.execution.progress.projection import Course
 from tests.execution.observed import ONE, POLICY, T0, running, seen
 
 SEEN = seen(ONE)

@@ -17,14 +17,14 @@ from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
-from include.execution import playout
 from include.execution.actions import Decision
 from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import Copy, copies_of, granted
 from include.execution.admission.slots import Direction, Slot
 from include.execution.decide import decide
-from include.execution.eta import Remaining
-from include.execution.playout import Course, play_out
+from include.execution.progress import projection as playout
+from include.execution.progress.eta import Remaining
+from include.execution.progress.projection import Course, play_out
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen

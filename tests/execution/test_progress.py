@@ -16,14 +16,14 @@ from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaStanding
 from include.domain.run.states import MoveState, PlanState
-from include.execution.progress import (
+from include.execution.progress.flow_samples import Copied
+from include.execution.progress.progress import (
     copies_at,
     footer,
     measure,
     replica_statuses,
     status_table,
 )
-from include.execution.throughput import Copied
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -23,7 +23,7 @@ from include.execution.admission.slots import Ends, Slot, slots_of
 from include.execution.observation.waiting_metadata import AssumedStates
 
 if TYPE_CHECKING:
-    from include.execution.eta import Foreseen
+    from include.execution.progress.eta import Foreseen
 
 
 class Filed(NamedTuple):

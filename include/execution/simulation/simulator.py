@@ -30,10 +30,10 @@ from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, Set
 from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.governor import first_rate
+from include.execution.progress.flow_samples import Copied, flow_sample
 from include.execution.simulation.cluster import ClusterEvent, ModelledCluster
 from include.execution.simulation.journal import Crash, Entry, Journal
 from include.execution.stall import held_up
-from include.execution.throughput import Copied, flow_sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,7 @@ class ReassignmentWatch:
         from include.execution.observation.foreign_reassignments import fates, follow
         from include.execution.observation.move_status import Fate
         from include.execution.observation.observe import observe
-        from include.execution.progress import replica_statuses, status_table
+        from include.execution.progress.progress import replica_statuses, status_table
 
         try:
             moves = [item.move for item in self.watched]

@@ -23,10 +23,10 @@ from include.domain.run.progress import ProgressSample
 from include.execution.admission.backlog import Admitted, Backlog
 from include.execution.admission.slots import Slot, slots_of
 from include.execution.bystanders import strain_of
-from include.execution.playout import play_out
-from include.execution.reaction import measured_reaction_s
-from include.execution.throughput import Copied, flow_sample
-from include.execution.trend import WINDOW, Trend, trend
+from include.execution.progress.flow_samples import Copied, flow_sample
+from include.execution.progress.projection import play_out
+from include.execution.progress.rate_regression import WINDOW, Trend, trend
+from include.execution.progress.reaction import measured_reaction_s
 
 
 @dataclass(frozen=True, slots=True)

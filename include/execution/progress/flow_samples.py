@@ -17,7 +17,7 @@ from include.execution.admission.fair_share import Copy, granted, source_of
 from include.execution.admission.slots import Direction, Slot, slots_of
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.move_status import relocating
-from include.execution.trend import Trend
+from include.execution.progress.rate_regression import Trend
 
 
 class Copied(NamedTuple):

@@ -9,7 +9,7 @@ from statistics import median_low
 
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
-from include.execution.trend import WINDOW
+from include.execution.progress.rate_regression import WINDOW
 
 
 def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy: Policy) -> float:

@@ -22,12 +22,12 @@ from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
 from include.domain.run.states import MoveState
 from include.execution.admission.backlog import Backlog
-from include.execution.eta import foretell
 from include.execution.observation.log_dir_copies import all_taken_up
 from include.execution.observation.move_status import relocating
 from include.execution.observation.observe import messages_behind
+from include.execution.progress.eta import foretell
+from include.execution.progress.flow_samples import Copied, throttle_text
 from include.execution.stall import held_up
-from include.execution.throughput import Copied, throttle_text
 from include.ledger.store import Ledger
 
 RATE_WINDOW = timedelta(seconds=60)

@@ -1,0 +1,1 @@
+"""How far a plan is, and how long it still takes."""
