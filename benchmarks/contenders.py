@@ -23,9 +23,9 @@ from include.domain.run.states import PlanState
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
-from include.execution.bystanders import bystanders
 from include.execution.decide import decide, needs_worker
-from include.execution.governor import first_rate
+from include.execution.governor.cluster_health import bystanders
+from include.execution.governor.control_loop import first_rate
 from include.execution.policy import policy_for
 from include.execution.poll import poll
 from include.execution.progress.eta import eta_errors

@@ -17,8 +17,8 @@ from include.execution.access.connection_policy import ANYTHING, ConnectionPolic
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.continuing import orphaned, same_bounds
-from include.execution.delivered import inflow_bytes_per_s
-from include.execution.governor import INFLOW_MARGIN
+from include.execution.governor.control_loop import INFLOW_MARGIN
+from include.execution.governor.measured_rate import inflow_bytes_per_s
 from include.execution.throttle import Cleared, clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.events import REHOME

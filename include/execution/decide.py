@@ -32,7 +32,7 @@ from include.execution.actions import (
 from include.execution.admission.admit import SLOTS, Admission, admit
 from include.execution.admission.backlog import Admitted, Backlog
 from include.execution.admission.slots import InUse
-from include.execution.governor import govern
+from include.execution.governor.control_loop import govern
 from include.execution.observation.log_dir_copies import may_be_copied, misplaced, where_copied_from
 from include.execution.observation.move_status import Fate, fate, on_its_way, untouched
 from include.execution.stall import patience_s

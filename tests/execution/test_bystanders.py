@@ -15,7 +15,7 @@ from include.domain.kafka import (
 )
 from include.domain.run.flows import Strain
 from include.domain.run.observation import Observation
-from include.execution.bystanders import WATCHED, bystanders, strain_of
+from include.execution.governor.cluster_health import WATCHED, bystanders, strain_of
 from include.execution.observation.observe import observe
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move

@@ -20,9 +20,9 @@ from include.domain.run.ledger_view import LedgerView
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.actions import SetRate
-from include.execution.bystanders import strain
-from include.execution.delivered import delivered, inflow_bytes_per_s
-from include.execution.governor import first_rate, govern
+from include.execution.governor.cluster_health import strain
+from include.execution.governor.control_loop import first_rate, govern
+from include.execution.governor.measured_rate import delivered, inflow_bytes_per_s
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 RATE = 50_000_000

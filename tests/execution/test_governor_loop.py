@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from include.domain.run.flows import RateReason, Strain
 from include.domain.run.states import PlanState
-from include.execution.governor import LEAST_EFFICIENCY
+from include.execution.governor.control_loop import LEAST_EFFICIENCY
 from include.execution.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster
 from include.execution.simulation.quota import QuotaWindow, ThrottledCopies
 from include.execution.simulation.simulator import Asked, At, Simulation

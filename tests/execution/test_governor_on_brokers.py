@@ -12,7 +12,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import FlowSample, RateReason
 from include.domain.run.policy import Policy
 from include.execution.advance import advance
-from include.execution.governor import first_rate
+from include.execution.governor.control_loop import first_rate
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE
 from include.ledger.store import Ledger

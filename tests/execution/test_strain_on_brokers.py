@@ -19,9 +19,9 @@ from include.execution.abort import abort
 from include.execution.actions import SetRate
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
-from include.execution.bystanders import RISING_LOOKS, bystanders
 from include.execution.decide import decide, needs_worker
-from include.execution.governor import CALM_S, first_rate
+from include.execution.governor.cluster_health import RISING_LOOKS, bystanders
+from include.execution.governor.control_loop import CALM_S, first_rate
 from include.execution.poll import poll
 from include.execution.throttle import clear_throttle, set_up_throttle
 from include.execution.throttle_items import FOLLOWER_RATE

@@ -26,8 +26,8 @@ from include.execution.access.lease import Held, hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import Advance, advance
-from include.execution.bystanders import bystanders
 from include.execution.decide import decide, needs_worker
+from include.execution.governor.cluster_health import bystanders
 from include.execution.poll import poll
 from include.execution.throttle import Cleared, clear_throttle, set_up_throttle, sweep
 from include.ledger.fencing import Lease

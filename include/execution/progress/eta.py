@@ -22,7 +22,7 @@ from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
 from include.execution.admission.backlog import Admitted, Backlog
 from include.execution.admission.slots import Slot, slots_of
-from include.execution.bystanders import strain_of
+from include.execution.governor.cluster_health import strain_of
 from include.execution.progress.flow_samples import Copied, flow_sample
 from include.execution.progress.projection import play_out
 from include.execution.progress.rate_regression import WINDOW, Trend, trend

@@ -29,7 +29,7 @@ from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
 from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.governor import first_rate
+from include.execution.governor.control_loop import first_rate
 from include.execution.progress.flow_samples import Copied, flow_sample
 from include.execution.simulation.cluster import ClusterEvent, ModelledCluster
 from include.execution.simulation.journal import Crash, Entry, Journal

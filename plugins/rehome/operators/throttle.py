@@ -44,7 +44,7 @@ class SetThrottleOperator(ClusterOperator):
         from include.domain.run.states import PlanState
         from include.domain.text import bytes_text
         from include.execution.cordon import cordon
-        from include.execution.governor import first_rate
+        from include.execution.governor.control_loop import first_rate
         from include.execution.throttle import set_up_throttle
 
         with runtime.open_ledger() as ledger:

@@ -88,8 +88,8 @@ class PlanWatch:
             return Look("the cluster is away" if self._overdue() else "", text)
 
     def _look(self) -> Look:
-        from include.execution.bystanders import bystanders
         from include.execution.decide import needs_worker, waits_for
+        from include.execution.governor.cluster_health import bystanders
         from include.execution.poll import poll
         from include.execution.stall import STALL_ALERT, stall_alert_due
 

@@ -15,8 +15,8 @@ from include.domain.run.flows import RateChange, RateReason, answered
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.policy import Policy
 from include.execution.actions import SetRate
-from include.execution.bystanders import strain, well_since
-from include.execution.delivered import (
+from include.execution.governor.cluster_health import strain, well_since
+from include.execution.governor.measured_rate import (
     LARGEST_RAISE,
     Delivered,
     beginning,

@@ -1,0 +1,1 @@
+"""Feedback control of the throttle."""
