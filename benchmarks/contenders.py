@@ -29,7 +29,7 @@ from include.execution.governor.control_loop import first_rate
 from include.execution.policy import policy_for
 from include.execution.poll import poll
 from include.execution.progress.eta import eta_errors
-from include.execution.throttle import clear_throttle, set_up_throttle
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.settings import Settings
 from local.kafka_cluster import LocalCluster

@@ -32,7 +32,7 @@ from include.domain.run.policy import Policy
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
 from include.execution.governor.control_loop import first_rate
-from include.execution.throttle import clear_throttle, set_up_throttle
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

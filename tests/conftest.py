@@ -20,7 +20,7 @@ from hypothesis import settings
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.execution.throttle_items import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from local.kafka_cluster import LocalCluster, Security
 from local.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of

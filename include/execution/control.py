@@ -19,7 +19,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.continuing import orphaned, same_bounds
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
-from include.execution.throttle import Cleared, clear_throttle
+from include.execution.throttle.set_up import Cleared, clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.events import REHOME
 from include.ledger.records import PlanRecord

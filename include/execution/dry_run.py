@@ -12,7 +12,6 @@ from include.domain.run.timing import RunTiming
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.airflow_times import airflow_times
 from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
-from include.execution.cordon import cordon_findings
 from include.execution.findings import DryRunResult, Finding, Severity, describe
 from include.execution.growth import growth_bytes_per_s, inflow_findings, size_findings
 from include.execution.headroom import disk_findings
@@ -22,6 +21,7 @@ from include.execution.policy import policy_for, rate_for
 from include.execution.predicted import predicted_time
 from include.execution.reading import Reading, read_cluster
 from include.execution.replica_checks import broker_findings
+from include.execution.throttle.cordon import cordon_findings
 from include.execution.throttle_trial import throttle_findings
 from include.execution.verdicts import predict
 from include.settings import Settings

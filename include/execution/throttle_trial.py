@@ -13,8 +13,8 @@ from include.domain.text import bytes_text
 from include.execution.findings import Finding, Severity
 from include.execution.observation.move_status import relocating
 from include.execution.reading import Reading
-from include.execution.throttle_configs import named
-from include.execution.throttle_items import (
+from include.execution.throttle.configs import named
+from include.execution.throttle.keys import (
     EVERY_REPLICA,
     FOLLOWER_RATE,
     LIST_LIMIT,
@@ -26,7 +26,7 @@ from include.execution.throttle_items import (
     rate_name,
     split,
 )
-from include.execution.throttle_rates import DEFAULT, choose_rates, default_is_honoured
+from include.execution.throttle.rate_scope import DEFAULT, choose_rates, default_is_honoured
 
 _CHECK = "throttle"
 Standing = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]

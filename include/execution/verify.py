@@ -22,8 +22,8 @@ from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.out_of_isr import OutOfIsr, out_of_isr, told
-from include.execution.throttle_configs import named
-from include.execution.throttle_items import (
+from include.execution.throttle.configs import named
+from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     LEADER_RATE,
     LISTS,

@@ -18,7 +18,7 @@ from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import NAMES, Resource
 from include.domain.run.states import MoveState, PlanState
 from include.execution.progress.eta import eta_errors
-from include.execution.throttle_configs import named
+from include.execution.throttle.configs import named
 from include.ledger.records import ThrottleEntry
 from include.reporting import rates, words
 from include.reporting.data import ReportData

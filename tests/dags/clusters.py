@@ -8,7 +8,7 @@ from typing import Any
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicDescription
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

@@ -17,7 +17,7 @@ from include.execution.abort import abort
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
-from include.execution.throttle import clear_throttle, set_up_throttle
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse
 from local.kafka_cluster import LocalCluster

@@ -12,7 +12,7 @@ import pytest
 
 from include.domain.run.flows import RateReason
 from include.domain.run.states import PlanState
-from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE
+from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.warehouse import PlanDirectory
 from local.waiting import wait_until
 from local.workload import Workload

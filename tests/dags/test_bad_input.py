@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
-from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from tests.dags.clusters import state_of, to

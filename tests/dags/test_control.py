@@ -12,7 +12,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.execution.governor.control_loop import first_rate
-from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE
+from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.ledger.store import Ledger
 from local.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to

@@ -12,7 +12,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.run.states import MoveState, PlanState
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

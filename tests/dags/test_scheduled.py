@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from include.execution.abort import abort
-from include.execution.throttle import set_up_throttle
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
+from include.execution.throttle.set_up import set_up_throttle
 from include.ledger.store import Ledger
 from include.load.history import window
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot

@@ -23,7 +23,7 @@ from include.errors import RehomeError
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
-from include.execution.throttle import set_up_throttle
+from include.execution.throttle.set_up import set_up_throttle
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from tests.ledger.small_plans import make_plan, move

@@ -27,7 +27,7 @@ from include.domain.kafka import (
     TopicPartition,
 )
 from include.domain.plan.move import Move
-from include.execution.throttle_items import source_of, split
+from include.execution.throttle.keys import source_of, split
 
 
 class Crash(BaseException):

@@ -21,8 +21,8 @@ from include.execution.advance import advance
 from include.execution.decide import decide, needs_worker
 from include.execution.observation.observe import observe
 from include.execution.progress.progress import record_progress, replica_statuses, status_text
-from include.execution.throttle import clear_throttle, set_up_throttle
-from include.execution.throttle_items import LISTS
+from include.execution.throttle.keys import LISTS
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster

@@ -16,7 +16,8 @@ from include.execution.actions import SetRate
 from include.execution.advance import advance
 from include.execution.observation.observe import observe
 from include.execution.progress.progress import replica_statuses, status_text
-from include.execution.throttle import (
+from include.execution.throttle.keys import FOLLOWER_RATE
+from include.execution.throttle.set_up import (
     NOT_SET,
     change_rate,
     clear_throttle,
@@ -24,7 +25,6 @@ from include.execution.throttle import (
     set_up_throttle,
     sweep,
 )
-from include.execution.throttle_items import FOLLOWER_RATE
 from include.ledger.database import utc_now
 from include.ledger.records import SetBy, ThrottleState
 from include.ledger.store import Ledger

@@ -18,15 +18,15 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.owed_copies import stop_owed_copies
-from include.execution.throttle import clear_throttle, set_up_throttle, sweep
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     LISTS,
 )
-from include.execution.throttle_rates import DEFAULT
+from include.execution.throttle.rate_scope import DEFAULT
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster

@@ -15,7 +15,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.execution.dry_run import Severity, describe
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

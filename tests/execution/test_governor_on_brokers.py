@@ -13,8 +13,8 @@ from include.domain.run.flows import FlowSample, RateReason
 from include.domain.run.policy import Policy
 from include.execution.advance import advance
 from include.execution.governor.control_loop import first_rate
-from include.execution.throttle import clear_throttle, set_up_throttle
-from include.execution.throttle_items import FOLLOWER_RATE
+from include.execution.throttle.keys import FOLLOWER_RATE
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from local.waiting import wait_until
 from tests.conftest import Topics

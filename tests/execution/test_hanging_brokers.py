@@ -16,9 +16,9 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.decide import needs_worker
 from include.execution.poll import poll
-from include.execution.throttle import NOT_SET, clear_throttle, set_up_throttle
-from include.execution.throttle_items import FOLLOWER_RATE
-from include.execution.throttle_rates import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from include.execution.throttle.keys import FOLLOWER_RATE
+from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from include.execution.throttle.set_up import NOT_SET, clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.ledger.throttles import THROTTLE_GONE
 from tests.execution.simulated_cluster import SimulatedCluster

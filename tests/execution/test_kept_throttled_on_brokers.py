@@ -16,9 +16,9 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.decide import needs_worker
 from include.execution.poll import Poll, poll
-from include.execution.throttle_coverage import ALERT_AFTER, gone_text
-from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
-from include.execution.throttle_rates import DEFAULT
+from include.execution.throttle.coverage import ALERT_AFTER, gone_text
+from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
+from include.execution.throttle.rate_scope import DEFAULT
 from include.ledger.records import SetBy
 from include.ledger.store import Ledger
 from include.ledger.throttles import THROTTLE_ALERT, THROTTLE_GONE

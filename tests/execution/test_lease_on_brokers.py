@@ -19,7 +19,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
 from include.execution.continuing import check_continuable
 from include.execution.control import Controller
-from include.execution.throttle import clear_throttle, set_up_throttle, sweep
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
 from include.ledger.database import utc_now
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger

@@ -21,8 +21,8 @@ from include.domain.run.progress import ReplicaStanding
 from include.domain.run.states import MoveState, PlanState
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.throttle import clear_throttle
-from include.execution.throttle_items import LOG_DIR_RATE
+from include.execution.throttle.keys import LOG_DIR_RATE
+from include.execution.throttle.set_up import clear_throttle
 from include.execution.verify import verify
 from include.ledger.store import Ledger
 from include.planning import planner

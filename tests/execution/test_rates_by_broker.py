@@ -20,13 +20,13 @@ from include.domain.run.states import PlanState
 from include.execution.abort import abort
 from include.execution.actions import SetRate
 from include.execution.advance import advance
-from include.execution.throttle import (
+from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
+from include.execution.throttle.set_up import (
     change_rate,
     clear_throttle,
     cover,
     set_up_throttle,
 )
-from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster

@@ -15,8 +15,8 @@ from include.domain.run.states import MoveState
 from include.execution.abort import abort
 from include.execution.advance import advance
 from include.execution.observation.move_status import RECREATED
-from include.execution.throttle import clear_throttle
-from include.execution.throttle_items import LISTS
+from include.execution.throttle.keys import LISTS
+from include.execution.throttle.set_up import clear_throttle
 from include.ledger.store import Ledger
 from local.waiting import wait_until
 from tests.conftest import Topics

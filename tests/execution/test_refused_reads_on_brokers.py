@@ -17,7 +17,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
-from include.execution.throttle import clear_throttle, set_up_throttle, sweep
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

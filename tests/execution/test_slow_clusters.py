@@ -14,10 +14,10 @@ from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
 from include.execution import abort as aborting
 from include.execution.access.patience import LOOKS
-from include.execution.throttle import clear_throttle, set_up_throttle
-from include.execution.throttle_configs import VERIFY_TIMEOUT_S, read_settled
-from include.execution.throttle_items import LEADER_RATE, LISTS
-from include.execution.throttle_rates import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from include.execution.throttle.configs import VERIFY_TIMEOUT_S, read_settled
+from include.execution.throttle.keys import LEADER_RATE, LISTS
+from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
 from tests.execution.slow_cluster import SlowCluster, VirtualTime, virtual_time

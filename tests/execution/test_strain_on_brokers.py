@@ -23,8 +23,8 @@ from include.execution.decide import decide, needs_worker
 from include.execution.governor.cluster_health import RISING_LOOKS, bystanders
 from include.execution.governor.control_loop import CALM_S, first_rate
 from include.execution.poll import poll
-from include.execution.throttle import clear_throttle, set_up_throttle
-from include.execution.throttle_items import FOLLOWER_RATE
+from include.execution.throttle.keys import FOLLOWER_RATE
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

@@ -7,8 +7,8 @@ from typing import Any, cast
 from include.cluster.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.plan.plan import Plan
-from include.execution.throttle import Cleared, sweep
-from include.execution.throttle_items import LEADER_RATE
+from include.execution.throttle.keys import LEADER_RATE
+from include.execution.throttle.set_up import Cleared, sweep
 from include.ledger.records import ThrottleEntry
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     LEADER_RATE,
     LEADER_REPLICAS,
     Restored,

@@ -14,14 +14,7 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.plan import Plan
 from include.domain.run.states import PlanState
 from include.execution.actions import SetRate
-from include.execution.throttle import (
-    change_rate,
-    clear_throttle,
-    cover,
-    set_up_throttle,
-    sweep,
-)
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -30,6 +23,13 @@ from include.execution.throttle_items import (
     LISTS,
     LOG_DIR_RATE,
     own_value,
+)
+from include.execution.throttle.set_up import (
+    change_rate,
+    clear_throttle,
+    cover,
+    set_up_throttle,
+    sweep,
 )
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger

@@ -21,12 +21,13 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateReason
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
-from include.execution import throttle_clearing, throttle_configs
 from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.throttle import clear_throttle, set_up_throttle
-from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE, LISTS
-from include.execution.throttle_rates import DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from include.execution.throttle import clear as throttle_clearing
+from include.execution.throttle import configs as throttle_configs
+from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LISTS
+from include.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from tests.execution.properties import few_and_many, property_of
 from tests.execution.simulated_cluster import Crash, SimulatedCluster

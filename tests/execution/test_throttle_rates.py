@@ -8,8 +8,12 @@ import pytest
 
 from include.domain.configs import ConfigResource
 from include.domain.kafka import ConfigValue
-from include.execution.throttle_items import FOLLOWER_RATE, FOLLOWER_REPLICAS, source_of
-from include.execution.throttle_rates import choose_rates, default_is_honoured, set_up_by_broker
+from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, source_of
+from include.execution.throttle.rate_scope import (
+    choose_rates,
+    default_is_honoured,
+    set_up_by_broker,
+)
 from include.ledger.records import ThrottleEntry, ThrottleState
 
 DEFAULT, ONE, TWO = (

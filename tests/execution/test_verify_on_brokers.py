@@ -16,7 +16,7 @@ from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.execution.leaders import restore_preferred_leaders
-from include.execution.throttle_items import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from include.execution.verify import verify
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

@@ -16,7 +16,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.continuing import check_continuable
 from include.execution.observation.drift import DriftError
-from include.execution.throttle import clear_throttle
+from include.execution.throttle.set_up import clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
 from local.waiting import wait_until

@@ -19,7 +19,7 @@ from include.cluster.errors import ClusterError
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.states import MoveState
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

@@ -23,7 +23,7 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import parse_request
 from include.domain.run.states import PlanState
 from include.execution.dry_run import describe, dry_run
-from include.execution.throttle import clear_throttle, set_up_throttle
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse

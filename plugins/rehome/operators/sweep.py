@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.cluster.gateway import ClusterGateway
-    from include.execution.foreign_throttles import ForeignThrottles
     from include.execution.owed_copies import OwedCopies
-    from include.execution.throttle import Cleared
+    from include.execution.throttle.foreign import ForeignThrottles
+    from include.execution.throttle.set_up import Cleared
     from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
 
@@ -52,7 +52,7 @@ class SweepThrottlesOperator(ClusterOperator):
             self._sweep_all(context, ledger)
 
     def _sweep_all(self, context: Context, ledger: Ledger) -> None:
-        from include.execution.foreign_throttles import foreign_throttles
+        from include.execution.throttle.foreign import foreign_throttles
 
         with self.gateway() as cluster:
             self._end_orphan(context, ledger, cluster)
@@ -103,7 +103,7 @@ class SweepThrottlesOperator(ClusterOperator):
         from include.execution.access.lease import hold, ttl_s
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.owed_copies import stop_owed_copies
-        from include.execution.throttle import sweep
+        from include.execution.throttle.set_up import sweep
         from include.ledger.fencing import LeaseHeldError
 
         lasting_s, owner = ttl_s(runtime.settings()), f"sweep_throttles ({run_id})"

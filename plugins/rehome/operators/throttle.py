@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from include.domain.plan.plan import Plan
     from include.domain.run.approval_terms import Terms
     from include.execution.access.lease import Held
-    from include.execution.throttle import Cleared
+    from include.execution.throttle.set_up import Cleared
     from include.ledger.records import PlanRecord, ThrottleEntry
 
 APPROVAL_LAPSED = "approval lapsed"
@@ -43,9 +43,9 @@ class SetThrottleOperator(ClusterOperator):
         """Policy, lease, drift, approval, claim, journal, set, read back."""
         from include.domain.run.states import PlanState
         from include.domain.text import bytes_text
-        from include.execution.cordon import cordon
         from include.execution.governor.control_loop import first_rate
-        from include.execution.throttle import set_up_throttle
+        from include.execution.throttle.cordon import cordon
+        from include.execution.throttle.set_up import set_up_throttle
 
         with runtime.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -148,7 +148,7 @@ class ClearThrottleOperator(ClusterOperator):
     def _clear(self, plan: PlanRecord, held: Held) -> Cleared:
         from include.domain.run.states import PlanState
         from include.execution.abort import abort
-        from include.execution.throttle import clear_throttle
+        from include.execution.throttle.set_up import clear_throttle
 
         now = held.ledger.plan(plan.plan_id)
         if not now.state.ended and now.state is not PlanState.PAUSED:

@@ -87,7 +87,7 @@ class ReassignmentSensor(ClusterOperator):
         from include.execution.advance import advance
         from include.execution.policy import policy_for
         from include.execution.stall import overdue
-        from include.execution.throttle import sweep
+        from include.execution.throttle.set_up import sweep
 
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
@@ -192,7 +192,7 @@ class ReassignmentSensor(ClusterOperator):
 
     def _alert_of_throttles(self, ledger: Ledger, plan_id: str) -> None:
         """Tell people of throttles that are taken away again and again."""
-        from include.execution.throttle_coverage import ALERT_AFTER, gone_text
+        from include.execution.throttle.coverage import ALERT_AFTER, gone_text
 
         often = ledger.throttles_gone_often(plan_id, ALERT_AFTER)
         if not often:

@@ -9,8 +9,8 @@ from include.cluster.error_codes import ErrorCode
 from include.cluster.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
-from include.execution.throttle_configs import named
-from include.execution.throttle_items import (
+from include.execution.throttle.configs import named
+from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     LEADER_RATE,
     LISTS,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from include.cluster.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.kafka import ReplicaId, TopicPartition
-from include.execution.throttle_items import FOLLOWER_RATE, LEADER_RATE, LISTS, LOG_DIR_RATE
-from include.execution.throttle_rates import DEFAULT
+from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LISTS, LOG_DIR_RATE
+from include.execution.throttle.rate_scope import DEFAULT
 from include.ledger.records import Reassignment, ThrottleEntry
 from include.ledger.store import Ledger
 

@@ -12,7 +12,7 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
 from include.errors import RehomeError
 from include.execution.access.patience import Patience, pause
-from include.execution.throttle_items import own_value, split
+from include.execution.throttle.keys import own_value, split
 from include.ledger.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 

@@ -15,7 +15,7 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState
-from include.execution.throttle_configs import (
+from include.execution.throttle.configs import (
     Configs,
     Refusals,
     put,
@@ -24,7 +24,7 @@ from include.execution.throttle_configs import (
     read_what_can_be,
     settle_what_can_be,
 )
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     CHANGED_SINCE,
     EVERY_REPLICA,
     LIST_LIMIT,
@@ -36,7 +36,7 @@ from include.execution.throttle_items import (
     split,
     without,
 )
-from include.execution.throttle_rates import DEFAULT, RateChoice, choose_rates, is_gone
+from include.execution.throttle.rate_scope import DEFAULT, RateChoice, choose_rates, is_gone
 from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 

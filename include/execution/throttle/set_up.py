@@ -16,11 +16,11 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateReason
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import SetRate
-from include.execution.throttle_clearing import Cleared, clear_throttle, sweep
-from include.execution.throttle_configs import Refusals, ThrottleError
-from include.execution.throttle_items import LIST_LIMIT
-from include.execution.throttle_rates import default_is_honoured, set_up_by_broker
-from include.execution.throttle_setting import RatesSet, Setting
+from include.execution.throttle.clear import Cleared, clear_throttle, sweep
+from include.execution.throttle.configs import Refusals, ThrottleError
+from include.execution.throttle.keys import LIST_LIMIT
+from include.execution.throttle.rate_scope import default_is_honoured, set_up_by_broker
+from include.execution.throttle.setting import RatesSet, Setting
 from include.ledger.records import ThrottleEntry
 from include.ledger.store import Ledger
 

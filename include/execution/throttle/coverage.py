@@ -20,7 +20,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.execution.observation.move_status import on_its_way
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     EVERY_REPLICA,
     LISTS,
     RATES,
@@ -29,7 +29,7 @@ from include.execution.throttle_items import (
     rate_keys,
     split,
 )
-from include.execution.throttle_rates import DEFAULT, choose_rates, set_up_by_broker
+from include.execution.throttle.rate_scope import DEFAULT, choose_rates, set_up_by_broker
 from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 

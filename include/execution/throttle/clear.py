@@ -16,18 +16,18 @@ from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.run.states import PlanState
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.patience import Patience, now_s, pause
-from include.execution.throttle_configs import (
+from include.execution.throttle.configs import (
     VERIFY_POLL_S,
     VERIFY_TIMEOUT_S,
 )
-from include.execution.throttle_items import (
+from include.execution.throttle.keys import (
     CHANGED_SINCE,
     first_step,
     next_step,
     own_value,
     put_back,
 )
-from include.execution.throttle_needs import Needs, needs
+from include.execution.throttle.needs import Needs, needs
 from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 

@@ -1,0 +1,1 @@
+"""Throttles: set, checked and taken back, the journal first."""
