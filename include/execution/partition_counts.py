@@ -10,8 +10,8 @@ from include.domain.kafka import TopicDescription, TopicPartition
 from include.errors import PlanConflictError, RehomeError
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.patience import Patience, pause
-from include.execution.findings import Finding, Severity
-from include.execution.throttle_trial import partition_findings
+from include.execution.dry_run.result import Finding, Severity
+from include.execution.dry_run.throttle_checks import partition_findings
 from include.planning.placement.add_partitions import AddedPartitions
 
 SHOWN_TIMEOUT_S = 15.0

@@ -12,7 +12,7 @@ from include.cluster.snapshot import Snapshot
 from include.domain.configs import ConfigResource
 from include.domain.plan.move import Move
 from include.domain.request.request import Action, ReassignmentRequest
-from include.execution.dry_run import DryRunResult, Finding, dry_run
+from include.execution.dry_run.dry_run import DryRunResult, Finding, dry_run
 from include.settings import Settings
 from tests.ledger.small_plans import make_plan
 

@@ -17,8 +17,8 @@ from include.domain.kafka import (
     TopicPartition,
 )
 from include.execution.admission.slots import Direction, Slot
-from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
-from include.execution.reading import Reading
+from include.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
+from include.execution.dry_run.cluster_state import Reading
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import TAKEN_AT, Cluster
 

@@ -14,7 +14,8 @@ from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
-from include.execution.dry_run import Severity, describe
+from include.execution.dry_run.dry_run import Severity, describe
+from include.execution.dry_run.throttle_checks import partition_findings
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -22,7 +23,6 @@ from include.execution.throttle.keys import (
     LEADER_REPLICAS,
     own_value,
 )
-from include.execution.throttle_trial import partition_findings
 from include.settings import Settings
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

@@ -21,9 +21,9 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
-from include.execution.airflow_times import AirflowTimes
-from include.execution.predicted import BURST_S, predicted_time
-from include.execution.reading import Reading
+from include.execution.dry_run.airflow_times import AirflowTimes
+from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.predicted_time import BURST_S, predicted_time
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.simulation.simulator import Simulation

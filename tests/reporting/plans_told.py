@@ -15,7 +15,7 @@ from include.domain.plan.summary import BrokerLoad
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
-from include.execution.findings import DryRunResult, Finding, Severity
+from include.execution.dry_run.result import DryRunResult, Finding, Severity
 from include.ledger.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
 from include.reporting.data import ReportData
 from tests.ledger.small_plans import make_plan, move

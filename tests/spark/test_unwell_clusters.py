@@ -22,7 +22,7 @@ from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan
 from include.domain.request.request import parse_request
 from include.domain.run.states import PlanState
-from include.execution.dry_run import describe, dry_run
+from include.execution.dry_run.dry_run import describe, dry_run
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.settings import Settings

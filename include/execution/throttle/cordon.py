@@ -15,7 +15,7 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import Cordon, ReassignmentRequest
 from include.errors import RehomeError
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.findings import Finding, Severity
+from include.execution.dry_run.result import Finding, Severity
 from include.execution.throttle.configs import put, read_settled
 from include.execution.throttle.keys import CORDONED, own_value, source_of
 from include.ledger.records import ThrottleEntry, ThrottleState

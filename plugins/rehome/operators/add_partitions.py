@@ -86,7 +86,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         """Ask, report, and either go on or stop here."""
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.findings import Severity
+        from include.execution.dry_run.result import Severity
         from include.execution.partition_counts import check
         from include.reporting.partitions import partitions_report
 

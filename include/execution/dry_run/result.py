@@ -8,7 +8,7 @@ from typing import Any
 
 from include.domain.text import bytes_text, count_text
 from include.domain.time_range import TimeRange
-from include.execution.airflow_times import ENOUGH_RUNS
+from include.execution.dry_run.airflow_times import ENOUGH_RUNS
 
 
 class Severity(enum.StrEnum):

@@ -19,9 +19,9 @@ from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.admission.backlog import Backlog
-from include.execution.airflow_times import AirflowTimes
+from include.execution.dry_run.airflow_times import AirflowTimes
+from include.execution.dry_run.cluster_state import Reading
 from include.execution.progress.projection import play_out
-from include.execution.reading import Reading
 
 FASTEST_PART, SLOWEST_PART = 1.08, 0.95
 """Of what brokers are expected to deliver (``throttle_efficiency``), on average over minutes."""

@@ -24,7 +24,7 @@ from include.domain.kafka import (
 )
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
-from include.execution.verdicts import ControllerFacts, facts_of
+from include.execution.dry_run.controller_rules import ControllerFacts, facts_of
 
 MIN_ISR = "min.insync.replicas"
 

@@ -13,8 +13,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.pace import Pace
 from include.domain.text import bytes_text
 from include.execution.admission.slots import WHOLE_SLOT, part_of_slot
-from include.execution.findings import Finding, Severity
-from include.execution.reading import Reading
+from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.result import Finding, Severity
 
 _MINIMUM_SPAN_S = 1.0
 _GREW_FRACTION = 0.2

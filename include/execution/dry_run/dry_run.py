@@ -10,20 +10,20 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
 from include.domain.run.timing import RunTiming
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.airflow_times import airflow_times
-from include.execution.auto_throttle import auto_rate, traffic_bytes_per_s
-from include.execution.findings import DryRunResult, Finding, Severity, describe
-from include.execution.growth import growth_bytes_per_s, inflow_findings, size_findings
-from include.execution.headroom import disk_findings
-from include.execution.isr_checks import isr_findings
+from include.execution.dry_run.airflow_times import airflow_times
+from include.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
+from include.execution.dry_run.cluster_state import Reading, read_cluster
+from include.execution.dry_run.controller_rules import predict
+from include.execution.dry_run.disk_headroom import disk_findings
+from include.execution.dry_run.inflow import growth_bytes_per_s, inflow_findings, size_findings
+from include.execution.dry_run.isr_checks import isr_findings
+from include.execution.dry_run.predicted_time import predicted_time
+from include.execution.dry_run.replica_checks import broker_findings
+from include.execution.dry_run.result import DryRunResult, Finding, Severity, describe
+from include.execution.dry_run.throttle_checks import throttle_findings
 from include.execution.observation.drift import drift
 from include.execution.policy import policy_for, rate_for
-from include.execution.predicted import predicted_time
-from include.execution.reading import Reading, read_cluster
-from include.execution.replica_checks import broker_findings
 from include.execution.throttle.cordon import cordon_findings
-from include.execution.throttle_trial import throttle_findings
-from include.execution.verdicts import predict
 from include.settings import Settings
 
 __all__ = ["DryRunResult", "Finding", "Severity", "describe", "dry_run"]

@@ -12,7 +12,7 @@ from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.text import bytes_text
 from include.execution.admission.slots import Direction, Slot
-from include.execution.reading import Reading
+from include.execution.dry_run.cluster_state import Reading
 
 USABLE = 0.8
 """Part of a broker's capacity that traffic and copies together may take."""
