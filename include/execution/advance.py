@@ -19,7 +19,6 @@ from include.domain.request.request import Action
 from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution.abort import cancel_moves
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import (
     Admit,
@@ -32,6 +31,7 @@ from include.execution.actions import (
     SetRate,
 )
 from include.execution.admission.backlog import Backlog
+from include.execution.control.cancel import cancel_moves
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.poll import poll
 from include.execution.progress.progress import Progress

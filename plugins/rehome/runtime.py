@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from include.domain.run.approval_terms import Terms
     from include.execution.access.connection_policy import ConnectionPolicy
     from include.execution.access.lease import Held
-    from include.execution.control import Controller
+    from include.execution.control.controller import Controller
     from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory, Warehouse
@@ -239,7 +239,7 @@ def controller(
 ) -> Controller:
     """Passes requests to plans on, in the name of whoever triggered the run, within the policy."""
     from include.execution.access.lease import ttl_s
-    from include.execution.control import Controller
+    from include.execution.control.controller import Controller
 
     lease_s = ttl_s(settings())
     return Controller(ledger, cluster, actor_of(context), lease_s, policy)

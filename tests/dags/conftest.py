@@ -13,10 +13,10 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.request.request import parse_request
 from include.domain.run.policy import Policy
-from include.execution.abort import abort
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse

@@ -13,7 +13,7 @@ import pytest
 
 from include.domain.run.states import PlanState
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.control import give_up
+from include.execution.control.controller import give_up
 from include.execution.throttle.set_up import clear_throttle
 from local.waiting import wait_until
 from tests.dags.cleared_tasks import (

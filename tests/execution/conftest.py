@@ -12,7 +12,7 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
-from include.execution.abort import abort
+from include.execution.control.cancel import abort
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock

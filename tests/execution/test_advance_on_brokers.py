@@ -15,9 +15,9 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ReplicaStanding
 from include.domain.run.states import MoveState, PlanState
-from include.execution.abort import abort
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.execution.decide import decide, needs_worker
 from include.execution.observation.observe import observe
 from include.execution.progress.progress import record_progress, replica_statuses, status_text

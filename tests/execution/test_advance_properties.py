@@ -18,8 +18,8 @@ from include.domain.kafka import ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
-from include.execution.abort import abort
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 from tests.ledger.small_plans import make_plan, move

@@ -12,7 +12,7 @@ from include.domain.request.request import OnWindowEnd
 from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
-from include.execution.approval import ApprovalLapsedError, Lapse, lapses, refuse_lapsed
+from include.execution.control.approval import ApprovalLapsedError, Lapse, lapses, refuse_lapsed
 from include.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan
 

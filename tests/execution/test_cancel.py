@@ -9,9 +9,9 @@ from include.cluster.port import ClusterPort
 from include.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
-from include.execution.abort import abort
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move

@@ -15,9 +15,9 @@ from include.domain.kafka import BrokerError, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
-from include.execution.abort import abort
 from include.execution.advance import advance
-from include.execution.owed_copies import stop_owed_copies
+from include.execution.control.cancel import abort
+from include.execution.control.owed_log_dir_copies import stop_owed_copies
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

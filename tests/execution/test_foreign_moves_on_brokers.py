@@ -11,8 +11,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ReplicaStanding
 from include.domain.run.states import MoveState, PlanState
-from include.execution.abort import abort
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.execution.observation.observe import moves_of, observe
 from include.execution.progress.progress import replica_statuses
 from include.ledger.database import utc_now

@@ -17,8 +17,8 @@ from include.errors import PlanConflictError
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
-from include.execution.continuing import check_continuable
-from include.execution.control import Controller
+from include.execution.control.controller import Controller
+from include.execution.control.resume import check_continuable
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
 from include.ledger.database import utc_now
 from include.ledger.fencing import LeaseHeldError

@@ -17,10 +17,10 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
-from include.execution.abort import abort
 from include.execution.actions import Cancel
 from include.execution.advance import Advance, advance
-from include.execution.owed_copies import stop_owed_copies
+from include.execution.control.cancel import abort
+from include.execution.control.owed_log_dir_copies import stop_owed_copies
 from include.ledger.store import Ledger
 from tests.execution.log_dir_cluster import A, B, C, LogDirCluster
 from tests.execution.simulated_cluster import Crash

@@ -19,8 +19,8 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.progress import ReplicaStanding
 from include.domain.run.states import MoveState, PlanState
-from include.execution.abort import abort
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.execution.throttle.keys import LOG_DIR_RATE
 from include.execution.throttle.set_up import clear_throttle
 from include.execution.verify import verify

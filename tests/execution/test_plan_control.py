@@ -13,8 +13,8 @@ from include.domain.run.progress import ProgressSample
 from include.domain.run.states import Control, MoveState, PlanState
 from include.errors import InvalidRequestError, PlanConflictError
 from include.execution.access.own_cluster import OwnCluster, WrongClusterError
-from include.execution.continuing import check_continuable, not_started
-from include.execution.control import Controller
+from include.execution.control.controller import Controller
+from include.execution.control.resume import check_continuable, not_started
 from include.execution.observation.drift import DriftError
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger

@@ -17,9 +17,9 @@ from include.domain.kafka import BrokerError
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
-from include.execution.abort import abort
 from include.execution.actions import SetRate
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.execution.throttle.set_up import (
     change_rate,

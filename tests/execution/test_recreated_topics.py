@@ -16,9 +16,9 @@ from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution.abort import abort
 from include.execution.actions import Finish
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.execution.decide import decide
 from include.execution.leaders import RestoredLeaders, restore_preferred_leaders
 from include.execution.observation.drift import drift

@@ -12,8 +12,8 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState
-from include.execution.abort import abort
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.execution.observation.move_status import RECREATED
 from include.execution.throttle.keys import LISTS
 from include.execution.throttle.set_up import clear_throttle

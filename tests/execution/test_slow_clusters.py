@@ -12,8 +12,8 @@ from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
-from include.execution import abort as aborting
 from include.execution.access.patience import LOOKS
+from include.execution.control import cancel as aborting
 from include.execution.throttle.configs import VERIFY_TIMEOUT_S, read_settled
 from include.execution.throttle.keys import LEADER_RATE, LISTS
 from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION

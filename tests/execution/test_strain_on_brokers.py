@@ -15,10 +15,10 @@ from include.domain.kafka import ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.policy import Policy
-from include.execution.abort import abort
 from include.execution.actions import SetRate
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.execution.decide import decide, needs_worker
 from include.execution.governor.cluster_health import RISING_LOOKS, bystanders
 from include.execution.governor.control_loop import CALM_S, first_rate

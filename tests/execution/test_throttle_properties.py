@@ -21,8 +21,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateReason
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
-from include.execution.abort import abort
 from include.execution.advance import advance
+from include.execution.control.cancel import abort
 from include.execution.throttle import clear as throttle_clearing
 from include.execution.throttle import configs as throttle_configs
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LISTS

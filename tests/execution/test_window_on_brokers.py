@@ -14,7 +14,7 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import OnWindowEnd
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
-from include.execution.continuing import check_continuable
+from include.execution.control.resume import check_continuable
 from include.execution.observation.drift import DriftError
 from include.execution.throttle.set_up import clear_throttle
 from include.ledger.database import utc_now

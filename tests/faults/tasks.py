@@ -21,11 +21,11 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
-from include.execution.abort import abort
 from include.execution.access.lease import Held, hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import Advance, advance
+from include.execution.control.cancel import abort
 from include.execution.decide import decide, needs_worker
 from include.execution.governor.cluster_health import bystanders
 from include.execution.poll import poll

@@ -16,7 +16,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
-from include.execution.continuing import orphaned
+from include.execution.control.resume import orphaned
 from include.ledger.fencing import LeaseHeldError, LeaseLostError
 from include.ledger.records import ThrottleEntry, ThrottleState, driver_name
 from include.ledger.store import Ledger

@@ -80,7 +80,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def _holds(self, record: PlanRecord, terms: Terms) -> bool:
         from include.domain.run.states import PlanState
-        from include.execution.approval import lapses
+        from include.execution.control.approval import lapses
 
         now = None if record.state is PlanState.RUNNING else datetime.now(UTC)
         requested = record.requested_rate_bytes_per_s

@@ -37,7 +37,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         """Check, report, and either go on or stop here."""
         from include.domain.run.states import PlanState
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.continuing import not_started
+        from include.execution.control.resume import not_started
         from include.execution.dry_run.dry_run import describe, dry_run
         from include.execution.progress.progress import admitted
         from include.reporting.collect import write_plan_report

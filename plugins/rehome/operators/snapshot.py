@@ -86,7 +86,7 @@ class SnapshotClusterOperator(ClusterOperator):
     def _settle_plan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
         """Go on with a paused plan, or see that a new one may be made."""
         from include.errors import PlanConflictError
-        from include.execution.continuing import orphaned, waits_for_window
+        from include.execution.control.resume import orphaned, waits_for_window
 
         named = runtime.named_plan_id(context)
         if named is not None:
@@ -109,7 +109,7 @@ class SnapshotClusterOperator(ClusterOperator):
     ) -> None:
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.control import give_up
+        from include.execution.control.controller import give_up
         from include.execution.observation.drift import DriftError
 
         try:
@@ -126,7 +126,7 @@ class SnapshotClusterOperator(ClusterOperator):
     ) -> None:
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.continuing import bounds_of, check_continuable
+        from include.execution.control.resume import bounds_of, check_continuable
 
         run, request = context["dag_run"], runtime.request_of(context)
         record = ledger.plan(plan_id)

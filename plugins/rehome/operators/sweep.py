@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.cluster.gateway import ClusterGateway
-    from include.execution.owed_copies import OwedCopies
+    from include.execution.control.owed_log_dir_copies import OwedCopies
     from include.execution.throttle.foreign import ForeignThrottles
     from include.execution.throttle.set_up import Cleared
     from include.ledger.records import PlanRecord
@@ -65,7 +65,7 @@ class SweepThrottlesOperator(ClusterOperator):
         Without a person's word nothing is ended: its run may be on its way back.
         """
         from include.domain.run.states import Control
-        from include.execution.continuing import orphaned
+        from include.execution.control.resume import orphaned
 
         plan = ledger.active_plan(cluster.describe_cluster().cluster_id)
         if plan is None or not orphaned(plan, ledger):
@@ -102,7 +102,7 @@ class SweepThrottlesOperator(ClusterOperator):
         """Under the cluster's lease, so that no plan begins or resumes meanwhile."""
         from include.execution.access.lease import hold, ttl_s
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.owed_copies import stop_owed_copies
+        from include.execution.control.owed_log_dir_copies import stop_owed_copies
         from include.execution.throttle.set_up import sweep
         from include.ledger.fencing import LeaseHeldError
 

@@ -85,8 +85,8 @@ class SetThrottleOperator(ClusterOperator):
         A plan that pauses stays as it is, one that has not started yet fails.
         """
         from include.domain.run.states import PlanState
-        from include.execution.approval import ApprovalLapsedError, refuse_lapsed
-        from include.execution.continuing import not_started
+        from include.execution.control.approval import ApprovalLapsedError, refuse_lapsed
+        from include.execution.control.resume import not_started
         from include.execution.observation.drift import DriftError, refuse_drift
 
         record, view = held.ledger.plan(plan.plan_id), held.ledger.view(plan.plan_id)
@@ -147,7 +147,7 @@ class ClearThrottleOperator(ClusterOperator):
 
     def _clear(self, plan: PlanRecord, held: Held) -> Cleared:
         from include.domain.run.states import PlanState
-        from include.execution.abort import abort
+        from include.execution.control.cancel import abort
         from include.execution.throttle.set_up import clear_throttle
 
         now = held.ledger.plan(plan.plan_id)

@@ -12,11 +12,11 @@ from include.domain.request.request import Action
 from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
-from include.execution.abort import Cancelled, abort
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.continuing import orphaned, same_bounds
+from include.execution.control.cancel import Cancelled, abort
+from include.execution.control.resume import orphaned, same_bounds
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
 from include.execution.throttle.set_up import Cleared, clear_throttle
