@@ -366,7 +366,7 @@ def refuse_own_approval(
 
 
 def _follow_up_request(plan_id: str) -> ReassignmentRequest:
-    from include.execution.drained import FOLLOWED_UP, follow_up_request
+    from include.execution.completion.drained import FOLLOWED_UP, follow_up_request
 
     with open_ledger() as ledger:
         record = ledger.plan(plan_id)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from include.domain.run.states import PlanState
-from include.execution.drained import FOLLOWED_UP, NOT_EMPTY
+from include.execution.completion.drained import FOLLOWED_UP, NOT_EMPTY
 from include.warehouse import PlanDirectory
 from tests.dags.site import Site
 

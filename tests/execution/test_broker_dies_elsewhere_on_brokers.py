@@ -16,8 +16,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
+from include.execution.completion.verify import verify
 from include.execution.observation.out_of_isr import OutOfIsr, Role
-from include.execution.verify import verify
 from include.ledger.store import Ledger
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

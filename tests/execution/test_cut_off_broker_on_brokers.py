@@ -21,8 +21,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
+from include.execution.completion.verify import verify
 from include.execution.control.cancel import abort
-from include.execution.verify import verify
 from include.ledger.store import Ledger
 from local.waiting import wait_until
 from tests.conftest import Topics

@@ -22,7 +22,7 @@ from include.domain.kafka import (
 )
 from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.drained import (
+from include.execution.completion.drained import (
     Drained,
     LeftOver,
     NoFollowUp,

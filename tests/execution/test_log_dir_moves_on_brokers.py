@@ -20,10 +20,10 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.progress import ReplicaStanding
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
+from include.execution.completion.verify import verify
 from include.execution.control.cancel import abort
 from include.execution.throttle.keys import LOG_DIR_RATE
 from include.execution.throttle.set_up import clear_throttle
-from include.execution.verify import verify
 from include.ledger.store import Ledger
 from include.planning import planner
 from local.kafka_cluster import LocalCluster

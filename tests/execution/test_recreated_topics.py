@@ -18,12 +18,15 @@ from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import Finish
 from include.execution.advance import advance
+from include.execution.completion.preferred_leaders import (
+    RestoredLeaders,
+    restore_preferred_leaders,
+)
+from include.execution.completion.verify import verify
 from include.execution.control.cancel import abort
 from include.execution.decide import decide
-from include.execution.leaders import RestoredLeaders, restore_preferred_leaders
 from include.execution.observation.drift import drift
 from include.execution.observation.move_status import RECREATED
-from include.execution.verify import verify
 from include.ledger.store import Ledger
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.simulated_cluster import SimulatedCluster

@@ -15,9 +15,9 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
-from include.execution.leaders import restore_preferred_leaders
+from include.execution.completion.preferred_leaders import restore_preferred_leaders
+from include.execution.completion.verify import verify
 from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from include.execution.verify import verify
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics

@@ -16,7 +16,7 @@ from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.drained import wait_until_drained
+from include.execution.completion.drained import wait_until_drained
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from include.ledger.store import Ledger
 from local.kafka_cluster import CONTROLLER_ID, LocalCluster

@@ -15,9 +15,9 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
+from include.execution.completion.verify import verify
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.throttle.set_up import sweep
-from include.execution.verify import verify
 from include.ledger.store import Ledger
 from local.waiting import wait_until
 from tests.faults.cleared import ClearedTasks

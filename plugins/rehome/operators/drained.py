@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.domain.plan.plan import Plan
-    from include.execution.drained import Drained, NoFollowUp
+    from include.execution.completion.drained import Drained, NoFollowUp
     from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory
@@ -39,7 +39,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         """Look; then end here, go on with the follow-up, or fail."""
         from include.domain.run.states import PlanState
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.drained import is_drain, wait_until_drained
+        from include.execution.completion.drained import is_drain, wait_until_drained
 
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
@@ -75,7 +75,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def _conclude(
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
     ) -> None:
-        from include.execution.drained import FOLLOWED_UP, NoFollowUp, why_no_follow_up
+        from include.execution.completion.drained import FOLLOWED_UP, NoFollowUp, why_no_follow_up
         from include.warehouse import PlanDirectory
 
         directory = PlanDirectory(record.plan_dir)
@@ -99,7 +99,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         self.log.warning("%s", told)
 
     def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
-        from include.execution.drained import NOT_EMPTY
+        from include.execution.completion.drained import NOT_EMPTY
 
         ledger.add_event(NOT_EMPTY, f"{refused}: {found.text()}", plan_id=plan_id)
         raise AirflowFailException(
@@ -119,7 +119,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
 def _less_unpaid(found: Drained, plan: Plan) -> Drained:
     from include.domain.kafka import TopicPartition
-    from include.execution.drained import less_unpaid
+    from include.execution.completion.drained import less_unpaid
     from include.warehouse import read_snapshot
 
     planned_on = read_snapshot(runtime.warehouse().snapshot_uri(plan.summary.snapshot))

@@ -25,7 +25,7 @@ class VerifyReassignmentOperator(ClusterOperator):
         """Read, compare, keep the proof, fail on any difference."""
         from include.domain.run.states import PlanState
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.verify import verify
+        from include.execution.completion.verify import verify
 
         with runtime.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -52,7 +52,7 @@ class RestorePreferredLeadersOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
         from include.domain.run.states import PlanState
-        from include.execution.leaders import restore_preferred_leaders
+        from include.execution.completion.preferred_leaders import restore_preferred_leaders
         from include.ledger.fencing import LeaseHeldError
 
         with runtime.open_ledger() as ledger, self.gateway() as cluster:
@@ -146,7 +146,7 @@ class VerdictOperator(ClusterOperator):
         :raises AirflowFailException: its brokers are not empty, and nothing goes on.
         """
         from include.domain.run.states import PlanState
-        from include.execution.drained import still_there
+        from include.execution.completion.drained import still_there
 
         found = directory.read_json(DRAINED) if directory.exists(DRAINED) else None
         if found is None or found["as_planned"]:

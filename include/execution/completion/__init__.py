@@ -1,0 +1,1 @@
+"""After the last move: proof, preferred leaders, drained brokers."""
