@@ -86,8 +86,8 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         """Ask, report, and either go on or stop here."""
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
+        from include.execution.create_partitions import check
         from include.execution.dry_run.result import Severity
-        from include.execution.partition_counts import check
         from include.reporting.partitions import partitions_report
 
         plan, directory = _placed(context), runtime.plan_directory(context)
@@ -167,7 +167,7 @@ class CreatePartitionsOperator(ClusterOperator):
         """Create, prove, tell the diary, complete the report."""
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.partition_counts import create
+        from include.execution.create_partitions import create
         from include.reporting.partitions import partitions_report
 
         plan, directory = _placed(context), runtime.plan_directory(context)
