@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from include.execution.dry_run.result import Finding
+from include.domain.run.findings import Finding
 from include.planning.placement.add_partitions import AddedPartitions
 
 

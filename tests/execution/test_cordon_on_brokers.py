@@ -12,9 +12,9 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, Cordon, ReassignmentRequest
+from include.domain.run.findings import Severity
 from include.domain.run.states import PlanState
 from include.errors import RehomeError
-from include.execution.dry_run.result import Severity
 from include.execution.throttle.cordon import cordon, cordon_findings
 from include.execution.throttle.keys import CORDONED, own_value
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle

@@ -18,9 +18,9 @@ from include.domain.kafka import (
 )
 from include.domain.plan.move import Move
 from include.domain.plan.plan import ANY_LOG_DIR
+from include.domain.run.findings import Severity
 from include.execution.dry_run.cluster_state import Reading
 from include.execution.dry_run.disk_headroom import disk_findings
-from include.execution.dry_run.result import Severity
 from tests.ledger.small_plans import make_plan, move
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING

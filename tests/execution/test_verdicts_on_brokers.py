@@ -15,10 +15,10 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import BrokerError, TopicPartition
+from include.domain.run.findings import Severity
 from include.execution.dry_run.cluster_state import read_cluster
 from include.execution.dry_run.controller_rules import facts_of, predict
 from include.execution.dry_run.replica_checks import broker_findings
-from include.execution.dry_run.result import Severity
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway

@@ -12,10 +12,11 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.plan.summary import BrokerLoad
+from include.domain.run.findings import Finding, Severity
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
-from include.execution.dry_run.result import DryRunResult, Finding, Severity
+from include.execution.dry_run.result import DryRunResult
 from include.ledger.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
 from include.reporting.data import ReportData
 from tests.ledger.small_plans import make_plan, move

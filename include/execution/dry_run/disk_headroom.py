@@ -11,9 +11,9 @@ import numpy as np
 from include.domain.kafka import BrokerId, LogDir
 from include.domain.plan.move import Move
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
+from include.domain.run.findings import Finding, Severity
 from include.domain.text import bytes_text
 from include.execution.dry_run.cluster_state import Reading
-from include.execution.dry_run.result import Finding, Severity
 from include.planning.model.packing import pack
 from include.planning.model.volumes import LogDirSize, Place, Volume, volumes_of
 

@@ -8,6 +8,7 @@ from include.cluster.snapshot import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
+from include.domain.run.findings import Finding, Severity
 from include.domain.run.timing import RunTiming
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.dry_run.airflow_times import airflow_times
@@ -19,7 +20,7 @@ from include.execution.dry_run.inflow import growth_bytes_per_s, inflow_findings
 from include.execution.dry_run.isr_checks import isr_findings
 from include.execution.dry_run.predicted_time import predicted_time
 from include.execution.dry_run.replica_checks import broker_findings
-from include.execution.dry_run.result import DryRunResult, Finding, Severity, describe
+from include.execution.dry_run.result import DryRunResult, describe
 from include.execution.dry_run.throttle_checks import throttle_findings
 from include.execution.observation.drift import drift
 from include.execution.policy import policy_for, rate_for

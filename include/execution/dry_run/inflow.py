@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 from include.cluster.snapshot import Snapshot
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.findings import Finding, Severity
 from include.domain.run.pace import Pace
 from include.domain.text import bytes_text
 from include.execution.admission.slots import WHOLE_SLOT, part_of_slot
 from include.execution.dry_run.cluster_state import Reading
-from include.execution.dry_run.result import Finding, Severity
 
 _MINIMUM_SPAN_S = 1.0
 _GREW_FRACTION = 0.2

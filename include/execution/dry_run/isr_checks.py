@@ -10,8 +10,8 @@ from itertools import groupby
 from include.domain.kafka import BrokerId, PartitionState
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
+from include.domain.run.findings import Finding, Severity
 from include.execution.dry_run.cluster_state import Reading
-from include.execution.dry_run.result import Finding, Severity
 
 _CHECK = "in-sync replicas"
 

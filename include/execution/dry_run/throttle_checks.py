@@ -9,9 +9,9 @@ from include.cluster.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.plan.plan import Plan
+from include.domain.run.findings import Finding, Severity
 from include.domain.text import bytes_text
 from include.execution.dry_run.cluster_state import Reading
-from include.execution.dry_run.result import Finding, Severity
 from include.execution.observation.move_status import relocating
 from include.execution.throttle.configs import named
 from include.execution.throttle.keys import (

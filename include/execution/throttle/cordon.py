@@ -13,9 +13,9 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Cordon, ReassignmentRequest
+from include.domain.run.findings import Finding, Severity
 from include.errors import RehomeError
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.dry_run.result import Finding, Severity
 from include.execution.throttle.configs import put, read_settled
 from include.execution.throttle.keys import CORDONED, own_value, source_of
 from include.ledger.records import ThrottleEntry, ThrottleState

@@ -84,10 +84,10 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Ask, report, and either go on or stop here."""
+        from include.domain.run.findings import Severity
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.create_partitions import check
-        from include.execution.dry_run.result import Severity
         from include.reporting.partitions import partitions_report
 
         plan, directory = _placed(context), runtime.plan_directory(context)
