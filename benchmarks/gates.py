@@ -26,9 +26,9 @@ from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.request.request import Action, ReassignmentRequest
 from include.packaging import local_spark
 from include.planning.planner import make_plan
+from include.quality.engine.results import GateResult, refusal
+from include.quality.engine.runner import prepare
 from include.quality.gates import check_plan, check_snapshot
-from include.quality.results import GateResult, refusal
-from include.quality.runner import prepare
 from include.warehouse import Warehouse
 from spark_jobs.session import compile_for
 

@@ -34,7 +34,7 @@ from include.domain.request.request import (
 from include.errors import InvalidRequestError, RehomeError
 from include.load.forecast import load_report
 from include.load.knowledge import Demands, LoadHistory
-from include.quality.runner import prepare
+from include.quality.engine.runner import prepare
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs.plan import add_history_options, by_history, demands_of, plan_forward

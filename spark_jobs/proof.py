@@ -13,9 +13,9 @@ import fsspec
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.request.request import Action, parse_request
 from include.errors import InvalidRequestError, RehomeError
+from include.quality.engine.results import GateResult, describe, refusal
 from include.quality.gates import Evidence, check_evidence, check_snapshot
 from include.quality.history import check_history
-from include.quality.results import GateResult, describe, refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,7 +25,7 @@ from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.load.forecast import DiskForecast
 from include.load.knowledge import ResourceHistory
 from include.load.rollup import ROLLUP
-from include.quality.results import ExpectationOutcome
+from include.quality.engine.results import ExpectationOutcome
 from include.warehouse import OF_ONE_PLAN, ROLLUP_FILE, TABLES
 
 TEXT = (Path(__file__).parents[1] / "docs" / "schema.md").read_text()

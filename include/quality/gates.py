@@ -14,12 +14,12 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
 from include.quality.checked import Checked
-from include.quality.frames import frame_of
+from include.quality.engine.frames import frame_of
+from include.quality.engine.results import GateResult
+from include.quality.engine.rules import Rule
+from include.quality.engine.runner import run_gate
 from include.quality.plan_rules import plan_rules
 from include.quality.plan_tables import plan_tables
-from include.quality.results import GateResult
-from include.quality.rules import Rule
-from include.quality.runner import run_gate
 from include.quality.snapshot_rules import snapshot_rules
 from include.quality.snapshot_tables import snapshot_tables
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from include.load.knowledge import KNOWN_PART, LoadHistory
-from include.quality.results import GateResult
-from include.quality.rules import Rule
-from include.quality.runner import run_gate
+from include.quality.engine.results import GateResult
+from include.quality.engine.rules import Rule
+from include.quality.engine.runner import run_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action
 from include.quality.checked import Checked
+from include.quality.engine.results import ROWS_SHOWN
 from include.quality.ragged import Ints, Mask, Ragged
-from include.quality.results import ROWS_SHOWN
 from include.quality.spread import badly_placed, better_places, places
 
 _BROKERS = pa.list_(pa.int32())

@@ -6,8 +6,8 @@ The tables are those of :mod:`include.quality.plan_tables`.
 from __future__ import annotations
 
 from include.domain.request.request import ReassignmentRequest
+from include.quality.engine.rules import DEFECT, Rule
 from include.quality.request_rules import request_rules
-from include.quality.rules import DEFECT, Rule
 
 _PARTITION = ("topic", "partition")
 _BROKER = ("broker",)

@@ -9,7 +9,7 @@ from math import isinf
 
 from include.domain.request.request import Action, ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
-from include.quality.rules import DEFECT, Rule
+from include.quality.engine.rules import DEFECT, Rule
 
 EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)
 """Actions that do as they are told: the operator names the targets."""

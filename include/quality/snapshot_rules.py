@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from include.quality.rules import Rule
+from include.quality.engine.rules import Rule
 
 MOST_REPLICAS = 62
 """Of one partition: positions are checked as bits of a 64-bit number."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot import REPLICAS, Snapshot
-from include.quality.frames import frame_of, kept
+from include.quality.engine.frames import frame_of, kept
 from include.warehouse import replicas_uri
 
 if TYPE_CHECKING:

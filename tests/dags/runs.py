@@ -113,7 +113,7 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk.exceptions import AirflowException
 
-    from include.quality.results import GateResult
+    from include.quality.engine.results import GateResult
     from spark_jobs import plan, proof
 
     def submit(hook: SparkSubmitHook, application: str = "", **options: Any) -> None:

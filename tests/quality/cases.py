@@ -22,12 +22,12 @@ from include.domain.request.request import ReassignmentRequest
 from include.planning.planner import make_plan
 from include.quality.brokers_after import BALANCED, COMPARED, brokers_after
 from include.quality.checked import Checked
-from include.quality.frames import frame_of
+from include.quality.engine.frames import frame_of
+from include.quality.engine.results import ExpectationOutcome
+from include.quality.engine.rules import Rule
+from include.quality.engine.runner import run_gate
 from include.quality.plan_rules import plan_rules
 from include.quality.plan_tables import plan_tables
-from include.quality.results import ExpectationOutcome
-from include.quality.rules import Rule
-from include.quality.runner import run_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -147,7 +147,7 @@ def _failed(frames: Mapping[str, DataFrame], rules: list[Rule]) -> Iterable[Expe
     # Rules of one name differ by their request: each needs a name of its own in one run.
     named = [replace(rule, name=f"{number} {rule.name}") for number, rule in enumerate(rules)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("include.quality.runner.ROWS_SHOWN", 100_000)
+        patch.setattr("include.quality.engine.runner.ROWS_SHOWN", 100_000)
         result = run_gate("plan", frames, named)
     assert {item.name: item.exception for item in result.crashed} == {}
     for outcome in result.failed:

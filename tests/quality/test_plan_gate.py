@@ -9,10 +9,10 @@ import pytest
 
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.checked import Checked
-from include.quality.frames import frame_of
+from include.quality.engine.frames import frame_of
+from include.quality.engine.results import GateResult
 from include.quality.gates import check_plan
 from include.quality.plan_rules import plan_rules
-from include.quality.results import GateResult
 from tests.planning.clusters import cluster
 from tests.quality.cases import (
     Broken,

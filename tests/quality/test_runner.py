@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.quality.results import (
+from include.quality.engine.results import (
     ROW_LENGTH,
     ROWS_SHOWN,
     ROWS_TOLD,
@@ -17,8 +17,8 @@ from include.quality.results import (
     describe,
     refusal,
 )
-from include.quality.rules import Rule
-from include.quality.runner import prepare, run_gate
+from include.quality.engine.rules import Rule
+from include.quality.engine.runner import prepare, run_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from include.quality.engine.results import GateResult, Status
 from include.quality.gates import check_snapshot
-from include.quality.results import GateResult, Status
 from include.quality.snapshot_rules import snapshot_rules
 from include.warehouse import Warehouse
 from tests.quality.snapshots import TAKEN_AT, Row, Rows

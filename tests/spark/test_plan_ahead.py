@@ -21,8 +21,8 @@ import pytest
 from include.domain.plan import kafka_json
 from include.errors import InvalidRequestError
 from include.planning.planner import make_plan
+from include.quality.engine.results import ExpectationOutcome, GateResult, Status
 from include.quality.gates import Evidence
-from include.quality.results import ExpectationOutcome, GateResult, Status
 from spark_jobs import plan as job
 from spark_jobs import proof
 from spark_jobs.beside import beside

@@ -11,7 +11,7 @@ import pytest
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.request.request import Action, parse_request
 from include.packaging import build_job_zip
-from include.quality.rules import Rule
+from include.quality.engine.rules import Rule
 from include.warehouse import Warehouse
 from spark_jobs import plan as job
 from spark_jobs.session import MANY_REPLICAS, compile_for

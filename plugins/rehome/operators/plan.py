@@ -142,7 +142,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         raise AirflowFailException(told) from None
 
     def _show_gates(self, directory: PlanDirectory) -> None:
-        from include.quality.results import GateResult, describe
+        from include.quality.engine.results import GateResult, describe
 
         if directory.exists("gates.json"):
             results = [GateResult.from_json(item) for item in directory.read_json("gates.json")]

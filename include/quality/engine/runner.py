@@ -1,7 +1,7 @@
 """Runs rules as Great Expectations on Spark.
 
 Spark asks every rule about every row in one pass, and counts the rows that agree in all verdicts
-(:mod:`include.quality.verdicts`). Each rule then is one expectation on these groups: a boolean
+(:mod:`include.quality.engine.evaluate`). Each rule then is one expectation on these groups: a boolean
 column that has to be true. What Great Expectations reports as a failure is told apart: broken
 data, or a check that crashed (it says ``success: false`` for both).
 """
@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from include.quality.frames import frame_of
-from include.quality.results import ROW_LENGTH, ROWS_SHOWN, ExpectationOutcome, GateResult, Status
-from include.quality.rules import Rule
-from include.quality.verdicts import Alike, by_table, is_broken, judge, with_bits
+from include.quality.engine.evaluate import Alike, by_table, is_broken, judge, with_bits
+from include.quality.engine.frames import frame_of
+from include.quality.engine.results import (
+    ROW_LENGTH,
+    ROWS_SHOWN,
+    ExpectationOutcome,
+    GateResult,
+    Status,
+)
+from include.quality.engine.rules import Rule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,7 +1,7 @@
 """Every rule's verdict on every row, found by Spark in one pass over each table.
 
 Rows that agree in all their verdicts are counted together. What is left of millions of rows is a
-handful of groups; Great Expectations judges these (:mod:`include.quality.runner`).
+handful of groups; Great Expectations judges these (:mod:`include.quality.engine.runner`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from include.quality.rules import Rule
+from include.quality.engine.rules import Rule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,0 +1,1 @@
+"""Rules as data, and how Great Expectations and Spark check them."""
