@@ -20,8 +20,8 @@ from include.quality.engine.rules import Rule
 from include.quality.engine.runner import run_gate
 from include.quality.plan_rules import plan_rules
 from include.quality.plan_tables import plan_tables
-from include.quality.snapshot_rules import snapshot_rules
-from include.quality.snapshot_tables import snapshot_tables
+from include.quality.snapshot.rules import snapshot_rules
+from include.quality.snapshot.tables import snapshot_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ import pytest
 
 from include.quality.engine.results import GateResult, Status
 from include.quality.gates import check_snapshot
-from include.quality.snapshot_rules import snapshot_rules
+from include.quality.snapshot.rules import snapshot_rules
 from include.warehouse import Warehouse
 from tests.quality.snapshots import TAKEN_AT, Row, Rows
 

@@ -7,7 +7,7 @@ from itertools import chain, combinations_with_replacement
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from include.quality.snapshot_tables import snapshot_tables
+from include.quality.snapshot.tables import snapshot_tables
 from include.warehouse import Warehouse
 from tests.quality.snapshots import TAKEN_AT, Rows
 

@@ -1,6 +1,6 @@
 """What a snapshot must satisfy before anything is planned on it.
 
-The tables are those of :mod:`include.quality.snapshot_tables`.
+The tables are those of :mod:`include.quality.snapshot.tables`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What a snapshot must satisfy before anything is planned on it."""
