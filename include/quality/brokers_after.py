@@ -12,11 +12,11 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Action
 from include.domain.resources import Resource
-from include.quality.checked import Checked
-from include.quality.obstacles import Obstacles
-from include.quality.packing import homeless
-from include.quality.ragged import Ints, Mask, Ragged
-from include.quality.stuck import excused
+from include.quality.facts.jagged import Ints, Mask, Ragged
+from include.quality.facts.log_dir_fit import homeless
+from include.quality.facts.subject import Checked
+from include.quality.facts.unmet_targets import Obstacles
+from include.quality.facts.unplannable import excused
 
 COMPARED = (
     "size_bytes_before",

@@ -13,11 +13,11 @@ from include.cluster.snapshot import Snapshot
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
-from include.quality.checked import Checked
 from include.quality.engine.frames import frame_of
 from include.quality.engine.results import GateResult
 from include.quality.engine.rules import Rule
 from include.quality.engine.runner import run_gate
+from include.quality.facts.subject import Checked
 from include.quality.plan_rules import plan_rules
 from include.quality.plan_tables import plan_tables
 from include.quality.snapshot.rules import snapshot_rules

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action
-from include.quality.checked import Checked
 from include.quality.engine.results import ROWS_SHOWN
-from include.quality.ragged import Ints, Mask, Ragged
-from include.quality.spread import badly_placed, better_places, places
+from include.quality.facts.jagged import Ints, Mask, Ragged
+from include.quality.facts.rack_spread import badly_placed, better_places, places
+from include.quality.facts.subject import Checked
 
 _BROKERS = pa.list_(pa.int32())
 _PATHS = pa.list_(pa.string())

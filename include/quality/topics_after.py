@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from include.domain.kafka import BrokerId
 from include.domain.request.request import Action, spread_tolerance
-from include.quality.checked import Checked
-from include.quality.obstacles import Obstacles
-from include.quality.ragged import Ints, Mask
+from include.quality.facts.jagged import Ints, Mask
+from include.quality.facts.subject import Checked
+from include.quality.facts.unmet_targets import Obstacles
 
 Floats = npt.NDArray[np.float64]
 

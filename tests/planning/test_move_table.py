@@ -24,7 +24,7 @@ from include.domain.plan.move_columns import AT_ONCE
 from include.domain.plan.move_table import MoveCounts, MoveTable, moves_from_table, moves_table
 from include.domain.plan.plan_hash import plan_hash
 from include.domain.request.request import Action
-from include.quality.plan_hash import hash_of as hash_in_gate
+from include.quality.facts.plan_hash import hash_of as hash_in_gate
 from tests.ledger.small_plans import make_plan
 
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True).map(tuple)

@@ -10,7 +10,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.move import Move, MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
-from include.quality.checked import Checked
+from include.quality.facts.subject import Checked
 from tests.planning.clusters import Cluster, cluster
 from tests.quality.cases import (
     copied,

@@ -10,7 +10,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.rollback import rollback_plan
-from include.quality.checked import Checked
+from include.quality.facts.subject import Checked
 from tests.planning.clusters import Cluster
 from tests.quality.cases import MIN_FREE, planned, with_files
 

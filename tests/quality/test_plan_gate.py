@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.checked import Checked
 from include.quality.engine.frames import frame_of
 from include.quality.engine.results import GateResult
+from include.quality.facts.subject import Checked
 from include.quality.gates import check_plan
 from include.quality.plan_rules import plan_rules
 from tests.planning.clusters import cluster

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot import Snapshot
-from include.quality.ragged import Ints, Mask, Ragged, lists_of, starts_of
+from include.quality.facts.jagged import Ints, Mask, Ragged, lists_of, starts_of
 
 _PER_TOPIC = 1 << 32
 

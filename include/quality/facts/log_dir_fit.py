@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from include.domain.kafka import BrokerId
-from include.quality.checked import Checked
-from include.quality.disks import Place
+from include.quality.facts.disks import Place
+from include.quality.facts.subject import Checked
 
 
 def homeless(checked: Checked) -> dict[BrokerId, list[str]]:

@@ -14,11 +14,11 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move_table import moves_table
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.disks import Disks
-from include.quality.moved import Moved
-from include.quality.partitions import Partitions
-from include.quality.ragged import Ints, Mask
-from include.quality.scope import requested_entries, topics_in_scope
+from include.quality.facts.disks import Disks
+from include.quality.facts.jagged import Ints, Mask
+from include.quality.facts.move_columns import Moved
+from include.quality.facts.partitions import Partitions
+from include.quality.facts.scope import requested_entries, topics_in_scope
 
 
 @dataclass(frozen=True)

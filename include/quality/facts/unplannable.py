@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.request.request import Action
-from include.quality.checked import Checked
-from include.quality.obstacles import Obstacles
-from include.quality.ragged import Ints, Mask
+from include.quality.facts.jagged import Ints, Mask
+from include.quality.facts.subject import Checked
+from include.quality.facts.unmet_targets import Obstacles
 
 
 def without_leader(checked: Checked) -> Mask:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from include.quality.ragged import Ints, Mask
+from include.quality.facts.jagged import Ints, Mask
 
 _AT_ONCE = 100_000
 _NO_SIBLING = np.iinfo(np.int32).max

@@ -1,0 +1,1 @@
+"""What the gate on a plan works out by itself, without the planner."""
