@@ -18,8 +18,8 @@ from include.quality.engine.results import GateResult
 from include.quality.engine.rules import Rule
 from include.quality.engine.runner import run_gate
 from include.quality.facts.subject import Checked
-from include.quality.plan_rules import plan_rules
-from include.quality.plan_tables import plan_tables
+from include.quality.plan.rules import plan_rules
+from include.quality.plan.tables import plan_tables
 from include.quality.snapshot.rules import snapshot_rules
 from include.quality.snapshot.tables import snapshot_tables
 

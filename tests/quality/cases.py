@@ -20,14 +20,14 @@ from include.domain.plan.plan_hash import hash_of
 from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.domain.request.request import ReassignmentRequest
 from include.planning.planner import make_plan
-from include.quality.brokers_after import BALANCED, COMPARED, brokers_after
 from include.quality.engine.frames import frame_of
 from include.quality.engine.results import ExpectationOutcome
 from include.quality.engine.rules import Rule
 from include.quality.engine.runner import run_gate
 from include.quality.facts.subject import Checked
-from include.quality.plan_rules import plan_rules
-from include.quality.plan_tables import plan_tables
+from include.quality.plan.broker_table import BALANCED, COMPARED, brokers_after
+from include.quality.plan.rules import plan_rules
+from include.quality.plan.tables import plan_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

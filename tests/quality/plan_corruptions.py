@@ -11,7 +11,7 @@ from include.domain.plan.plan_hash import sealed
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.facts.subject import Checked
-from include.quality.request_rules import rack_rule_name
+from include.quality.plan.request_rules import rack_rule_name
 from tests.quality.cases import (
     copied,
     with_move,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.engine.rules import DEFECT, Rule
-from include.quality.plan_rules import plan_rules
-from include.quality.request_rules import rack_rule_name
+from include.quality.plan.request_rules import rack_rule_name
+from include.quality.plan.rules import plan_rules
 from include.quality.snapshot.rules import snapshot_rules
 
 TEXT = (Path(__file__).parents[2] / "docs" / "gates.md").read_text()

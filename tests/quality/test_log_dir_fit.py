@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from include.domain.request.request import parse_request
 from include.errors import InvalidRequestError
-from include.quality.brokers_after import brokers_after
 from include.quality.facts.disks import Disks
 from include.quality.facts.subject import Checked
-from include.quality.plan_tables import plan_tables
+from include.quality.plan.broker_table import brokers_after
+from include.quality.plan.tables import plan_tables
 from tests.planning.clusters import cluster
 from tests.planning.jbod import with_disks
 from tests.planning.test_log_dir_room import REQUESTS, jbods

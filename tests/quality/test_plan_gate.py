@@ -12,7 +12,7 @@ from include.quality.engine.frames import frame_of
 from include.quality.engine.results import GateResult
 from include.quality.facts.subject import Checked
 from include.quality.gates import check_plan
-from include.quality.plan_rules import plan_rules
+from include.quality.plan.rules import plan_rules
 from tests.planning.clusters import cluster
 from tests.quality.cases import (
     Broken,

@@ -1,13 +1,13 @@
 """The hard rules on a plan as data, whatever planner made it.
 
-The tables are those of :mod:`include.quality.plan_tables`.
+The tables are those of :mod:`include.quality.plan.tables`.
 """
 
 from __future__ import annotations
 
 from include.domain.request.request import ReassignmentRequest
 from include.quality.engine.rules import DEFECT, Rule
-from include.quality.request_rules import request_rules
+from include.quality.plan.request_rules import request_rules
 
 _PARTITION = ("topic", "partition")
 _BROKER = ("broker",)

@@ -1,6 +1,6 @@
 """The hard rules on a plan that come from what was asked for.
 
-The tables are those of :mod:`include.quality.plan_tables`.
+The tables are those of :mod:`include.quality.plan.tables`.
 """
 
 from __future__ import annotations

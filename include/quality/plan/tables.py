@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from include.domain.request.request import Action
-from include.quality.brokers_after import brokers_after
 from include.quality.facts.jagged import Mask
 from include.quality.facts.plan_hash import hash_of
 from include.quality.facts.rack_spread import badly_placed, places
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import excused, offline_counts, without_leader
-from include.quality.moves_beside import moves_beside
-from include.quality.topics_after import topics_after
+from include.quality.plan.broker_table import brokers_after
+from include.quality.plan.move_table import moves_beside
+from include.quality.plan.topic_table import topics_after
 
 
 def plan_tables(checked: Checked) -> dict[str, pa.Table]:
