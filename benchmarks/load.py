@@ -31,10 +31,10 @@ from include.cluster.snapshot import (
     TOPICS,
     Snapshot,
 )
-from include.load.histogram import RELATIVE_ERROR
-from include.load.history import Pace, pending_days, window
-from include.load.knowledge import LoadHistory
-from include.load.model import loads_of
+from include.load_history.histogram import RELATIVE_ERROR
+from include.load_history.history import Pace, pending_days, window
+from include.load_history.known_rates import LoadHistory
+from include.load_history.load_profile import loads_of
 from include.warehouse import Warehouse, read_snapshot
 from spark_jobs.load_model import loads
 from spark_jobs.rollup import roll_up_all

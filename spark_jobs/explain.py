@@ -24,7 +24,7 @@ from include.domain.request.request import parse_request
 from include.domain.resources import NAMES
 from include.domain.text import listed
 from include.errors import InvalidRequestError, RehomeError
-from include.load.knowledge import Demands, LoadHistory
+from include.load_history.known_rates import Demands, LoadHistory
 from include.planning.explain.explainer import Explainer
 from include.planning.explain.text import broker_text, partition_text
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot

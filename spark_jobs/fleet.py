@@ -32,8 +32,8 @@ from include.domain.request.request import (
     request_to_params,
 )
 from include.errors import InvalidRequestError, RehomeError
-from include.load.forecast import load_report
-from include.load.knowledge import Demands, LoadHistory
+from include.load_history.forecast import load_report
+from include.load_history.known_rates import Demands, LoadHistory
 from include.quality.engine.runner import prepare
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot

@@ -20,9 +20,9 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
 from include.errors import InvalidRequestError
-from include.load.history import last_days, merged
-from include.load.model import LOADS, loads_of
-from include.load.rollup import Rollup
+from include.load_history.history import last_days, merged
+from include.load_history.load_profile import LOADS, loads_of
+from include.load_history.rollup import Rollup
 from include.warehouse import ROLLUP_FILE, Warehouse
 from spark_jobs.session import spark_session
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def loads(
     spark: SparkSession, warehouse: Warehouse, clusters: Sequence[str], days: int
 ) -> DataFrame:
-    """The loads of these clusters' last days, as ``include.load.model.LOADS`` and ``cluster``.
+    """The loads of these clusters' last days, as ``include.load_history.load_profile.LOADS`` and ``cluster``.
 
     :raises InvalidRequestError: when none of them has a rollup.
     """

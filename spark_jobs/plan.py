@@ -28,8 +28,8 @@ from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import refuse_changed, sealed
 from include.domain.request.request import Action, ReassignmentRequest, request_to_params
 from include.errors import InvalidRequestError, RehomeError
-from include.load.forecast import load_report
-from include.load.knowledge import Demands, LoadHistory
+from include.load_history.forecast import load_report
+from include.load_history.known_rates import Demands, LoadHistory
 from include.planning.planner import make_plan
 from include.planning.result.certificate import NO_HISTORY
 from include.planning.rollback import rollback_plan

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from include.domain.kafka import BrokerId
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
-    from include.load.knowledge import LoadHistory
+    from include.load_history.known_rates import LoadHistory
     from include.warehouse import PlanDirectory
 
 EXIT_CODES = {"invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}

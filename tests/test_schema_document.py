@@ -22,9 +22,9 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.plan.move import MoveReason
 from include.domain.plan.move_table import MOVES
 from include.domain.plan.summary import BrokerLoad, PlanSummary
-from include.load.forecast import DiskForecast
-from include.load.knowledge import ResourceHistory
-from include.load.rollup import ROLLUP
+from include.load_history.forecast import DiskForecast
+from include.load_history.known_rates import ResourceHistory
+from include.load_history.rollup import ROLLUP
 from include.quality.engine.results import ExpectationOutcome
 from include.warehouse import OF_ONE_PLAN, ROLLUP_FILE, TABLES
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from include.load.knowledge import KNOWN_PART, LoadHistory
+from include.load_history.known_rates import KNOWN_PART, LoadHistory
 from include.quality.engine.results import GateResult
 from include.quality.engine.rules import Rule
 from include.quality.engine.runner import run_gate

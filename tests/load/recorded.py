@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from include.load.history import Pace, pending_days, roll_up, window
-from include.load.rollup import Rollup
+from include.load_history.history import Pace, pending_days, roll_up, window
+from include.load_history.rollup import Rollup
 from include.warehouse import Warehouse
 from tests.quality.snapshots import Rows
 

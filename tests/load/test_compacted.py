@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from include.load.history import merged
-from include.load.intervals import between
-from include.load.knowledge import Demands, LoadHistory
-from include.load.model import loads_of
-from include.load.rollup import Rollup, rollup_of
+from include.load_history.history import merged
+from include.load_history.intervals import between
+from include.load_history.known_rates import Demands, LoadHistory
+from include.load_history.load_profile import loads_of
+from include.load_history.rollup import Rollup, rollup_of
 from tests.load.logs import Log, read
 from tests.load.recorded import RATE, START, Cluster
 from tests.quality.snapshots import Rows

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.load.histogram import RELATIVE_ERROR, Histogram, bin_of, rate_of
+from include.load_history.histogram import RELATIVE_ERROR, Histogram, bin_of, rate_of
 
 RATE = st.one_of(st.just(0.0), st.floats(1.0, 2e10))
 TIMES = st.lists(st.tuples(RATE, st.floats(60, 1800)), min_size=1, max_size=200)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from include.domain.request.request import Action, ReassignmentRequest
-from include.load.history import (
+from include.load_history.history import (
     last_days,
     merged,
     pending_days,
     remove_old,
     roll_up,
 )
-from include.load.rollup import Rollup
+from include.load_history.rollup import Rollup
 from include.planning.planner import make_plan
 from include.warehouse import taken_at_of
 from tests.load.recorded import CLUSTER, PACE, RATE, START, Cluster

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from include.load.intervals import Interval, between
-from include.load.readings import Readings
+from include.load_history.intervals import Interval, between
+from include.load_history.readings import Readings
 from tests.load.logs import Log, read
 
 

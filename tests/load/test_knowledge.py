@@ -11,8 +11,8 @@ import pytest
 
 from include.cluster.snapshot import Snapshot
 from include.domain.request.request import Action, ReassignmentRequest, parse_request
-from include.load.forecast import DAY_S, disk_forecast, load_report
-from include.load.knowledge import Demands, LoadHistory, ResourceHistory
+from include.load_history.forecast import DAY_S, disk_forecast, load_report
+from include.load_history.known_rates import Demands, LoadHistory, ResourceHistory
 from include.planning.model.arrays import ClusterArrays
 from include.planning.planner import make_plan
 from tests.load.recorded import RATE, START, Change, Cluster

@@ -18,8 +18,8 @@ from include.cluster.collect import take_snapshot
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
-from include.load.history import Pace, pending_days, roll_up, window
-from include.load.model import loads_of
+from include.load_history.history import Pace, pending_days, roll_up, window
+from include.load_history.load_profile import loads_of
 from include.warehouse import Warehouse
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

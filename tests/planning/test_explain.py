@@ -13,7 +13,7 @@ from include.domain.plan.infeasible_text import obstacle_text
 from include.domain.request.request import parse_request
 from include.domain.resources import Resource
 from include.errors import InvalidRequestError
-from include.load.knowledge import Demands, LoadHistory
+from include.load_history.known_rates import Demands, LoadHistory
 from include.planning.explain.explainer import Explainer, Verdict
 from include.planning.explain.text import broker_text, partition_text
 from include.planning.planner import make_plan

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from include.load.knowledge import LoadHistory, ResourceHistory
-from include.load.rollup import Span
+from include.load_history.known_rates import LoadHistory, ResourceHistory
+from include.load_history.rollup import Span
 from include.quality.history import check_history
 
 if TYPE_CHECKING:

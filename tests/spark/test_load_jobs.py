@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from include.load.history import merged, window
-from include.load.model import LOADS, loads_of
-from include.load.rollup import Rollup
+from include.load_history.history import merged, window
+from include.load_history.load_profile import LOADS, loads_of
+from include.load_history.rollup import Rollup
 from include.warehouse import Warehouse
 from spark_jobs import load_model, rollup
 from tests.load.recorded import START, Cluster

@@ -33,7 +33,7 @@ class RollUpSnapshotsOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Roll up, then remove."""
-        from include.load.history import Pace, pending_days, remove_old, roll_up
+        from include.load_history.history import Pace, pending_days, remove_old, roll_up
         from include.warehouse import cluster_of
 
         with runtime.plain_errors():

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from include.load.alignment import (
+from include.load_history.histogram import Histogram
+from include.load_history.intervals import Interval
+from include.load_history.key_codes import (
     Floats,
     Ints,
     distinct,
@@ -24,9 +26,7 @@ from include.load.alignment import (
     recoded,
     topic_codes,
 )
-from include.load.histogram import Histogram
-from include.load.intervals import Interval
-from include.load.readings import Readings
+from include.load_history.readings import Readings
 
 ROLLUP = pa.schema(
     [
@@ -98,7 +98,7 @@ class Rollup:
     """P partitions, ascending by topic and partition, over a span.
 
     :param topics: sorted names, with their ``topic_ids``.
-    :param keys: (P,) see :func:`include.load.alignment.keys_of`.
+    :param keys: (P,) see :func:`include.load_history.key_codes.keys_of`.
     :param numbers: column of :data:`ROLLUP` → (P,) values.
     :param rates: direction (in, out) → how long each partition ran at which rate.
     """

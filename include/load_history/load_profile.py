@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from include.load.alignment import Floats, partition_numbers, topic_codes
-from include.load.rollup import Rollup
+from include.load_history.key_codes import Floats, partition_numbers, topic_codes
+from include.load_history.rollup import Rollup
 
 QUANTILE = 0.95
 

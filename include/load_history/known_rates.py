@@ -13,10 +13,18 @@ import pyarrow.compute as pc
 
 from include.cluster.snapshot import Snapshot
 from include.domain.text import bytes_text
-from include.load.alignment import Floats, Ints, codes_of, distinct, found_at, integers, keys_of
-from include.load.history import window
-from include.load.model import loads_of
-from include.load.rollup import Span
+from include.load_history.history import window
+from include.load_history.key_codes import (
+    Floats,
+    Ints,
+    codes_of,
+    distinct,
+    found_at,
+    integers,
+    keys_of,
+)
+from include.load_history.load_profile import loads_of
+from include.load_history.rollup import Span
 from include.warehouse import Warehouse
 
 CERTAIN_PART = 0.9

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.load.alignment import (
+from include.load_history.key_codes import (
     Ints,
     Mask,
     codes_of,
@@ -39,7 +39,7 @@ class Readings:
 
     :param topics: sorted names; ``topic_ids`` and ``compacted`` are aligned with them.
     :param compacted: whether the cleaner may remove records from the middle of the log.
-    :param keys: (P,) see :func:`include.load.alignment.keys_of`.
+    :param keys: (P,) see :func:`include.load_history.key_codes.keys_of`.
     :param leader: (P,) broker id.
     :param followers: (P,) replicas that copy from the leader and are there to stay.
     :param size_bytes: (P,) of the leader's replica, what was moved to a remote tier left out.

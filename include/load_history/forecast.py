@@ -11,8 +11,8 @@ from include.cluster.snapshot import Snapshot
 from include.domain.array_types import NONE
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
-from include.load.alignment import Floats, Ints, found_at, keys_of
-from include.load.knowledge import GROWTH, LoadHistory
+from include.load_history.key_codes import Floats, Ints, found_at, keys_of
+from include.load_history.known_rates import GROWTH, LoadHistory
 from include.planning.model.arrays import ClusterArrays, broker_sums
 
 DAY_S = 86_400

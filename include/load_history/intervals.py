@@ -14,8 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.load.alignment import Floats, Ints, Mask, found_at, picked, recoded, topic_codes
-from include.load.readings import Readings
+from include.load_history.key_codes import (
+    Floats,
+    Ints,
+    Mask,
+    found_at,
+    picked,
+    recoded,
+    topic_codes,
+)
+from include.load_history.readings import Readings
 
 UNKNOWN = np.nan
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from include.load.intervals import between
-from include.load.readings import COLUMNS, Readings, readings_of
-from include.load.rollup import Rollup, Span, rollup_of, span_in
+from include.load_history.intervals import between
+from include.load_history.readings import COLUMNS, Readings, readings_of
+from include.load_history.rollup import Rollup, Span, rollup_of, span_in
 from include.warehouse import Warehouse, taken_at_of
 
 
