@@ -20,13 +20,14 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.progress.eta import eta_errors
 from include.execution.throttle.configs import named
 from include.ledger.records import ThrottleEntry
-from include.reporting import rates, words
+from include.reporting import rate_chart as rates
+from include.reporting import words
 from include.reporting.data import ReportData
-from include.reporting.pictures import broker_picture, progress_curve
-from include.reporting.plan_pictures import largest_moves, link_picture, load_pictures
-from include.reporting.predicted import not_comparable, outcome, predicted_time
-from include.reporting.rates import rate_picture
-from include.reporting.standing import standing_of
+from include.reporting.plan_charts import largest_moves, link_picture, load_pictures
+from include.reporting.predicted_time import not_comparable, outcome, predicted_time
+from include.reporting.progress_charts import broker_picture, progress_curve
+from include.reporting.rate_chart import rate_picture
+from include.reporting.status_summary import standing_of
 
 MOVES_SHOWN = 300
 LINES_SHOWN = 200

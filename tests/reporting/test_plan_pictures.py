@@ -10,8 +10,7 @@ import pytest
 
 from include.domain.plan.figures import Link, ResourceBalance, TargetPrice
 from include.domain.plan.summary import BrokerLoad
-from include.reporting.pictures import broker_picture
-from include.reporting.plan_pictures import (
+from include.reporting.plan_charts import (
     HEIGHT,
     LARGEST,
     NUMBERED,
@@ -21,6 +20,7 @@ from include.reporting.plan_pictures import (
     link_picture,
     load_pictures,
 )
+from include.reporting.progress_charts import broker_picture
 from include.reporting.report import render
 from tests.reporting.pages import page
 from tests.reporting.plans_told import MB, dry_run_only, moves, plan_of

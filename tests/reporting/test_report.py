@@ -17,10 +17,10 @@ from include.ledger.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
 from include.reporting.collect import report_data, write_plan_report
 from include.reporting.data import ReportData
-from include.reporting.pictures import BROKERS_SHOWN, broker_picture, progress_curve
-from include.reporting.rates import rate_picture
+from include.reporting.progress_charts import BROKERS_SHOWN, broker_picture, progress_curve
+from include.reporting.rate_chart import rate_picture
 from include.reporting.report import MOVES_SHOWN, render
-from include.reporting.standing import Tone, standing_of
+from include.reporting.status_summary import Tone, standing_of
 from include.warehouse import Warehouse
 from tests.reporting.pages import Page, page
 from tests.reporting.plans_told import (

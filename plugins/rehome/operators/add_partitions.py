@@ -88,7 +88,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.create_partitions import check
-        from include.reporting.partitions import partitions_report
+        from include.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), runtime.plan_directory(context)
         if _begun(context):
@@ -168,7 +168,7 @@ class CreatePartitionsOperator(ClusterOperator):
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.create_partitions import create
-        from include.reporting.partitions import partitions_report
+        from include.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), runtime.plan_directory(context)
         if plan.plan_hash != self.approved:

@@ -14,7 +14,7 @@ from include.domain.plan.summary import BrokerLoad
 from include.domain.run.progress import ProgressSample
 from include.domain.time_range import TimeRange
 from include.reporting.data import ReportData
-from include.reporting.predicted import not_comparable, predicted_time
+from include.reporting.predicted_time import not_comparable, predicted_time
 
 BROKERS_SHOWN = 40
 POINTS_SHOWN = 300

@@ -1,6 +1,6 @@
 """Pictures of a plan itself: loads against their boxes, bytes from rack to rack, largest moves.
 
-Plain numbers for the template to draw, as in :mod:`include.reporting.pictures`. A thousand
+Plain numbers for the template to draw, as in :mod:`include.reporting.progress_charts`. A thousand
 brokers are as legible as ten: all of them in one small picture per resource, in the order of
 what they held before, as parts of their shares.
 """
