@@ -37,8 +37,8 @@ from include.load_history.known_rates import Demands, LoadHistory
 from include.quality.engine.runner import prepare
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
+from spark_jobs.gated_plan import Limits, Proof, RefusedError, evidence_of, read_parameters
 from spark_jobs.plan import add_history_options, by_history, demands_of, plan_forward
-from spark_jobs.proof import Limits, Proof, RefusedError, evidence_of, read_parameters
 from spark_jobs.session import spark_session
 
 if TYPE_CHECKING:

@@ -44,9 +44,8 @@ from include.warehouse import (
     replicas_in,
     replicas_uri,
 )
-from spark_jobs.beside import beside
-from spark_jobs.overlay import slices_of, spark_slices
-from spark_jobs.proof import (
+from spark_jobs.background_process import beside
+from spark_jobs.gated_plan import (
     EXIT_CODES,
     Limits,
     Proof,
@@ -55,6 +54,7 @@ from spark_jobs.proof import (
     read_request,
 )
 from spark_jobs.session import MANY_REPLICAS, compile_for, spark_session
+from spark_jobs.spark_shards import slices_of, spark_slices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

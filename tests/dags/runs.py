@@ -114,7 +114,8 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import AirflowException
 
     from include.quality.engine.results import GateResult
-    from spark_jobs import plan, proof
+    from spark_jobs import gated_plan as proof
+    from spark_jobs import plan
 
     def submit(hook: SparkSubmitHook, application: str = "", **options: Any) -> None:
         code = plan.main([str(item) for item in hook._application_args])

@@ -14,7 +14,7 @@ from include.ledger.requests import CONTINUED
 from include.warehouse import Warehouse
 from local.waiting import wait_until
 from spark_jobs import plan as plan_job
-from spark_jobs.proof import read_request
+from spark_jobs.gated_plan import read_request
 from tests.dags.clusters import throttles_of
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move

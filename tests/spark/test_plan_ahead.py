@@ -23,9 +23,9 @@ from include.errors import InvalidRequestError
 from include.planning.planner import make_plan
 from include.quality.engine.results import ExpectationOutcome, GateResult, Status
 from include.quality.gates import Evidence
+from spark_jobs import gated_plan as proof
 from spark_jobs import plan as job
-from spark_jobs import proof
-from spark_jobs.beside import beside
+from spark_jobs.background_process import beside
 from tests.quality.snapshots import Rows
 from tests.spark.jobs import DRAIN, TO_CARRY_OUT, Job
 
@@ -168,7 +168,7 @@ def test_a_process_ends_with_the_job_however_that_ends() -> None:
     script = (
         "import os, signal\n"
         "from multiprocessing import active_children\n"
-        "from spark_jobs.beside import beside\n"
+        "from spark_jobs.background_process import beside\n"
         "with beside(signal.pause):\n"
         "    print(active_children()[0].pid, flush=True)\n"
         "    input()\n"

@@ -11,7 +11,7 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.sharded.planner import plan_in_slices
 from include.warehouse import Warehouse, replicas_uri
-from spark_jobs.overlay import slices_of, spark_slices
+from spark_jobs.spark_shards import slices_of, spark_slices
 from tests.planning.large import large_snapshot
 from tests.planning.test_overlay import with_rates
 
