@@ -26,13 +26,13 @@ import numpy as np
 from benchmarks.contenders import Watcher
 from benchmarks.document import DOCS, put, table
 from benchmarks.execute import MEMORY, busiest_bytes, create_topics
+from include.airflow_settings import AirflowSettings
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
-from local.airflow_settings import AirflowSettings
 from local.airflow_standalone import AirflowStandalone
 from local.kafka_cluster import LocalCluster
 from local.workload import Workload

@@ -22,8 +22,8 @@ from types import TracebackType
 
 import psutil  # type: ignore[import-untyped]
 
+from include.airflow_settings import AirflowSettings
 from local.airflow_api import AirflowApi
-from local.airflow_settings import AirflowSettings
 from local.guard import Guard
 from local.waiting import wait_until
 
@@ -230,7 +230,7 @@ class AirflowStandalone:
         return path.read_text()
 
     def _prepare(self) -> None:
-        importing = [sys.executable, "-m", "local.airflow_settings"]
+        importing = [sys.executable, "-m", "include.airflow_settings"]
         with ExitStack() as stack:
             settings = self.home / "settings.json"
             stack.callback(settings.unlink, missing_ok=True)

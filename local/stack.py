@@ -28,7 +28,7 @@ import psutil  # type: ignore[import-untyped]
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from local.airflow_settings import AirflowSettings
+from include.airflow_settings import AirflowSettings
 from local.airflow_standalone import ROOT, AirflowStandalone
 from local.kafka_cluster import LocalCluster
 from local.waiting import wait_until

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def loads(
     spark: SparkSession, warehouse: Warehouse, clusters: Sequence[str], days: int
 ) -> DataFrame:
-    """The loads of these clusters' last days, as ``include.load_history.load_profile.LOADS`` and ``cluster``.
+    """The loads of these clusters' last days: ``LOADS`` of the load profile, and ``cluster``.
 
     :raises InvalidRequestError: when none of them has a rollup.
     """

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
+from include.airflow_settings import AirflowSettings
 from include.ledger.store import Ledger
-from local.airflow_settings import AirflowSettings
 from local.airflow_standalone import AirflowStandalone
 from local.kafka_cluster import LocalCluster
 from tests.e2e.webhook import Webhook

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.airflow_settings import AirflowSettings, SettingsFileError
+from include.airflow_settings import AirflowSettings, SettingsFileError
 
 FILE = """
 airflow:

@@ -1,9 +1,9 @@
 """Runs rules as Great Expectations on Spark.
 
 Spark asks every rule about every row in one pass, and counts the rows that agree in all verdicts
-(:mod:`include.quality.engine.evaluate`). Each rule then is one expectation on these groups: a boolean
-column that has to be true. What Great Expectations reports as a failure is told apart: broken
-data, or a check that crashed (it says ``success: false`` for both).
+(:mod:`include.quality.engine.evaluate`). Each rule then is one expectation on these groups: a
+boolean column that has to be true. Great Expectations says ``success: false`` both for broken data
+and for a check that crashed: the two are told apart here.
 """
 
 from __future__ import annotations

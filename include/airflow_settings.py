@@ -1,6 +1,6 @@
 """airflow_settings.yaml for an Airflow without the Astro CLI, which alone reads that file.
 
-``python -m local.airflow_settings [FILE]`` hands its contents to Airflow's own imports:
+``python -m include.airflow_settings [FILE]`` hands its contents to Airflow's own imports:
 ``airflow connections import``, ``airflow pools import`` and ``airflow variables import``.
 It acts on the Airflow that AIRFLOW_HOME and the environment name. Connections and variables that
 are there already stay as they are, unless ``--overwrite`` is given; the pool is always set.
@@ -145,7 +145,7 @@ def import_all(
 
 def main() -> int:
     """Import the file; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m local.airflow_settings", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m include.airflow_settings", description=__doc__)
     parser.add_argument("file", type=Path, nargs="?", default=SETTINGS_FILE)
     parser.add_argument("--migrate", action="store_true", help="airflow db migrate first")
     parser.add_argument(
