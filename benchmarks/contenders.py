@@ -32,8 +32,8 @@ from include.execution.progress.eta import eta_errors
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.settings import Settings
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 BARRIER = 10

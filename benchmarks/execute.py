@@ -31,8 +31,8 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
 from include.settings import Settings
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from local.workload import Workload
 
 RESULTS = Path(__file__).parent / "results" / "execute.json"

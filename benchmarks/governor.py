@@ -34,8 +34,8 @@ from include.execution.advance import advance
 from include.execution.governor.control_loop import first_rate
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 
 RESULTS = Path(__file__).parent / "results" / "governor.json"
 DESTINATION, SOURCES = 3, (1, 2)

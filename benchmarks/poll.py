@@ -35,7 +35,7 @@ from include.execution.poll import poll
 from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from include.ledger.models import MOVES
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 
 RESULTS = Path(__file__).parent / "results" / "poll.json"
 PLAN, SIZE_BYTES, RATE_BYTES_PER_S = "bench", 400_000, 50_000

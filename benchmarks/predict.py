@@ -33,8 +33,8 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
-from local.airflow_standalone import AirflowStandalone
-from local.kafka_cluster import LocalCluster
+from local.airflow.standalone import AirflowStandalone
+from local.kafka.cluster import LocalCluster
 from local.workload import Workload
 
 RESULTS = Path(__file__).parent / "results" / "predict.json"

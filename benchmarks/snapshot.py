@@ -23,8 +23,8 @@ from include.cluster.collect import take_snapshot
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.snapshot import Snapshot
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 
 REPLICATION_FACTOR = 3
 PARTITIONS_PER_TOPIC = 1_000

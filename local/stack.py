@@ -29,9 +29,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from include.airflow_settings import AirflowSettings
-from local.airflow_standalone import ROOT, AirflowStandalone
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.airflow.standalone import ROOT, AirflowStandalone
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from local.workload import Workload
 
 STATE = ROOT / ".state"

@@ -21,8 +21,8 @@ from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from local.kafka_cluster import LocalCluster, Security
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster, Security
+from local.process.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock

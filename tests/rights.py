@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from include.cluster.rights import readable
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 
 _DOCUMENT = Path(__file__).parents[1] / "docs" / "security.md"
 

@@ -23,7 +23,7 @@ NO_GATEWAY = (
     "include/load",
 )
 # The local cluster's ACLs: no other client can ask a chosen broker which ones it knows.
-WIRE = ("include/cluster/", "local/acls.py")
+WIRE = ("include/cluster/", "local/kafka/acls.py")
 GATEWAY = ("include.cluster.gateway", "include.cluster.wire", "kafka", "confluent_kafka")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 CHECKERS_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")

@@ -13,7 +13,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.settings import Settings
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
 
 MEGABYTE = 1_000_000

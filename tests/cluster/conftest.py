@@ -8,7 +8,7 @@ import pytest
 
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 
 
 @pytest.fixture

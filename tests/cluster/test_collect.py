@@ -16,8 +16,8 @@ from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapsh
 from include.cluster.snapshot_tables import FOLLOWER_THROTTLED, LEADER_THROTTLED, rack_path
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import LogDir, Partial, ReplicaId, TopicPartition
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 
 RATES = (

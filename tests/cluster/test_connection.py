@@ -8,7 +8,7 @@ import pytest
 
 from include.cluster.connection import CONTROLLER_SERVERS, HOST_CHECK, Connection
 from include.errors import InvalidRequestError
-from local.certificates import CertificateAuthority
+from local.kafka.certificates import CertificateAuthority
 
 SECURED = {
     "bootstrap.servers": "b1:9093,b2:9093",

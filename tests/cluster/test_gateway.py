@@ -9,8 +9,8 @@ from include.cluster.errors import broker_error
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 
 RATE = "follower.replication.throttled.rate"

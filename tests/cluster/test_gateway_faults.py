@@ -17,8 +17,8 @@ from include.cluster.errors import ClusterError, ClusterUnreachableError
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId, TopicPartition
-from local.kafka_cluster import LocalCluster, Security
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster, Security
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.ending import BEYOND_PATIENCE_S, PATIENCE_S, ends
 

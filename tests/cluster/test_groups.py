@@ -15,8 +15,8 @@ from include.cluster import gateway as gateway_module
 from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import ConsumerGroup, ReplicaId, TopicPartition
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.rights import PLANNER, granted
 

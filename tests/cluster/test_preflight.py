@@ -13,8 +13,8 @@ import pytest
 
 from include.cluster.connection import Connection, check_connection
 from include.cluster.errors import ClusterUnreachableError
-from local.certificates import CertificateAuthority
-from local.kafka_cluster import LocalCluster
+from local.kafka.certificates import CertificateAuthority
+from local.kafka.cluster import LocalCluster
 from tests.ending import BEYOND_PATIENCE_S, ends
 
 

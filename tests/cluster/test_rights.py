@@ -14,8 +14,8 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.rights import Role, hidden_topics, missing_rights
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.rights import PLANNER, REASSIGNER, Right, documented_commands, granted, named
 

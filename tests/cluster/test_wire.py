@@ -26,7 +26,7 @@ from kafka.protocol.parser import KafkaProtocol
 
 from include.cluster.connection import MECHANISMS, Connection
 from include.cluster.wire import NoAnswerError, Wire
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.ending import BEYOND_PATIENCE_S, ends
 
 INCLUDE = Path(__file__).parents[2] / "include"

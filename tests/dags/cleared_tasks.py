@@ -22,7 +22,7 @@ from airflow.sdk.exceptions import (
 
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from rehome import runtime
 from tests.dags.runs import plan_without_gates
 

@@ -16,7 +16,7 @@ from include.execution.throttle.keys import (
     LOG_DIR_RATE,
     own_value,
 )
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 
 KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS, LOG_DIR_RATE)
 

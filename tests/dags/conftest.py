@@ -20,7 +20,7 @@ from include.execution.control.cancel import abort
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
 from tests.dags.clusters import to
 from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag

@@ -8,7 +8,7 @@ from typing import Any
 
 from include.cluster.gateway import ClusterGateway
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
 from tests.dags.runs import Run
 

@@ -15,8 +15,8 @@ from include.domain.kafka import TopicPartition
 from include.errors import InvalidRequestError
 from include.ledger.store import Ledger
 from include.planning.placement.add_partitions import AddedPartitions, parse_partition_counts
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from rehome.operators.add_partitions import (
     PLACED,
     ApprovePartitionsOperator,

@@ -17,7 +17,7 @@ from include.domain.run.approval_terms import Terms
 from include.domain.run.states import PlanState
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move

@@ -14,7 +14,7 @@ from include.domain.run.flows import RateReason
 from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.warehouse import PlanDirectory
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from local.workload import Workload
 from rehome.operators.dry_run import DryRunOperator
 from tests.dags.clusters import throttles_of, to

@@ -12,7 +12,7 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from tests.dags.clusters import state_of, to
 from tests.dags.runs import Run
 from tests.dags.site import Site

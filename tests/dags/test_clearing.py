@@ -20,7 +20,7 @@ from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.dags.cleared_tasks import TASKS, ClearedRun, Outcome, reach
 from tests.dags.clusters import throttles_of, to
 from tests.dags.site import Site

@@ -15,7 +15,7 @@ from include.domain.run.states import PlanState
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.controller import give_up
 from include.execution.throttle.set_up import clear_throttle
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.dags.cleared_tasks import (
     FOLLOW_UP,
     TASKS,

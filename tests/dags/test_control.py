@@ -14,7 +14,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.governor.control_loop import first_rate
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
 from tests.dags.site import Site

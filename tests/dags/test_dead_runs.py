@@ -20,7 +20,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.stall import STALL_ALERT
 from include.ledger import database
 from include.ledger.database import utc_now
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.site import Site
 from tests.e2e.webhook import Webhook

@@ -12,8 +12,8 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway
 from tests.dags.clusters import state_of, throttles_of, to

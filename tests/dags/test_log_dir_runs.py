@@ -7,7 +7,7 @@ from collections import Counter
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.run.states import PlanState
 from include.warehouse import PlanDirectory
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.dags.clusters import throttles_of
 from tests.dags.site import Site
 

@@ -20,7 +20,7 @@ from include.execution.throttle.keys import (
 )
 from include.ledger.records import ThrottleState
 from include.ledger.throttles import THROTTLE_ALERT, THROTTLE_GONE
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_of, to
 from tests.dags.runs import fresh_dag, register

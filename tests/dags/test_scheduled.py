@@ -16,7 +16,7 @@ from include.execution.throttle.set_up import set_up_throttle
 from include.ledger.store import Ledger
 from include.load_history.history import window
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.dags.clusters import Throttles, throttles_of
 from tests.dags.runs import Run
 from tests.dags.site import Site

@@ -15,8 +15,8 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import to, whole_state
 from tests.dags.runs import Run

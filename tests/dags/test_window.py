@@ -12,7 +12,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.ledger.database import utc_now
 from include.ledger.requests import CONTINUED
 from include.warehouse import Warehouse
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from spark_jobs import plan as plan_job
 from spark_jobs.gated_plan import read_request
 from tests.dags.clusters import throttles_of

@@ -15,8 +15,8 @@ from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.states import PlanState
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import state_of, to
 from tests.dags.conftest import CRAWL

@@ -14,8 +14,8 @@ from sqlalchemy import make_url
 
 from include.airflow_settings import AirflowSettings
 from include.ledger.store import Ledger
-from local.airflow_standalone import AirflowStandalone
-from local.kafka_cluster import LocalCluster
+from local.airflow.standalone import AirflowStandalone
+from local.kafka.cluster import LocalCluster
 from tests.e2e.webhook import Webhook
 from tests.ledger.postgresql import PostgreSQL
 from tests.spark_session import quick_spark

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from include.ledger.records import PlanRecord
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.e2e.conftest import World
 
 DAG = "reassign_partitions"

@@ -9,9 +9,9 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.run.states import MoveState, PlanState
-from local.airflow_standalone import COMPONENTS
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.airflow.standalone import COMPONENTS
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to

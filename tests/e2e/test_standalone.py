@@ -16,8 +16,8 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.run.states import MoveState, PlanState
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import World
@@ -147,7 +147,7 @@ def test_nothing_of_airflow_outlives_a_caller_that_was_killed(tmp_path: Path) ->
     code = f"""
         import signal
         from pathlib import Path
-        from local.airflow_standalone import AirflowStandalone
+        from local.airflow.standalone import AirflowStandalone
         airflow = AirflowStandalone(Path({str(tmp_path)!r}))
         airflow.start()
         signal.pause()

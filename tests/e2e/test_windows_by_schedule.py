@@ -15,8 +15,8 @@ from include.domain.kafka import ReplicaId
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import PlanRecord
 from include.ledger.requests import CONTINUED
-from local.airflow_api import ENDED
-from local.waiting import wait_until
+from local.airflow.api import ENDED
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_of
 from tests.e2e.conftest import WINDOW_DAG, World

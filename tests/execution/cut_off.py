@@ -8,9 +8,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from local.jvm import write_properties
-from local.kafka_cluster import CONTROLLER_ID, LocalCluster
-from local.node_config import server_properties
+from local.kafka.cluster import CONTROLLER_ID, LocalCluster
+from local.kafka.jvm import write_properties
+from local.kafka.node_config import server_properties
 
 
 class Line:

@@ -10,7 +10,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.execution.advance import Advance, advance
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 
 FAST = Policy(100_000_000, metadata_grace_s=2)
 SLOW_RATE = 1_000_000

@@ -25,7 +25,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
 from include.execution.throttle.set_up import set_up_throttle
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from tests.ledger.small_plans import make_plan, move
 
 LEASE_S = 60.0

@@ -25,8 +25,8 @@ from include.execution.throttle.keys import LISTS
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.execution.driven import FAST, SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move

@@ -19,8 +19,8 @@ from include.execution.advance import advance
 from include.execution.completion.verify import verify
 from include.execution.observation.out_of_isr import OutOfIsr, Role
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import FAST, run, state_of
 from tests.ledger.small_plans import move

@@ -28,8 +28,8 @@ from include.execution.throttle.set_up import (
 from include.ledger.database import utc_now
 from include.ledger.records import SetBy, ThrottleState
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.test_throttle_on_brokers import set_config, standing
 from tests.ledger.small_plans import move

@@ -20,8 +20,8 @@ from include.execution.throttle.keys import CORDONED, own_value
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.ledger.small_plans import move
 

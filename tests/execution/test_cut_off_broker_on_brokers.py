@@ -24,7 +24,7 @@ from include.execution.advance import advance
 from include.execution.completion.verify import verify
 from include.execution.control.cancel import abort
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.cut_off import CutOffCluster
 from tests.execution.driven import run

@@ -29,8 +29,8 @@ from include.execution.throttle.rate_scope import DEFAULT
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import state_of
 from tests.execution.test_throttle_on_brokers import (

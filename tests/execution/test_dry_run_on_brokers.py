@@ -24,8 +24,8 @@ from include.execution.throttle.keys import (
     own_value,
 )
 from include.settings import Settings
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.checked import REQUEST, check, everything, found, snapshot_of
 from tests.ledger.small_plans import move

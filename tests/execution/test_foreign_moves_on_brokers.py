@@ -17,7 +17,7 @@ from include.execution.observation.observe import moves_of, observe
 from include.execution.progress.progress import replica_statuses
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.execution.driven import SLOW, replicas_of, run
 from tests.ledger.small_plans import move
 

@@ -16,7 +16,7 @@ from include.execution.governor.control_loop import first_rate
 from include.execution.throttle.keys import FOLLOWER_RATE
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_of
 from tests.ledger.small_plans import move

@@ -22,7 +22,7 @@ from include.execution.throttle.rate_scope import DEFAULT
 from include.ledger.records import SetBy
 from include.ledger.store import Ledger
 from include.ledger.throttles import THROTTLE_ALERT, THROTTLE_GONE
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.test_throttle_on_brokers import (
     _leave_no_rates,  # noqa: F401 - an autouse fixture

@@ -14,7 +14,7 @@ from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.completion.preferred_leaders import restore_preferred_leaders
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move
 

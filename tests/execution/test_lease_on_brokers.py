@@ -23,8 +23,8 @@ from include.execution.throttle.set_up import clear_throttle, set_up_throttle, s
 from include.ledger.database import utc_now
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
 from tests.execution.killed import LEASE_S, go_on, run_until_killed, run_until_stopped

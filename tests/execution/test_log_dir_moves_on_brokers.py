@@ -26,8 +26,8 @@ from include.execution.throttle.keys import LOG_DIR_RATE
 from include.execution.throttle.set_up import clear_throttle
 from include.ledger.store import Ledger
 from include.planning import planner
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_of
 from tests.execution.driven import SLOW, SLOW_RATE, replicas_of, run

@@ -18,7 +18,7 @@ from include.execution.control.resume import check_continuable, not_started
 from include.execution.observation.drift import DriftError
 from include.ledger.fencing import LeaseHeldError
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move
 

@@ -29,8 +29,8 @@ from include.execution.throttle.set_up import (
 )
 from include.ledger.records import ThrottleState
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.checked import check, found
 from tests.execution.killed import run_until_killed

@@ -18,7 +18,7 @@ from include.execution.observation.observe import observe
 from include.execution.throttle.coverage import Coverage, look_at_throttles
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
 from tests.ledger.small_plans import move
 

@@ -18,7 +18,7 @@ from include.execution.observation.move_status import RECREATED
 from include.execution.throttle.keys import LISTS
 from include.execution.throttle.set_up import clear_throttle
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.driven import SLOW, replicas_of
 from tests.ledger.small_plans import move

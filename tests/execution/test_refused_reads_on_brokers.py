@@ -19,8 +19,8 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
 from tests.ledger.small_plans import move

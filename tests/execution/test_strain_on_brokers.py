@@ -26,8 +26,8 @@ from include.execution.poll import poll
 from include.execution.throttle.keys import FOLLOWER_RATE
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway
 from tests.dags.clusters import throttles_of

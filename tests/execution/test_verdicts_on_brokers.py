@@ -19,8 +19,8 @@ from include.domain.run.findings import Severity
 from include.execution.dry_run.cluster_state import read_cluster
 from include.execution.dry_run.controller_rules import facts_of, predict
 from include.execution.dry_run.replica_checks import broker_findings
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.checked import check, found
 from tests.ledger.small_plans import make_plan, move

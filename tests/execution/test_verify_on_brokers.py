@@ -18,8 +18,8 @@ from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.execution.completion.preferred_leaders import restore_preferred_leaders
 from include.execution.completion.verify import verify
 from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move
 

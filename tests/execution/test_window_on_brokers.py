@@ -19,7 +19,7 @@ from include.execution.observation.drift import DriftError
 from include.execution.throttle.set_up import clear_throttle
 from include.ledger.database import utc_now
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
 from tests.execution.driven import FAST, SLOW, replicas_of, run

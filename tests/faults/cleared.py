@@ -18,7 +18,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
 from tests.dags.cleared_tasks import TASKS, ClearedRun, Outcome, reach
 from tests.dags.clusters import state_of, to

@@ -12,7 +12,7 @@ import pytest
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.ledger import database
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics, impatient_gateway
 from tests.faults.matrix import Case, Fault
 from tests.faults.site import Site

@@ -26,7 +26,7 @@ from include.execution.throttle.keys import (
     LEADER_REPLICAS,
 )
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.execution.test_throttle_on_brokers import DEFAULT
 from tests.faults.matrix import Fault, Moment
 from tests.faults.site import BESIDE, DESTINATION, ELSEWHERE, LEADER, MESSAGES, Site

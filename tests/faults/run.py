@@ -12,7 +12,7 @@ from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.advance import Advance
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.faults.injections import INJECTIONS, Broken, Injection
 from tests.faults.matrix import Case, Fault, Moment
 from tests.faults.site import Site

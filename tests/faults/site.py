@@ -19,8 +19,8 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.completion.drained import wait_until_drained
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from include.ledger.store import Ledger
-from local.kafka_cluster import CONTROLLER_ID, LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import CONTROLLER_ID, LocalCluster
+from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics
 from tests.execution.driven import replicas_of

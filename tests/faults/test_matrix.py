@@ -19,7 +19,7 @@ from include.execution.completion.verify import verify
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.throttle.set_up import sweep
 from include.ledger.store import Ledger
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 from tests.faults.cleared import ClearedTasks
 from tests.faults.injections import ForeignReassignment, Superseded
 from tests.faults.matrix import CASES, QUICK, Case, Fault, Moment

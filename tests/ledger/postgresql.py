@@ -17,8 +17,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
-from local.guard import Guard
-from local.waiting import wait_until
+from local.process.guard import Guard
+from local.process.waiting import wait_until
 
 NOBODY = "65534"
 """PostgreSQL refuses to be run by root."""

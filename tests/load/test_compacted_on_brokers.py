@@ -19,8 +19,8 @@ from include.domain.kafka import TopicPartition
 from include.load_history.history import Pace, pending_days, roll_up, window
 from include.load_history.load_profile import loads_of
 from include.warehouse import Warehouse
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 
 LEADER = 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local.certificates import CertificateAuthority
+from local.kafka.certificates import CertificateAuthority
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from local.kafka_cluster import ClusterStartError, LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import ClusterStartError, LocalCluster
+from local.process.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC_TOOL = "org.apache.kafka.tools.TopicCommand"
@@ -123,7 +123,7 @@ def test_a_cluster_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Pa
 _CALLER = """
 import sys
 from pathlib import Path
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 
 with LocalCluster(Path(sys.argv[1]), brokers=1) as cluster:
     print("up", flush=True)

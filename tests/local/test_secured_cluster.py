@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from local.certificates import CertificateAuthority
-from local.kafka_cluster import LocalCluster, Security
-from local.waiting import wait_until
+from local.kafka.certificates import CertificateAuthority
+from local.kafka.cluster import LocalCluster, Security
+from local.process.waiting import wait_until
 from tests.conftest import Topics
 
 TOPIC_TOOL = "org.apache.kafka.tools.TopicCommand"

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.cluster.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from include.errors import InvalidRequestError, PlanConflictError, RehomeError
-from local.kafka_cluster import LocalCluster
+from local.kafka.cluster import LocalCluster
 from rehome import runtime
 from rehome.hooks.cluster import KafkaClusterHook
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyspark
 
-from local.guard import Guard
-from local.waiting import wait_until
+from local.process.guard import Guard
+from local.process.waiting import wait_until
 from tests.spark_session import QUICK_JVM
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"

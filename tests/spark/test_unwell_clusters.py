@@ -27,8 +27,8 @@ from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
-from local.kafka_cluster import LocalCluster
-from local.waiting import wait_until
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from spark_jobs import plan as job
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import FAST, run

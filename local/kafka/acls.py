@@ -13,11 +13,11 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from kafka.protocol.admin import DescribeAclsRequest
 
 from include.cluster.connection import Connection
 from include.cluster.wire import Wire
-from local.waiting import wait_until
+from kafka.protocol.admin import DescribeAclsRequest
+from local.process.waiting import wait_until
 
 _RESOURCES = {
     "cluster": ResourceType.BROKER,  # librdkafka's name for Kafka's CLUSTER

@@ -6,9 +6,9 @@ import signal
 import subprocess
 from collections.abc import Iterable
 
-from local.guard import Guard
-from local.jvm import ClusterStartError, java_command
-from local.node_config import Layout
+from local.kafka.jvm import ClusterStartError, java_command
+from local.kafka.node_config import Layout
+from local.process.guard import Guard
 
 
 class NodeProcesses:

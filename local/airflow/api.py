@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from local.waiting import wait_until
+from local.process.waiting import wait_until
 
 ANSWER_TIMEOUT_S = 120.0
 """Just started on a busy machine, the API server may take most of a minute for an answer."""

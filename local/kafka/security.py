@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from local.certificates import CertificateAuthority
+from local.kafka.certificates import CertificateAuthority
 
 ADMIN = "admin"
 BROKER = "broker"

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 JARS = ROOT / ".cache" / "kafka-4.3.1"
 CLASS_ARCHIVE = JARS / "classes.jsa"
 _LOG4J = Path(__file__).with_name("log4j2.properties")

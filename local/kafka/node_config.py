@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.jvm import ClusterStartError
-from local.security import Security
+from local.kafka.jvm import ClusterStartError
+from local.kafka.security import Security
 
 CONTROLLER_ID = 100
 LISTENER = "CLIENTS"

@@ -23,11 +23,11 @@ from types import TracebackType
 import psutil  # type: ignore[import-untyped]
 
 from include.airflow_settings import AirflowSettings
-from local.airflow_api import AirflowApi
-from local.guard import Guard
-from local.waiting import wait_until
+from local.airflow.api import AirflowApi
+from local.process.guard import Guard
+from local.process.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 20.0
 USER = "admin"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import uuid
 
-from local.jvm import ClusterStartError, run_java, write_properties
-from local.node_config import CONTROLLER_ID, Layout
-from local.security import Security
+from local.kafka.jvm import ClusterStartError, run_java, write_properties
+from local.kafka.node_config import CONTROLLER_ID, Layout
+from local.kafka.security import Security
 
 
 def random_id() -> str:

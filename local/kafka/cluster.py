@@ -15,13 +15,13 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from local.acls import Acls
-from local.jvm import ClusterStartError, run_java, write_properties
-from local.node_config import CONTROLLER_ID, Layout, default_rack, server_properties
-from local.node_processes import NodeProcesses
-from local.security import ADMIN, Security
-from local.storage import format_broker, format_controller, random_id
-from local.waiting import wait_until
+from local.kafka.acls import Acls
+from local.kafka.jvm import ClusterStartError, run_java, write_properties
+from local.kafka.node_config import CONTROLLER_ID, Layout, default_rack, server_properties
+from local.kafka.node_processes import NodeProcesses
+from local.kafka.security import ADMIN, Security
+from local.kafka.storage import format_broker, format_controller, random_id
+from local.process.waiting import wait_until
 
 __all__ = ["CONTROLLER_ID", "ClusterStartError", "LocalCluster", "Security", "default_rack"]
 

@@ -2,7 +2,7 @@
 
 JVMs map the archive instead of parsing and verifying some 8,700 classes each (class data sharing,
 JEP 310). What to put in is learned from a secured cluster and a tool: ``python -m
-local.class_archive``.
+local.kafka.class_archive``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from local.jvm import CLASS_ARCHIVE, java_command
-from local.kafka_cluster import CONTROLLER_ID, LocalCluster
-from local.security import Security
+from local.kafka.cluster import CONTROLLER_ID, LocalCluster
+from local.kafka.jvm import CLASS_ARCHIVE, java_command
+from local.kafka.security import Security
 
 
 def main() -> None:

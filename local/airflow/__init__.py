@@ -1,0 +1,1 @@
+"""A whole Airflow on this machine, loopback only."""

@@ -1,0 +1,1 @@
+"""A real Kafka cluster on this machine, loopback only."""

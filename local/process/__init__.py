@@ -1,0 +1,1 @@
+"""Processes of ours: they end with the one that started them."""
