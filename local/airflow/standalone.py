@@ -230,7 +230,7 @@ class AirflowStandalone:
         return path.read_text()
 
     def _prepare(self) -> None:
-        importing = [sys.executable, "-m", "include.airflow_settings"]
+        importing = [sys.executable, str(ROOT / "bin" / "import_airflow_settings.py")]
         with ExitStack() as stack:
             settings = self.home / "settings.json"
             stack.callback(settings.unlink, missing_ok=True)
