@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from rehome.notifiers.notifier import RehomeNotifier
+from rehome.notifiers.webhook import RehomeNotifier
 from rehome.operators.add_partitions import (
     ApprovePartitionsOperator,
     CreatePartitionsOperator,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from rehome.graph import reassign, task_defaults
-from rehome.notifiers.notifier import RehomeNotifier
+from rehome.notifiers.webhook import RehomeNotifier
 from rehome.params import reassignment_params
+from rehome.task_graph import reassign, task_defaults
 
 DOC = """
 ### Reassign partitions

@@ -7,10 +7,10 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from include.settings import Settings
-from rehome.graph import reassign, task_defaults
-from rehome.notifiers.notifier import RehomeNotifier
+from rehome.notifiers.webhook import RehomeNotifier
 from rehome.params import window_params
-from rehome.timetables.window import MaintenanceWindowTimetable
+from rehome.task_graph import reassign, task_defaults
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 DOC = """
 ### Rebalance in a window

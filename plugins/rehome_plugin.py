@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
-from rehome.timetables.window import MaintenanceWindowTimetable
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 
 class RehomePlugin(AirflowPlugin):

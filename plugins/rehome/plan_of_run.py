@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from include.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
-from rehome import runtime
+from rehome import run_context as runtime
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import (
 from include.ledger.records import PlanRecord
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
-from rehome import runtime
+from rehome import run_context as runtime
 from tests.dags.runs import plan_without_gates
 
 DAG_ID = "reassign_partitions"

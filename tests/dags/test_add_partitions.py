@@ -53,7 +53,7 @@ def clear_tasks_of(
     plan: AddedPartitions, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Carry each task of a run that is over out again, as after Airflow's Clear: all succeed."""
-    from rehome import runtime
+    from rehome import run_context as runtime
 
     run = SimpleNamespace(triggering_user_name="ann")
     context: Any = {"params": params | {"approval": True}, "dag_run": run}

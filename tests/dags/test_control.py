@@ -34,7 +34,7 @@ def in_mid_run(
 
     Returns the rates that each later poll finds on the cluster.
     """
-    from rehome.triggers.watching import Look, PlanWatch
+    from rehome.triggers.watch import Look, PlanWatch
 
     def arrange(ask: Callable[[str], None]) -> list[int | None]:
         real, rates = PlanWatch.look, list[int | None]()

@@ -84,7 +84,7 @@ def test_a_cancel_needs_no_run_to_heed_it(
 def test_each_poll_is_a_sign_of_life_of_its_run_and_wakes_a_worker_once_the_lease_is_lost(
     site: Site, abandoned: Callable[[str], Plan]
 ) -> None:
-    from rehome.triggers.watching import PlanWatch
+    from rehome.triggers.watch import PlanWatch
 
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
@@ -104,7 +104,7 @@ def test_a_stall_is_told_also_where_each_look_finds_something_to_do(
     site: Site, abandoned: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the controller refuses, again and again, what the worker is woken for."""
-    from rehome.triggers.watching import STALLED, PlanWatch
+    from rehome.triggers.watch import STALLED, PlanWatch
 
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "0.01")
     monkeypatch.setattr("include.execution.stall.silence_s", lambda rate: 0.0)
@@ -122,8 +122,8 @@ def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    from rehome import runtime
-    from rehome.triggers import watching
+    from rehome import run_context as runtime
+    from rehome.triggers import watch as watching
 
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]))

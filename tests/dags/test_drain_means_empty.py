@@ -86,7 +86,7 @@ def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_w
 
     def answer(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
-        from rehome import runtime
+        from rehome import run_context as runtime
 
         plan, request = runtime.load_plan(context)
         asked.append(plan.plan_id)

@@ -15,8 +15,8 @@ from tests.airflow_home import HOME, ROOT
 from airflow.sdk.exceptions import ParamValidationError
 
 from include.domain.request.request import NEEDED, Action, ReassignmentRequest, parse_request
-from rehome.graph import POOL
 from rehome.params import reassignment_params, window_params
+from rehome.task_graph import POOL
 
 HEAVY = ("pyspark", "great_expectations", "pandas", "kafka", "matplotlib")
 

@@ -72,7 +72,7 @@ def test_a_policy_that_changes_before_the_plan_starts_is_heeded(
 def test_an_approval_that_is_mandatory_is_asked_for_and_given_by_somebody_else(
     own: bool, site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rehome import runtime
+    from rehome import run_context as runtime
 
     topic = site.topics.create([[1, 2]])
     before = state_of(site.gateway, [topic])

@@ -35,7 +35,7 @@ def observer(dag_id: str, **options: Any) -> Any:
     """A DAG of one sensor that only watches."""
     from airflow.sdk import DAG
 
-    from rehome.sensors.progress import ReassignmentSensor
+    from rehome.sensors.reassignment import ReassignmentSensor
 
     with DAG(dag_id, schedule=None) as dag:
         ReassignmentSensor(task_id="watch", kafka_config_id="kafka_default", drive=False, **options)
@@ -72,7 +72,7 @@ def throttle_of_somebody(gateway: ClusterGateway, topics: Topics) -> Iterator[Th
 @pytest.fixture
 def first_look(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set when an observer has looked for the first time."""
-    from rehome.triggers.watching import Look, ReassignmentWatch
+    from rehome.triggers.watch import Look, ReassignmentWatch
 
     looked = threading.Event()
     real = ReassignmentWatch.look
@@ -254,7 +254,7 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """Theirs begins in mid-run: 7 MB, of which one goes at once and another every 5 s."""
-    from rehome.triggers.watching import Look, PlanWatch
+    from rehome.triggers.watch import Look, PlanWatch
 
     looks: list[str] = []
     real = PlanWatch.look

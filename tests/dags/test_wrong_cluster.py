@@ -133,7 +133,7 @@ def test_a_poll_through_another_clusters_connection_writes_nothing_and_wakes_the
     abandoned: Callable[[str], Plan],
     namesake: Callable[[str], None],
 ) -> None:
-    from rehome.triggers.watching import WRONG_CLUSTER, PlanWatch
+    from rehome.triggers.watch import WRONG_CLUSTER, PlanWatch
 
     topic = site.topics.create([[1, 2], [1, 2]])
     namesake(topic)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from include.ledger.store import Ledger
-from rehome import runtime
+from rehome import run_context as runtime
 from tests.ledger.small_plans import make_plan
 
 

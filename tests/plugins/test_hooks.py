@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from include.cluster.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from include.errors import InvalidRequestError, PlanConflictError, RehomeError
 from local.kafka.cluster import LocalCluster
-from rehome import runtime
+from rehome import run_context as runtime
 from rehome.hooks.cluster import KafkaClusterHook
 
 

@@ -12,7 +12,7 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import DataInterval, TimeRestriction
 
-from rehome.timetables.window import MaintenanceWindowTimetable
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 HOURS_3 = timedelta(hours=3)

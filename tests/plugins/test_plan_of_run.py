@@ -18,9 +18,9 @@ from include.domain.run.states import PlanState
 from include.ledger.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
-from rehome import runtime
-from rehome.notifiers import notifier
-from rehome.notifiers.notifier import RehomeNotifier
+from rehome import run_context as runtime
+from rehome.notifiers import webhook as notifier
+from rehome.notifiers.webhook import RehomeNotifier
 from rehome.operators.finish import VerdictOperator, WriteReportOperator
 from rehome.operators.throttle import ClearThrottleOperator
 from rehome.plan_of_run import UnknownPlanError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rehome.triggers.progress import ReassignmentTrigger
-from rehome.triggers.watching import Look
+from rehome.triggers.watch import Look
 
 
 class SlowToClose:

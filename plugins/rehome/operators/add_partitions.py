@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import runtime
+from rehome import run_context as runtime
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-from rehome import plan_of_run, runtime
+from rehome import plan_of_run
+from rehome import run_context as runtime
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import runtime
+from rehome import run_context as runtime
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.errors import PlanConflictError
-from rehome import plan_of_run, runtime
+from rehome import plan_of_run
+from rehome import run_context as runtime
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.errors import STEP_UNCHANGED, PlanConflictError
-from rehome import plan_of_run, runtime
+from rehome import plan_of_run
+from rehome import run_context as runtime
 from rehome.operators.base import ClusterOperator
 from rehome.operators.drained import DRAINED
 

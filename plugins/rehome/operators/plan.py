@@ -13,7 +13,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
-from rehome import plan_of_run, runtime
+from rehome import plan_of_run
+from rehome import run_context as runtime
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
 
-from rehome import runtime
+from rehome import run_context as runtime
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

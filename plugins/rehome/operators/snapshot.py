@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome import plan_of_run, runtime
+from rehome import plan_of_run
+from rehome import run_context as runtime
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rehome import runtime
+from rehome import run_context as runtime
 from rehome.executors import refuse_unshared_ledger
-from rehome.notifiers.notifier import send
+from rehome.notifiers.webhook import send
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from include.errors import RehomeError
-from rehome import plan_of_run, runtime
+from rehome import plan_of_run
+from rehome import run_context as runtime
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:

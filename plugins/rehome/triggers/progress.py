@@ -9,7 +9,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.settings import FIRST_POLL_S
-from rehome.triggers.watching import PlanWatch, ReassignmentWatch
+from rehome.triggers.watch import PlanWatch, ReassignmentWatch
 
 
 class ReassignmentTrigger(BaseTrigger):
@@ -70,7 +70,7 @@ class ReassignmentTrigger(BaseTrigger):
             await asyncio.shield(asyncio.to_thread(watch.close))
 
     def _open(self) -> PlanWatch | ReassignmentWatch:
-        from rehome import runtime
+        from rehome import run_context as runtime
         from rehome.hooks.cluster import KafkaClusterHook
 
         gateway = KafkaClusterHook(self.kafka_config_id).gateway(runtime.settings())

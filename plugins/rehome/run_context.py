@@ -20,7 +20,7 @@ from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from include.settings import Settings
 from rehome.executors import UnsharedLedgerError
-from rehome.timetables.window import MaintenanceWindowTimetable
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

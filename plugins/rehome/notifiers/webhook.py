@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook, BaseNotifier
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from rehome import plan_of_run, runtime
+from rehome import plan_of_run
+from rehome import run_context as runtime
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from rehome import runtime
+from rehome import run_context as runtime
 
 if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway

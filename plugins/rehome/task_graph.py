@@ -21,8 +21,8 @@ from rehome.operators.finish import (
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
-from rehome.runtime import FOLLOW_UP
-from rehome.sensors.progress import ReassignmentSensor
+from rehome.run_context import FOLLOW_UP
+from rehome.sensors.reassignment import ReassignmentSensor
 
 POOL = "rehome_cluster"
 """Bounds the runs that work on clusters; one that waits for its copies keeps its slot."""

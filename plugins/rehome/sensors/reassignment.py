@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.settings import FIRST_POLL_S
-from rehome import plan_of_run, runtime
-from rehome.notifiers.notifier import send
+from rehome import plan_of_run
+from rehome import run_context as runtime
+from rehome.notifiers.webhook import send
 from rehome.operators.base import ClusterOperator
 from rehome.triggers.progress import ReassignmentTrigger
-from rehome.triggers.watching import STALLED, Look, PlanWatch, ReassignmentWatch
+from rehome.triggers.watch import STALLED, Look, PlanWatch, ReassignmentWatch
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
