@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from include.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
-from rehome import run_context as runtime
+from rehome import run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -38,9 +38,9 @@ def recorded(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord
 
     :raises UnknownPlanError: there is a plan that this ledger does not know.
     """
-    in_group = runtime.in_follow_up(context)
-    task = f"{runtime.FOLLOW_UP}.{PLAN_TASK}" if in_group else PLAN_TASK
-    return _recorded(context, ledger, runtime.plan_id_of(context), task)
+    in_group = run_context.in_follow_up(context)
+    task = f"{run_context.FOLLOW_UP}.{PLAN_TASK}" if in_group else PLAN_TASK
+    return _recorded(context, ledger, run_context.plan_id_of(context), task)
 
 
 def follow_up(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
@@ -48,8 +48,8 @@ def follow_up(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecor
 
     :raises UnknownPlanError: there is one that this ledger does not know.
     """
-    plan_id = runtime.follow_up_id(runtime.first_plan_id(context))
-    return _recorded(context, ledger, plan_id, f"{runtime.FOLLOW_UP}.{PLAN_TASK}")
+    plan_id = run_context.follow_up_id(run_context.first_plan_id(context))
+    return _recorded(context, ledger, plan_id, f"{run_context.FOLLOW_UP}.{PLAN_TASK}")
 
 
 def _recorded(
@@ -66,10 +66,10 @@ def known(plan_id: str, ledger: Ledger) -> PlanRecord | None:
 
     :raises UnknownPlanError: they say that another ledger was to record it, or cannot be read.
     """
-    record = runtime.recorded_plan(ledger, plan_id)
+    record = run_context.recorded_plan(ledger, plan_id)
     if record is not None:
         return record
-    directory = runtime.warehouse().plan(plan_id)
+    directory = run_context.warehouse().plan(plan_id)
     try:
         made = directory.exists("summary.json")
         made_for = directory.read_json("summary.json").get("ledger_id") if made else ""
@@ -108,12 +108,12 @@ def required(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord
 
 def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
     """The error for a task that needs the plan, where none was recorded."""
-    if runtime.in_follow_up(context):
+    if run_context.in_follow_up(context):
         return PlanConflictError(
-            f"No plan follows plan {runtime.first_plan_id(context)} up",
+            f"No plan follows plan {run_context.first_plan_id(context)} up",
             state_left=STEP_UNCHANGED,
-            next_step=f"Clear the task {runtime.FOLLOW_UP}.{PLAN_TASK}, with what comes after it: "
-            "it says whether there is anything to move.",
+            next_step=f"Clear the task {run_context.FOLLOW_UP}.{PLAN_TASK}, with what comes after "
+            "it: it says whether there is anything to move.",
         )
     return PlanConflictError(
         "The run has no plan yet",
@@ -125,7 +125,7 @@ def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
 def _refuse_over(context: Context | Mapping[str, Any], record: PlanRecord) -> None:
     from include.domain.run.states import PlanState
 
-    if not runtime.drives(context, record):
+    if not run_context.drives(context, record):
         raise PlanConflictError(
             f"Plan {record.plan_id} is in the hands of run {record.driver} now: it is "
             f"{record.state}",

@@ -114,8 +114,7 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import AirflowException
 
     from include.quality.engine.results import GateResult
-    from spark_jobs import gated_plan as proof
-    from spark_jobs import plan
+    from spark_jobs import gated_plan, plan
 
     def submit(hook: SparkSubmitHook, application: str = "", **options: Any) -> None:
         code = plan.main([str(item) for item in hook._application_args])
@@ -123,7 +122,7 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
             raise AirflowException(f"plan.py ended with {code}")
 
     patched.setattr(plan, "spark_session", lambda *_, **__: nullcontext())
-    patched.setattr(proof, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
-    patched.setattr(proof, "check_history", lambda *a, **k: GateResult("history", ()))
-    patched.setattr(proof, "check_evidence", lambda *a, **k: GateResult("plan", ()))
+    patched.setattr(gated_plan, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
+    patched.setattr(gated_plan, "check_history", lambda *a, **k: GateResult("history", ()))
+    patched.setattr(gated_plan, "check_evidence", lambda *a, **k: GateResult("plan", ()))
     patched.setattr(SparkSubmitHook, "submit", submit)

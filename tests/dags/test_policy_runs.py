@@ -72,18 +72,18 @@ def test_a_policy_that_changes_before_the_plan_starts_is_heeded(
 def test_an_approval_that_is_mandatory_is_asked_for_and_given_by_somebody_else(
     own: bool, site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rehome import run_context as runtime
+    from rehome import run_context
 
     topic = site.topics.create([[1, 2]])
     before = state_of(site.gateway, [topic])
 
     def answer(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
-        _, request = runtime.load_plan(context)
+        _, request = run_context.load_plan(context)
         assert request.approval
-        terms = runtime.terms_of(context, request)
+        terms = run_context.terms_of(context, request)
         context["ti"].xcom_push(key="terms", value=terms.to_json())
-        name = runtime.actor_of(context) if own else "bob"
+        name = run_context.actor_of(context) if own else "bob"
         who = {"responded_by_user": {"name": name, "id": name}, "responded_at": datetime.now(UTC)}
         return self.execute_complete(
             context, {"chosen_options": ["Approve"], "params_input": {}} | who

@@ -23,7 +23,7 @@ from include.execution.actions import Decision
 from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import Copies
 from include.execution.decide import decide
-from include.execution.progress import projection as playout
+from include.execution.progress import projection
 from include.execution.progress.eta import Remaining, eta_errors, foretell
 from include.execution.progress.flow_samples import Copied
 from include.execution.progress.progress import admitted, copies_at, measure, replica_statuses
@@ -311,7 +311,7 @@ def check_large(
 
     Only the beginning is played out, as it is of plans with thousands of moves more.
     """
-    monkeypatch.setattr(playout, "WORK", 250_000)
+    monkeypatch.setattr(projection, "WORK", 250_000)
     policy = replace(
         POLICY, rate_bytes_per_s=RATE, max_partitions_in_flight=at_once, reaction_s=15.0
     )

@@ -22,7 +22,7 @@ from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import Copy, copies_of, granted
 from include.execution.admission.slots import Direction, Slot
 from include.execution.decide import decide
-from include.execution.progress import projection as playout
+from include.execution.progress import projection
 from include.execution.progress.eta import Remaining
 from include.execution.progress.projection import Course, play_out
 from include.execution.simulation.cluster import ModelledCluster
@@ -135,9 +135,9 @@ def test_the_rest_of_a_large_plan_follows_from_its_beginning(
     """Where slots are what limits, where it is the partitions in flight, and where it is looks."""
     sight = seen(plan, live=tuple(range(1, 201)))
     policy = Policy(rate, 4, 15.0, at_once, throttle_efficiency=1.0)
-    monkeypatch.setattr(playout, "WORK", 250_000)
+    monkeypatch.setattr(projection, "WORK", 250_000)
     beginning = to_its_end(plan, sight, policy, rate)
-    monkeypatch.setattr(playout, "WORK", 10**9)
+    monkeypatch.setattr(projection, "WORK", 10**9)
     whole = to_its_end(plan, sight, policy, rate)
     assert beginning.seconds == pytest.approx(whole.seconds, rel=0.05)
     assert beginning.work < whole.work
@@ -169,7 +169,7 @@ def test_the_rest_goes_on_at_the_pace_of_what_was_played(monkeypatch: pytest.Mon
     sight = seen(plan, live=tuple(range(1, 8)))
     policy = Policy(RATE, 1, 0.0, 1000, throttle_efficiency=1.0)
     whole_s = left_s(plan, sight, policy, RATE)
-    monkeypatch.setattr(playout, "WORK", 8_000)
+    monkeypatch.setattr(projection, "WORK", 8_000)
     assert left_s(plan, sight, policy, RATE) == pytest.approx(whole_s, rel=0.05)
 
 
@@ -199,7 +199,7 @@ def test_a_place_is_taken_until_somebody_looks(
     monkeypatch: pytest.MonkeyPatch, plan: Plan, seconds: float, work: int
 ) -> None:
     """Ten may be in flight, none of which shares a broker with another; a look each 10 s."""
-    monkeypatch.setattr(playout, "WORK", work)
+    monkeypatch.setattr(projection, "WORK", work)
     sight = seen(plan, live=tuple(range(1, 5000)))
     policy = Policy(10, 1, 10.0, 10, throttle_efficiency=1.0)
     assert left_s(plan, sight, policy, 10) == pytest.approx(seconds, rel=0.05)
@@ -237,7 +237,7 @@ def test_what_waits_for_a_dead_broker_is_left_out_of_large_plans_too(
     sight = seen(plan, live=tuple(range(1, 8)))
     backlog = Backlog.of(plan, running(plan), sight)
     whole = course_of(backlog, sight, POLICY, RATE)
-    monkeypatch.setattr(playout, "WORK", 20_000)
+    monkeypatch.setattr(projection, "WORK", 20_000)
     beginning = course_of(backlog, sight, POLICY, RATE)
     assert not whole.whole
     assert beginning == Course(pytest.approx(whole.seconds, rel=0.10), False)

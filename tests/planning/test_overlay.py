@@ -16,7 +16,7 @@ from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Action, ReassignmentRequest, parse_request
 from include.errors import InvalidRequestError
 from include.planning.planner import make_plan
-from include.planning.sharded import shard_steps as slice_steps
+from include.planning.sharded import shard_steps
 from include.planning.sharded.planner import OVERLAID
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.in_process import plan_sliced
@@ -177,7 +177,7 @@ def test_slices_read_copies_from_near_leaders_where_replicas_are_alike(monkeypat
         return [sliced(skewed(seed, replicas), asked).summary for seed, replicas in kinds]
 
     found = planned()
-    monkeypatch.setattr(slice_steps, "prefer_sources", lambda problem: None)
+    monkeypatch.setattr(shard_steps, "prefer_sources", lambda problem: None)
     plain = planned()
     across, without = (sum(one.bytes_across_racks for one in some) for some in (found, plain))
     assert across < 0.97 * without

@@ -9,7 +9,7 @@ from benchmarks.clusters import CASES, build
 from include.domain.array_types import NONE
 from include.domain.plan.figures import TargetPrice
 from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.rebalance import target_costs as prices
+from include.planning.rebalance import target_costs
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.result.outcome import Outcome
 from tests.planning.clusters import cluster
@@ -69,7 +69,7 @@ def test_the_one_target_of_a_plan_costs_all_of_it():
 
 
 def test_of_a_large_cluster_the_least_is_told_that_a_target_costs(whole, priced, monkeypatch):
-    monkeypatch.setattr(prices, "SOLVED_ANEW", 0)
+    monkeypatch.setattr(target_costs, "SOLVED_ANEW", 0)
     told = {price.resource: price for price in whole.prices()}
     assert {told[name].method for name in ("bytes", "replicas", "bytes_in")} == {"at_least"}
     assert 0 < told["bytes"].bytes_to_move <= priced["bytes"].bytes_to_move

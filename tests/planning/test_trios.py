@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from include.planning.programs import neighbourhood_mip as trios
+from include.planning.programs import neighbourhood_mip
 from include.planning.programs.neighbourhood_mip import rearrange
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.solver import rebalance
@@ -87,9 +87,9 @@ def test_trios_that_stay_as_they_are_are_decided_about_once_and_not_for_ever(mon
     def in_vain(trio):
         decided.append(tuple(trio._brokers.tolist()))
 
-    monkeypatch.setattr(trios._Trio, "solved", in_vain)
+    monkeypatch.setattr(neighbourhood_mip._Trio, "solved", in_vain)
     rearrange(of)
-    assert len(decided) == len(set(decided)) <= trios.IN_VAIN
+    assert len(decided) == len(set(decided)) <= neighbourhood_mip.IN_VAIN
     assert decided
 
 
@@ -111,6 +111,6 @@ def test_disks_hold_what_comes_to_the_byte():
 def test_clusters_of_many_brokers_are_left_to_the_search(monkeypatch):
     of = searched(3, "giant", monkeypatch)
     before = of.layout.rows.copy()
-    monkeypatch.setattr(trios, "BROKERS", len(of.gives) - 1)
+    monkeypatch.setattr(neighbourhood_mip, "BROKERS", len(of.gives) - 1)
     rearrange(of)
     assert (of.layout.rows == before).all()

@@ -23,7 +23,7 @@ from include.errors import InvalidRequestError
 from include.planning.planner import make_plan
 from include.quality.engine.results import ExpectationOutcome, GateResult, Status
 from include.quality.gates import Evidence
-from spark_jobs import gated_plan as proof
+from spark_jobs import gated_plan
 from spark_jobs import plan as job
 from spark_jobs.background_process import beside
 from tests.quality.snapshots import Rows
@@ -46,8 +46,8 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> dict[str, GateResult]:
     said = {name: GateResult(name, ()) for name in ("snapshot", "plan")}
     monkeypatch.setattr(job, "spark_session", lambda *_, **__: nullcontext())
     monkeypatch.setattr(job, "compile_for", lambda *_: None)
-    monkeypatch.setattr(proof, "check_snapshot", lambda *_, **__: said["snapshot"])
-    monkeypatch.setattr(proof, "check_evidence", lambda *_: said["plan"])
+    monkeypatch.setattr(gated_plan, "check_snapshot", lambda *_, **__: said["snapshot"])
+    monkeypatch.setattr(gated_plan, "check_evidence", lambda *_: said["plan"])
     return said
 
 
@@ -223,7 +223,7 @@ def test_the_bytes_that_the_gate_checks_are_those_that_are_written(
     )
     seen: list[Evidence] = []
     monkeypatch.setattr(
-        proof, "check_evidence", lambda _, evidence: seen.append(evidence) or gates["plan"]
+        gated_plan, "check_evidence", lambda _, evidence: seen.append(evidence) or gates["plan"]
     )
     one = Job(tmp_path)
     assert one.run(Rows(), DRAIN) == 0

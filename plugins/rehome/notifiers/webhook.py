@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook, BaseNotifier
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from rehome import plan_of_run
-from rehome import run_context as runtime
+from rehome import plan_of_run, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -91,8 +90,8 @@ def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
     if context.get("dag_run") is None or not context.get("params"):
         return {"unknown": "Airflow does not say with which parameters it was triggered."}
     try:
-        plan_id = runtime.plan_id_of(context)
-        with runtime.open_ledger() as ledger:
+        plan_id = run_context.plan_id_of(context)
+        with run_context.open_ledger() as ledger:
             record = plan_of_run.known(plan_id, ledger)
             if record is None:
                 return {}
@@ -109,7 +108,7 @@ def _follow_up_facts(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     if record.action != Action.DRAIN.value:
         return {}
     try:
-        follow_up = plan_of_run.known(runtime.follow_up_id(record.plan_id), ledger)
+        follow_up = plan_of_run.known(run_context.follow_up_id(record.plan_id), ledger)
     except RehomeError as error:
         return {"follow_up": {"unknown": str(error)}}
     return {} if follow_up is None else {"follow_up": _facts_of(follow_up, ledger)}

@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import run_context as runtime
+from rehome import run_context
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 
@@ -33,15 +33,15 @@ def _request(context: Context) -> PartitionCountsRequest:
 def _placed(context: Context) -> AddedPartitions:
     from include.planning.placement.add_partitions import AddedPartitions
 
-    return AddedPartitions.from_json(runtime.plan_directory(context).read_json(PLACED))
+    return AddedPartitions.from_json(run_context.plan_directory(context).read_json(PLACED))
 
 
 def _begun(context: Context) -> bool:
     """Whether the run has told the controller of its partitions: then tasks that come before that,
     and are cleared, leave the placement as it is.
     """
-    with runtime.open_ledger() as ledger:
-        events = ledger.events(runtime.plan_id_of(context))
+    with run_context.open_ledger() as ledger:
+        events = ledger.events(run_context.plan_id_of(context))
     return any(event.kind == ADDING for event in events)
 
 
@@ -62,16 +62,16 @@ class PlacePartitionsOperator(ClusterOperator):
         from include.planning.placement.add_partitions import place
         from include.warehouse import read_snapshot
 
-        refuse_unshared_ledger(context, runtime.settings().ledger_url)
-        plan_id = runtime.plan_id_of(context)
+        refuse_unshared_ledger(context, run_context.settings().ledger_url)
+        plan_id = run_context.plan_id_of(context)
         if _begun(context):
             self.log.info("Creating the partitions has begun: their placement stays.")
-            return f"{runtime.plan_directory(context).uri}/{PLACED}"
+            return f"{run_context.plan_directory(context).uri}/{PLACED}"
         plan = place(read_snapshot(self.snapshot), _request(context), plan_id)
         for partition, replicas in sorted(plan.assignments.items()):
             self.log.info("%s: %s", partition, list(replicas))
         self.log.info("%d new partitions, hash %s", len(plan.assignments), plan.plan_hash)
-        return runtime.plan_directory(context).write_json(PLACED, plan.to_json())
+        return run_context.plan_directory(context).write_json(PLACED, plan.to_json())
 
 
 class TryPartitionsOperator(ClusterOperator, SkipMixin):
@@ -90,13 +90,13 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         from include.execution.create_partitions import check
         from include.reporting.added_partitions import partitions_report
 
-        plan, directory = _placed(context), runtime.plan_directory(context)
+        plan, directory = _placed(context), run_context.plan_directory(context)
         if _begun(context):
             self.log.info("Creating the partitions has begun: there is nothing to try out.")
             return f"{directory.uri}/report.html"
         if not _request(context).dry_run:
             self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+        with run_context.open_ledger() as ledger, self.gateway() as cluster:
             active = ledger.active_plan(plan.cluster_id)
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             found = check(plan, own, active_plan=active.plan_id if active else None)
@@ -131,11 +131,11 @@ class ApprovePartitionsOperator(ApprovalOperator):
     def execute(self, context: Context) -> Any:
         """Wait, or go on in the name of the run's parameters; returns the approved hash."""
         plan = _placed(context)
-        asked = _request(context).approval or runtime.policy_of(context).approval
+        asked = _request(context).approval or run_context.policy_of(context).approval
         if _begun(context) or not asked:
             return plan.plan_hash
         totals = [f"- {topic}: {total} partitions" for topic, total in plan.totals.items()]
-        report = f"{runtime.plan_directory(context).uri}/report.html"
+        report = f"{run_context.plan_directory(context).uri}/report.html"
         self.body = "\n".join([*totals, f"- report: {report}", f"- hash `{plan.plan_hash}`"])
         context["ti"].xcom_push(key="plan_hash", value=plan.plan_hash)
         return super().execute(context)
@@ -143,8 +143,8 @@ class ApprovePartitionsOperator(ApprovalOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """The hash that the person saw."""
         if event.get("chosen_options") != [self.REJECT]:
-            with runtime.plain_errors():
-                runtime.refuse_own_approval(context, event, runtime.actor_of(context))
+            with run_context.plain_errors():
+                run_context.refuse_own_approval(context, event, run_context.actor_of(context))
         super().execute_complete(context, event)
         return context["ti"].xcom_pull(task_ids=self.task_id, key="plan_hash")
 
@@ -170,15 +170,15 @@ class CreatePartitionsOperator(ClusterOperator):
         from include.execution.create_partitions import create
         from include.reporting.added_partitions import partitions_report
 
-        plan, directory = _placed(context), runtime.plan_directory(context)
+        plan, directory = _placed(context), run_context.plan_directory(context)
         if plan.plan_hash != self.approved:
             raise AirflowFailException(
                 f"The placement has the hash {plan.plan_hash}, but {self.approved} was approved. "
                 "Nothing was changed. Trigger again."
             )
         told = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
-        who = {"actor": runtime.actor_of(context), "cluster_id": plan.cluster_id}
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+        who = {"actor": run_context.actor_of(context), "cluster_id": plan.cluster_id}
+        with run_context.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             own.compare()
             self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))

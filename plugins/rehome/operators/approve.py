@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-from rehome import plan_of_run
-from rehome import run_context as runtime
+from rehome import plan_of_run, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -54,16 +53,16 @@ class ApprovePlanOperator(ApprovalOperator):
         """Wait, or approve in the name of the run's parameters."""
         from include.domain.run.states import PlanState
 
-        with runtime.plain_errors(), runtime.open_ledger() as ledger:
+        with run_context.plain_errors(), run_context.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         plan_id = record.plan_id
         if record.state.ended:
             self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
             return None
-        with runtime.plain_errors():
-            plan, request = runtime.load_plan(context)
-            runtime.refuse_changed_files(plan, runtime.plan_directory(context))
-            terms = runtime.terms_of(context, request)
+        with run_context.plain_errors():
+            plan, request = run_context.load_plan(context)
+            run_context.refuse_changed_files(plan, run_context.plan_directory(context))
+            terms = run_context.terms_of(context, request)
         if record.state is not PlanState.PLANNED and self._holds(record, terms):
             self.log.info("Plan %s was approved by %s before.", plan_id, record.approved_by)
             return None
@@ -72,12 +71,12 @@ class ApprovePlanOperator(ApprovalOperator):
             self.body = approval_text(
                 plan.summary,
                 terms,
-                runtime.plan_directory(context).uri,
-                lasting_s=runtime.settings().approval_lasts_s,
-                tried=runtime.plan_directory(context).read_json("dry_run.json"),
+                run_context.plan_directory(context).uri,
+                lasting_s=run_context.settings().approval_lasts_s,
+                tried=run_context.plan_directory(context).read_json("dry_run.json"),
             )
             return super().execute(context)
-        return self._approve(plan.plan_id, terms, runtime.actor_of(context), by_person=False)
+        return self._approve(plan.plan_id, terms, run_context.actor_of(context), by_person=False)
 
     def _holds(self, record: PlanRecord, terms: Terms) -> bool:
         from include.domain.run.states import PlanState
@@ -96,14 +95,14 @@ class ApprovePlanOperator(ApprovalOperator):
         """Record who decided what."""
         from include.domain.run.approval_terms import Terms
 
-        plan_id = runtime.plan_id_of(context)
+        plan_id = run_context.plan_id_of(context)
         user = event.get("responded_by_user") or {}
         actor = str(user.get("name") or user.get("id") or "unknown")
         if event.get("chosen_options") == [self.REJECT]:
             self._reject(plan_id, actor)
             return super().execute_complete(context, event)
-        with runtime.plain_errors(), runtime.open_ledger() as ledger:
-            runtime.refuse_own_approval(context, event, ledger.plan(plan_id).actor)
+        with run_context.plain_errors(), run_context.open_ledger() as ledger:
+            run_context.refuse_own_approval(context, event, ledger.plan(plan_id).actor)
         result = super().execute_complete(context, event)
         seen = context["ti"].xcom_pull(task_ids=self.task_id, key="terms")
         self._approve(plan_id, Terms.from_json(seen), actor, by_person=True)
@@ -113,7 +112,7 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.domain.run.states import PlanState
         from include.ledger.records import EndReason
 
-        with runtime.plain_errors(), runtime.open_ledger() as ledger:
+        with run_context.plain_errors(), run_context.open_ledger() as ledger:
             state = ledger.plan(plan_id).state
             if state.active:
                 self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
@@ -122,8 +121,8 @@ class ApprovePlanOperator(ApprovalOperator):
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
     def _approve(self, plan_id: str, terms: Terms, actor: str, *, by_person: bool) -> None:
-        lasting_s = runtime.settings().approval_lasts_s
-        with runtime.plain_errors(), runtime.open_ledger() as ledger:
+        lasting_s = run_context.settings().approval_lasts_s
+        with run_context.plain_errors(), run_context.open_ledger() as ledger:
             ledger.approve(
                 plan_id, terms.plan_hash, actor, terms, by_person=by_person, lasting_s=lasting_s
             )

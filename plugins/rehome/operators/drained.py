@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import plan_of_run
-from rehome import run_context as runtime
+from rehome import plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -42,11 +41,11 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.completion.drained import is_drain, wait_until_drained
 
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+        with run_context.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
-            if runtime.in_follow_up(context):
-                record = ledger.plan(runtime.first_plan_id(context))
-            request = runtime.recorded_request(record)
+            if run_context.in_follow_up(context):
+                record = ledger.plan(run_context.first_plan_id(context))
+            request = run_context.recorded_request(record)
             if not is_drain(request):
                 self._end_here(context)
                 return
@@ -59,7 +58,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
                 return
             found = wait_until_drained(OwnCluster.of_plan(cluster, record), request)
             if request.budget_bytes is not None or request.budget_moves is not None:
-                found = _less_unpaid(found, runtime.recorded_moves(ledger, record))
+                found = _less_unpaid(found, run_context.recorded_moves(ledger, record))
             self.log.info("%s", found.text())
             self._conclude(context, ledger, record, found)
 
@@ -67,8 +66,8 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         """Whether a plan that follows up is open: its tasks carry it on and take its throttles
         back, whatever is on the brokers by now.
         """
-        follow_up = runtime.recorded_plan(ledger, runtime.follow_up_id(record.plan_id))
-        if runtime.in_follow_up(context) or follow_up is None or follow_up.state.ended:
+        follow_up = run_context.recorded_plan(ledger, run_context.follow_up_id(record.plan_id))
+        if run_context.in_follow_up(context) or follow_up is None or follow_up.state.ended:
             return False
         self.log.info("Plan %s follows up, and is %s.", follow_up.plan_id, follow_up.state)
         return True
@@ -80,14 +79,17 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         from include.warehouse import PlanDirectory
 
         directory = PlanDirectory(record.plan_dir)
-        follow_up = runtime.follow_up_id(record.plan_id)
-        last = runtime.in_follow_up(context)
+        follow_up = run_context.follow_up_id(record.plan_id)
+        last = run_context.in_follow_up(context)
         if found.as_planned:
-            made = runtime.recorded_plan(ledger, follow_up) is not None
+            made = run_context.recorded_plan(ledger, follow_up) is not None
             _keep(directory, found, follow_up if made else None)
             self._end_here(context)
             return
-        plan, request = runtime.recorded_moves(ledger, record), runtime.recorded_request(record)
+        plan, request = (
+            run_context.recorded_moves(ledger, record),
+            run_context.recorded_request(record),
+        )
         refused = (
             NoFollowUp.SECOND if last else why_no_follow_up(found, request, plan, datetime.now(UTC))
         )
@@ -112,9 +114,9 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def _end_here(self, context: Context) -> None:
         """Skip the follow-up, where this comes before it."""
         below = context["task"].get_flat_relatives(upstream=False)
-        prefix = f"{runtime.FOLLOW_UP}."
+        prefix = f"{run_context.FOLLOW_UP}."
         tasks = [task for task in below if task.task_id.startswith(prefix)]
-        if tasks and not runtime.in_follow_up(context):
+        if tasks and not run_context.in_follow_up(context):
             self.skip(ti=context["ti"], tasks=tasks)
 
 
@@ -123,7 +125,7 @@ def _less_unpaid(found: Drained, plan: Plan) -> Drained:
     from include.execution.completion.drained import less_unpaid
     from include.warehouse import read_snapshot
 
-    planned_on = read_snapshot(runtime.warehouse().snapshot_uri(plan.summary.snapshot))
+    planned_on = read_snapshot(run_context.warehouse().snapshot_uri(plan.summary.snapshot))
     rows = planned_on.replicas.select(["broker", "topic", "partition"])
     there = ((r["broker"], TopicPartition(r["topic"], r["partition"])) for r in rows.to_pylist())
     return less_unpaid(found, plan, there)

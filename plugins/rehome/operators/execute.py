@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.errors import PlanConflictError
-from rehome import plan_of_run
-from rehome import run_context as runtime
+from rehome import plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ class StartReassignmentOperator(ClusterOperator):
         from include.execution.advance import advance
         from include.execution.policy import policy_for
 
-        with runtime.open_ledger() as ledger:
+        with run_context.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         if record.state is PlanState.DONE:
             self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
@@ -36,12 +35,12 @@ class StartReassignmentOperator(ClusterOperator):
                 state_left="Nothing of it has started.",
                 next_step="Clear the task throttle, with what comes after it.",
             )
-        plan, request = runtime.load_plan(context)
-        policy = policy_for(request, runtime.settings())
+        plan, request = run_context.load_plan(context)
+        policy = policy_for(request, run_context.settings())
         with (
-            runtime.open_ledger() as ledger,
+            run_context.open_ledger() as ledger,
             self.gateway() as cluster,
-            runtime.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
+            run_context.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
             done = advance(plan, held.ledger, held.cluster, policy)
         self.log.info("%d moves started, %d in flight", len(done.admitted), done.in_flight)

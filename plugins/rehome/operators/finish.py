@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.errors import STEP_UNCHANGED, PlanConflictError
-from rehome import plan_of_run
-from rehome import run_context as runtime
+from rehome import plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.operators.drained import DRAINED
 
@@ -28,7 +27,7 @@ class VerifyReassignmentOperator(ClusterOperator):
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.completion.verify import verify
 
-        with runtime.open_ledger() as ledger:
+        with run_context.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         if record.state is PlanState.PAUSED:
             raise AirflowSkipException("The plan is paused; its end will be verified.")
@@ -38,7 +37,7 @@ class VerifyReassignmentOperator(ClusterOperator):
                 state_left=STEP_UNCHANGED,
                 next_step="See the task progress.",
             )
-        plan, directory = runtime.directory_plan(context)
+        plan, directory = run_context.directory_plan(context)
         with self.gateway() as cluster:
             result = verify(plan, OwnCluster.of_plan(cluster, record))
         directory.write_json("verification.json", result.to_json())
@@ -56,13 +55,13 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         from include.execution.completion.preferred_leaders import restore_preferred_leaders
         from include.ledger.fencing import LeaseHeldError
 
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+        with run_context.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
             if record.state is not PlanState.DONE:
                 raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
-            plan, directory = runtime.directory_plan(context)
+            plan, directory = run_context.directory_plan(context)
             try:
-                with runtime.driving(
+                with run_context.driving(
                     context, ledger, cluster, record, wait_s=0, release=True
                 ) as held:
                     result = restore_preferred_leaders(plan, held.cluster, tell=self._tell)
@@ -82,8 +81,8 @@ class WriteReportOperator(ClusterOperator):
         """Collect and render."""
         from include.reporting.collect import write_plan_report
 
-        directory = runtime.plan_directory(context)
-        with runtime.open_ledger() as ledger:
+        directory = run_context.plan_directory(context)
+        with run_context.open_ledger() as ledger:
             if plan_of_run.recorded(context, ledger) is None:
                 raise AirflowSkipException("There is no plan to report on.")
             uri = write_plan_report(directory, ledger)
@@ -104,7 +103,7 @@ class VerdictOperator(ClusterOperator):
         from include.ledger.records import EndReason
         from include.warehouse import PlanDirectory
 
-        with runtime.open_ledger() as ledger:
+        with run_context.open_ledger() as ledger:
             record = plan_of_run.recorded(context, ledger)
             follow_up = plan_of_run.follow_up(context, ledger) if record else None
             plans = [plan.plan_id for plan in (record, follow_up) if plan is not None]

@@ -13,8 +13,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
-from rehome import plan_of_run
-from rehome import run_context as runtime
+from rehome import plan_of_run, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -48,7 +47,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> str:
         """Plan; returns the plan's id. A plan that is continued is there already."""
-        with runtime.plain_errors():
+        with run_context.plain_errors():
             made = self._made_already(context)
             if made is not None:
                 return made
@@ -63,14 +62,16 @@ class PlanReassignmentOperator(SparkSubmitOperator):
                 raise
             self._refuse(directory.read_json("failure.json"))
         self._show_gates(directory)
-        with runtime.plain_errors():
+        with run_context.plain_errors():
             return self._record(context, directory)
 
     def _made_already(self, context: Context) -> str | None:
         """The id of the plan that the run has recorded, or goes on with."""
-        look_only = context["params"].get("dry_run") and runtime.named_plan_id(context) is not None
+        look_only = (
+            context["params"].get("dry_run") and run_context.named_plan_id(context) is not None
+        )
         find = plan_of_run.recorded if look_only else plan_of_run.carried_on
-        with runtime.open_ledger() as ledger:
+        with run_context.open_ledger() as ledger:
             record = find(context, ledger)
         if record is None:
             return None
@@ -82,8 +83,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         from include.execution.policy import rate_for
         from include.warehouse import cluster_of
 
-        request, settings = runtime.request_of(context), runtime.settings()
-        directory = runtime.plan_directory(context)
+        request, settings = run_context.request_of(context), run_context.settings()
+        directory = run_context.plan_directory(context)
         directory.discard()  # no ledger has recorded it
         request_uri = directory.write_json("request.json", request_to_params(request))
         self.application_args = [
@@ -98,9 +99,9 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
             *("--max-driver-replicas", str(settings.max_driver_replicas)),
         ]
-        with runtime.open_ledger() as ledger:
+        with run_context.open_ledger() as ledger:
             self.application_args += ["--ledger-id", ledger.ledger_id]
-        warehouse = runtime.warehouse()
+        warehouse = run_context.warehouse()
         if warehouse.rollups(cluster_of(self.snapshot)).days():
             self.application_args += [
                 *("--history", warehouse.uri),
@@ -111,8 +112,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         if request.action is Action.ROLLBACK:
             taken_back = warehouse.plan(str(request.plan_id))
             self.application_args += ["--rollback-of", taken_back.uri]
-            with runtime.open_ledger() as ledger:
-                record = runtime.recorded_plan(ledger, str(request.plan_id))
+            with run_context.open_ledger() as ledger:
+                record = run_context.recorded_plan(ledger, str(request.plan_id))
             if record is not None:  # else it is another ledger's, and its own hash has to do
                 self.application_args += ["--rollback-of-hash", record.plan_hash]
         return directory
@@ -155,13 +156,13 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
-        with runtime.open_ledger() as ledger:
+        with run_context.open_ledger() as ledger:
             ledger.create_plan(
                 plan,
                 directory.read_json("request.json"),
                 directory.uri,
                 run.run_id,
-                runtime.actor_of(context),
+                run_context.actor_of(context),
                 context["params"].get("kafka_config_id"),
                 run.dag_id,
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
 
-from rehome import run_context as runtime
+from rehome import run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -36,8 +36,8 @@ class RollUpSnapshotsOperator(BaseOperator):
         from include.load_history.history import Pace, pending_days, remove_old, roll_up
         from include.warehouse import cluster_of
 
-        with runtime.plain_errors():
-            settings, warehouse = runtime.settings(), runtime.warehouse()
+        with run_context.plain_errors():
+            settings, warehouse = run_context.settings(), run_context.warehouse()
             cluster_id = cluster_of(self.snapshot)
             pace = Pace(longest_s=settings.max_snapshot_gap_s)
             for day in pending_days(warehouse, cluster_id):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome import plan_of_run
-from rehome import run_context as runtime
+from rehome import plan_of_run, run_context
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 
@@ -37,7 +36,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.cluster.rights import Role, rights_to_start
 
         if self.for_request:
-            refuse_unshared_ledger(context, runtime.settings().ledger_url)
+            refuse_unshared_ledger(context, run_context.settings().ledger_url)
         begins = self.for_request and not _goes_on(context)
         if begins:
             _refuse_closed_window(context)
@@ -46,10 +45,10 @@ class SnapshotClusterOperator(ClusterOperator):
             if begins:
                 role = Role.PLANNER if context["params"].get("dry_run") else Role.REASSIGNER
                 require("This run", rights_to_start(cluster, role))
-                with runtime.open_ledger() as ledger:
+                with run_context.open_ledger() as ledger:
                     self._settle_plan(context, ledger, cluster)
             snapshot = take_snapshot(cluster, datetime.now(UTC))
-        uri = runtime.warehouse().write_snapshot(snapshot)
+        uri = run_context.warehouse().write_snapshot(snapshot)
         self.log.info(
             "%d brokers, %d topics, %d replicas read in %.1f s: %s",
             len(snapshot.brokers),
@@ -72,10 +71,10 @@ class SnapshotClusterOperator(ClusterOperator):
         """A dry run changes nothing, so it is only told what a run would meet."""
         from include.execution.access.connection_policy import PolicyError
 
-        request, named = runtime.request_of(context), runtime.named_plan_id(context)
+        request, named = run_context.request_of(context), run_context.named_plan_id(context)
         action = request.action.value
         if named is not None:
-            with runtime.open_ledger() as ledger:
+            with run_context.open_ledger() as ledger:
                 action = ledger.plan(named).action
         try:
             self.policy.require(action, request.throttle_bytes_per_s, datetime.now(UTC))
@@ -89,14 +88,14 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.errors import PlanConflictError
         from include.execution.control.resume import orphaned, waits_for_window
 
-        named = runtime.named_plan_id(context)
+        named = run_context.named_plan_id(context)
         if named is not None:
             self._take_up(context, ledger, cluster, named)
             return
         active = ledger.active_plan(cluster.describe_cluster().cluster_id)
         if active is None or context["params"].get("dry_run"):
             return
-        if runtime.window_end_of(context) is None or not waits_for_window(active, ledger):
+        if run_context.window_end_of(context) is None or not waits_for_window(active, ledger):
             told = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.driver})"
             what_next = "Wait until it has ended, or cancel it; resume it if it is paused."
             if orphaned(active, ledger):
@@ -117,7 +116,7 @@ class SnapshotClusterOperator(ClusterOperator):
             self._take_up(context, ledger, cluster, plan_id)
         except DriftError as error:
             self.log.warning("%s A new plan is made instead.", error.what)
-            owner, lease_s = runtime.driver_of(context), ttl_s(runtime.settings())
+            owner, lease_s = run_context.driver_of(context), ttl_s(run_context.settings())
             record = ledger.plan(plan_id)
             own = OwnCluster.of_plan(cluster, record)
             give_up(record, ledger, own, error.what, owner, lease_s)
@@ -129,21 +128,24 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.control.resume import bounds_of, check_continuable
 
-        run, request = context["dag_run"], runtime.request_of(context)
+        run, request = context["dag_run"], run_context.request_of(context)
         record = ledger.plan(plan_id)
         own = OwnCluster.of_plan(cluster, record)
-        plan, driver = runtime.recorded_moves(ledger, record), runtime.driver_of(context, record)
+        plan, driver = (
+            run_context.recorded_moves(ledger, record),
+            run_context.driver_of(context, record),
+        )
         check_continuable(plan, ledger, own, driver)
         if request.dry_run:
             return
-        in_window = runtime.window_end_of(context) is not None
+        in_window = run_context.window_end_of(context) is not None
         ledger.take_up(
             plan_id,
             run.dag_id,
             run.run_id,
             bounds_of(request),
-            runtime.actor_of(context),
-            lease_s=ttl_s(runtime.settings()),
+            run_context.actor_of(context),
+            lease_s=ttl_s(run_context.settings()),
             rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,
         )
         self.log.info("Going on with plan %s.", plan_id)
@@ -157,11 +159,11 @@ def _goes_on(context: Context) -> bool:
     """
     from include.domain.run.states import PlanState
 
-    with runtime.open_ledger() as ledger:
-        named = runtime.named_plan_id(context)
+    with run_context.open_ledger() as ledger:
+        named = run_context.named_plan_id(context)
         if named is not None:
-            found = runtime.recorded_plan(ledger, named)
-            record = found if found and runtime.drives(context, found) else None
+            found = run_context.recorded_plan(ledger, named)
+            record = found if found and run_context.drives(context, found) else None
         else:
             record = plan_of_run.carried_on(context, ledger)
     return record is not None and (record.state.active or record.state is PlanState.DONE)
@@ -170,6 +172,6 @@ def _goes_on(context: Context) -> bool:
 def _refuse_closed_window(context: Context) -> None:
     from include.errors import InvalidRequestError
 
-    ends = runtime.request_of(context).window_end
+    ends = run_context.request_of(context).window_end
     if ends is not None and ends <= datetime.now(UTC):
         raise InvalidRequestError([f"The window closed at {ends:%Y-%m-%d %H:%M} UTC."])

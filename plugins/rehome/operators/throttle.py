@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from include.errors import RehomeError
-from rehome import plan_of_run
-from rehome import run_context as runtime
+from rehome import plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -48,25 +47,25 @@ class SetThrottleOperator(ClusterOperator):
         from include.execution.throttle.cordon import cordon
         from include.execution.throttle.set_up import set_up_throttle
 
-        with runtime.open_ledger() as ledger:
+        with run_context.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         if record.state is PlanState.DONE:
             self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
             return
-        plan, request = runtime.load_plan(context)
-        rate, cause = runtime.rate_of(context, request)
+        plan, request = run_context.load_plan(context)
+        rate, cause = run_context.rate_of(context, request)
         if cause:
             self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
         if record.state is not PlanState.RUNNING:
             self._refuse_by_policy(record, plan, rate)
         with (
-            runtime.open_ledger() as ledger,
+            run_context.open_ledger() as ledger,
             self.gateway() as cluster,
-            runtime.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
+            run_context.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
             if held.ledger.plan(plan.plan_id).state is not PlanState.RUNNING:
-                runtime.refuse_changed_files(plan, runtime.plan_directory(context))
-            self._check(plan, runtime.terms_of(context, request), held)
+                run_context.refuse_changed_files(plan, run_context.plan_directory(context))
+            self._check(plan, run_context.terms_of(context, request), held)
             done = set_up_throttle(plan, held.ledger, held.cluster, first_rate(rate), rate, cause)
             cordoned = cordon(plan, request, held.ledger, held.cluster)
         for broker in cordoned:
@@ -126,13 +125,13 @@ class ClearThrottleOperator(ClusterOperator):
         """Stop what is left, clear, give the lease back, say what is owed."""
         from include.domain.run.states import PlanState
 
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+        with run_context.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
             if record is None:
                 self.log.info("No plan was recorded: there is nothing to take back.")
                 return
             plan_id = record.plan_id
-            if not runtime.drives(context, record):
+            if not run_context.drives(context, record):
                 self.log.info("Run %s goes on with the plan: it will clear.", record.driver)
                 return
             if not record.state.active and not ledger.throttles(plan_id, open_only=True):
@@ -140,7 +139,7 @@ class ClearThrottleOperator(ClusterOperator):
                 if not record.state.ended:
                     ledger.transition(plan_id, PlanState.FAILED, EARLY_END)
                 return
-            with runtime.driving(context, ledger, cluster, record, release=True) as held:
+            with run_context.driving(context, ledger, cluster, record, release=True) as held:
                 done = self._clear(record, held)
         self.log.info("%d throttle settings are as they were before", len(done.cleared))
         if done.owed:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.settings import FIRST_POLL_S
-from rehome import plan_of_run
-from rehome import run_context as runtime
+from rehome import plan_of_run, run_context
 from rehome.notifiers.webhook import send
 from rehome.operators.base import ClusterOperator
 from rehome.triggers.progress import ReassignmentTrigger
@@ -67,14 +66,14 @@ class ReassignmentSensor(ClusterOperator):
             return
         while not self._advance(context):
             if self.deferrable:
-                self._defer(runtime.plan_id_of(context))
+                self._defer(run_context.plan_id_of(context))
             self._wait(context)
 
     def resume(self, context: Context, event: dict[str, Any] | None = None) -> None:
         """The trigger saw a reason to act."""
         event = event or {}
         self.log.info("Woken: %s", event.get("reason"))
-        with runtime.plain_errors():
+        with run_context.plain_errors():
             if event.get("reason") == STALLED:
                 self._alert(context, event.get("waits_for", ""))
             if self.drive:
@@ -90,16 +89,16 @@ class ReassignmentSensor(ClusterOperator):
         from include.execution.stall import overdue
         from include.execution.throttle.set_up import sweep
 
-        with runtime.open_ledger() as ledger, self.gateway() as cluster:
+        with run_context.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
             if record is None:
                 raise plan_of_run.no_plan_yet(context)
             if record.state.ended:
                 return self._ended(record.plan_id, record.state, record.cause)
-            plan, request = runtime.load_plan(context)
-            policy = policy_for(request, runtime.settings())
+            plan, request = run_context.load_plan(context)
+            policy = policy_for(request, run_context.settings())
             try:
-                with runtime.driving(context, ledger, cluster, record) as held:
+                with run_context.driving(context, ledger, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
                     done = advance(plan, held.ledger, held.cluster, policy)
             except MissingRightError:
@@ -174,8 +173,8 @@ class ReassignmentSensor(ClusterOperator):
         from include.execution.decide import HELD_BY_OTHERS
         from include.execution.stall import STALL_ALERT
 
-        plan_id, limit_s = runtime.plan_id_of(context), runtime.settings().stall_timeout_s
-        with runtime.open_ledger() as ledger:
+        plan_id, limit_s = run_context.plan_id_of(context), run_context.settings().stall_timeout_s
+        with run_context.open_ledger() as ledger:
             view = ledger.view(plan_id)
             since = view.last_progress_at
             ledger.add_event(STALL_ALERT, f"nothing has moved since {since}", plan_id=plan_id)
@@ -203,7 +202,7 @@ class ReassignmentSensor(ClusterOperator):
         send(told, plan_id=plan_id)
 
     def _interval_s(self) -> float:
-        return self.poll_interval_s or runtime.settings().poll_interval_s
+        return self.poll_interval_s or run_context.settings().poll_interval_s
 
     def _defer(self, plan_id: str | None, watched: Sequence[dict[str, Any]] = ()) -> None:
         self.defer(
@@ -216,7 +215,7 @@ class ReassignmentSensor(ClusterOperator):
 
     def _wait(self, context: Context) -> None:
         """Without a trigger: look from here until there is a reason to act."""
-        with closing(PlanWatch(self.gateway(), runtime.plan_id_of(context))) as watch:
+        with closing(PlanWatch(self.gateway(), run_context.plan_id_of(context))) as watch:
             while True:
                 time.sleep(self._interval_s())
                 look = self._look(watch)

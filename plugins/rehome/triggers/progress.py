@@ -70,10 +70,10 @@ class ReassignmentTrigger(BaseTrigger):
             await asyncio.shield(asyncio.to_thread(watch.close))
 
     def _open(self) -> PlanWatch | ReassignmentWatch:
-        from rehome import run_context as runtime
+        from rehome import run_context
         from rehome.hooks.cluster import KafkaClusterHook
 
-        gateway = KafkaClusterHook(self.kafka_config_id).gateway(runtime.settings())
+        gateway = KafkaClusterHook(self.kafka_config_id).gateway(run_context.settings())
         if self.plan_id is None:
             from include.execution.observation.foreign_reassignments import Watched
 
