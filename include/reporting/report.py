@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from include.domain.plan.figures import ResourceBalance
+from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.move import Move
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.param_types import TOPIC_SPREAD
@@ -68,6 +69,8 @@ def _environment() -> Environment:
         time=words.time_text,
         brokers=words.brokers_list,
         signed_percent=words.signed_percent_text,
+        subject=subject_text,
+        obstacle=obstacle_text,
     )
     return environment
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from include.domain.kafka import TopicPartition
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.request.request import parse_request
+from include.domain.resources import Resource
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import Reassignment, ThrottleState
@@ -141,6 +143,17 @@ def test_a_refused_plan_shows_each_finding_with_its_remedy() -> None:
     assert "The dry run refuses this plan: 1 error." in told
     assert "too little room" in told
     assert "Free disk." in told
+
+
+def test_what_is_not_possible_as_asked_is_listed_in_words() -> None:
+    data = dry_run_only()
+    missed = Infeasible(
+        Subject(SubjectKind.RACK, "/a"), Obstacle.RACKS_FORCE_MORE, 4, 6, resource=Resource.REPLICAS
+    )
+    summary = replace(data.plan.summary, infeasible=(missed,))
+    text = page(replace(data, plan=replace(data.plan, summary=summary))).text
+    assert "Not possible as asked rack /a number of replicas: even spread over racks" in text
+    assert "force more in this rack (wanted 4, nearest 6)" in text
 
 
 def test_a_plan_is_called_good_only_when_it_was_verified() -> None:
