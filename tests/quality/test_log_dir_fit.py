@@ -16,7 +16,7 @@ from include.quality.plan.broker_table import brokers_after
 from include.quality.plan.tables import plan_tables
 from tests.planning.clusters import cluster
 from tests.planning.jbod import with_disks
-from tests.planning.test_log_dir_room import REQUESTS, jbods
+from tests.planning.result.test_log_dir_choice import REQUESTS, jbods
 from tests.quality.cases import planned, with_moves
 
 GB = 10**9

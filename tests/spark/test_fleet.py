@@ -13,7 +13,7 @@ from include.cluster.snapshot import REPLICAS
 from include.domain.request.request import parse_request
 from include.warehouse import Warehouse, read_snapshot
 from spark_jobs import fleet as job
-from tests.load.recorded import START, Cluster
+from tests.load_history.recorded import START, Cluster
 from tests.quality.snapshots import Rows
 from tests.spark.fleets import GOOD, Fleet, good_fleet, hash_alone, snapshot
 

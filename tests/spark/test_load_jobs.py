@@ -15,7 +15,7 @@ from include.load_history.load_profile import LOADS, loads_of
 from include.load_history.rollup import Rollup
 from include.warehouse import Warehouse
 from spark_jobs import load_model, rollup
-from tests.load.recorded import START, Cluster
+from tests.load_history.recorded import START, Cluster
 from tests.quality.snapshots import Rows
 
 SNAPSHOTS = 9  # from 22:00 to 0:40

@@ -12,7 +12,7 @@ import pytest
 
 from include.warehouse import PlanDirectory
 from spark_jobs import plan as job
-from tests.load.recorded import START, Cluster
+from tests.load_history.recorded import START, Cluster
 from tests.quality.snapshots import Rows
 
 AS_OLD_AS_IT_LIKES = ("--max-snapshot-age-s", "1e10")

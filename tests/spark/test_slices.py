@@ -13,7 +13,7 @@ from include.planning.sharded.planner import plan_in_slices
 from include.warehouse import Warehouse, replicas_uri
 from spark_jobs.spark_shards import slices_of, spark_slices
 from tests.planning.large import large_snapshot
-from tests.planning.test_overlay import with_rates
+from tests.planning.sharded.test_sharded_planner import with_rates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

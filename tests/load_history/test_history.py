@@ -20,7 +20,7 @@ from include.load_history.history import (
 from include.load_history.rollup import Rollup
 from include.planning.planner import make_plan
 from include.warehouse import taken_at_of
-from tests.load.recorded import CLUSTER, PACE, RATE, START, Cluster
+from tests.load_history.recorded import CLUSTER, PACE, RATE, START, Cluster
 from tests.quality.snapshots import PARTITIONS, Rows
 
 

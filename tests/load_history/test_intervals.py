@@ -10,7 +10,7 @@ import pytest
 
 from include.load_history.intervals import Interval, between
 from include.load_history.readings import Readings
-from tests.load.logs import Log, read
+from tests.load_history.logs import Log, read
 
 
 def one(before: Readings, now: Readings, record_bytes: float = np.nan) -> dict[str, Any]:

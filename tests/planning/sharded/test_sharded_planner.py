@@ -21,6 +21,7 @@ from include.planning.sharded.planner import OVERLAID
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.in_process import plan_sliced
 from tests.planning.large import large_snapshot
+from tests.planning.rebalance.test_copy_sources import skewed
 from tests.planning.strategies import clusters
 from tests.planning.test_plan_properties import (
     REQUESTS,
@@ -31,7 +32,6 @@ from tests.planning.test_plan_properties import (
     check_tolerance,
     fits,
 )
-from tests.planning.test_sources import skewed
 
 SOME = settings(max_examples=20, deadline=None)
 COUNTS = st.integers(1, 3)

@@ -19,11 +19,11 @@ from include.planning.explain.text import broker_text, partition_text
 from include.planning.planner import make_plan
 from include.warehouse import Warehouse
 from spark_jobs import explain as command
-from tests.load.recorded import START
-from tests.load.recorded import Cluster as RecordedCluster
+from tests.load_history.recorded import START
+from tests.load_history.recorded import Cluster as RecordedCluster
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import THREE_RACKS, T, both
-from tests.planning.test_certificate import with_rates
+from tests.planning.result.test_certificate import with_rates
 from tests.quality.snapshots import Rows
 
 

@@ -13,8 +13,8 @@ from include.load_history.intervals import between
 from include.load_history.known_rates import Demands, LoadHistory
 from include.load_history.load_profile import loads_of
 from include.load_history.rollup import Rollup, rollup_of
-from tests.load.logs import Log, read
-from tests.load.recorded import RATE, START, Cluster
+from tests.load_history.logs import Log, read
+from tests.load_history.recorded import RATE, START, Cluster
 from tests.quality.snapshots import Rows
 
 MB, GB = 10**6, 10**9

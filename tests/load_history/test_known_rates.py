@@ -15,7 +15,7 @@ from include.load_history.forecast import DAY_S, disk_forecast, load_report
 from include.load_history.known_rates import Demands, LoadHistory, ResourceHistory
 from include.planning.model.arrays import ClusterArrays
 from include.planning.planner import make_plan
-from tests.load.recorded import RATE, START, Change, Cluster
+from tests.load_history.recorded import RATE, START, Change, Cluster
 from tests.quality.snapshots import PARTITIONS, Rows
 
 DEMANDS = Demands(min_hours=1.0)
