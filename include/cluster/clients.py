@@ -10,7 +10,8 @@ from typing import Any, TypeVar, cast
 
 from confluent_kafka import KafkaException
 
-from include.cluster.connection import Connection, check_connection
+from include.cluster.connection import Connection
+from include.cluster.connection_check import check_connection
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterError, MissingRightError, broker_error
 from include.cluster.librdkafka import CallTimedOutError, Librdkafka

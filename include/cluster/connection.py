@@ -13,10 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from include.cluster.preflight import check_connection
 from include.errors import InvalidRequestError
-
-__all__ = ["Connection", "check_connection"]
 
 CONTROLLER_SERVERS = "rehome.controller.servers"
 HOST_CHECK = "ssl.endpoint.identification.algorithm"

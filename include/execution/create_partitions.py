@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from include.cluster.port import ClusterPort
 from include.cluster.rights import Role, missing_rights
 from include.domain.kafka import TopicDescription, TopicPartition
+from include.domain.request.partition_counts import AddedPartitions
 from include.domain.run.findings import Finding, Severity
 from include.errors import PlanConflictError, RehomeError
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.patience import Patience, pause
 from include.execution.dry_run.throttle_checks import partition_findings
-from include.planning.placement.add_partitions import AddedPartitions
 
 SHOWN_TIMEOUT_S = 15.0
 SHOWN_POLL_S = 0.1

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from include.domain.request.partition_counts import AddedPartitions
 from include.domain.run.findings import Finding
-from include.planning.placement.add_partitions import AddedPartitions
 
 
 def partitions_report(

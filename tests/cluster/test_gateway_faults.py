@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from include.cluster.connection import CONTROLLER_SERVERS, Connection, check_connection
+from include.cluster.connection import CONTROLLER_SERVERS, Connection
+from include.cluster.connection_check import check_connection
 from include.cluster.errors import ClusterError, ClusterUnreachableError
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource

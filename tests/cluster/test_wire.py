@@ -117,7 +117,7 @@ def test_only_these_modules_know_kafka_python() -> None:
         "messages.py",
         "config_messages.py",
         "groups.py",
-        "preflight.py",
+        "connection_check.py",
     }
 
 

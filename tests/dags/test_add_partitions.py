@@ -12,9 +12,9 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
+from include.domain.request.partition_counts import AddedPartitions, parse_partition_counts
 from include.errors import InvalidRequestError
 from include.ledger.store import Ledger
-from include.planning.placement.add_partitions import AddedPartitions, parse_partition_counts
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.operators.add_partitions import (

@@ -2,9 +2,9 @@
 validate-only, and what it finds good it commits.
 
 Codes, messages and their order follow org.apache.kafka.controller.ReplicationControlManager
-(4.3); tests/execution/dry_run/test_controller_rules_on_brokers.py holds them against a real controller. It does
-not look at racks, at min.insync.replicas, at whether a broker is alive, or at cordoned log dirs
-(KIP-1066 keeps only new topics and partitions off those): the dry run judges these by itself.
+(4.3); test_controller_rules_on_brokers.py holds them against a real controller. It does not look
+at racks, at min.insync.replicas, at whether a broker is alive, or at cordoned log dirs (KIP-1066
+keeps only new topics and partitions off those): the dry run judges these by itself.
 """
 
 from __future__ import annotations

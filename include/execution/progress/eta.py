@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from include.domain.kafka import BrokerId, ReplicaId
+from include.domain.kafka import ReplicaId
 from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample
 from include.domain.run.ledger_view import LedgerView
@@ -20,7 +20,7 @@ from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
-from include.execution.admission.backlog import Admitted, Backlog
+from include.execution.admission.backlog import Admitted, Backlog, Foreseen
 from include.execution.admission.slots import Slot, slots_of
 from include.execution.governor.cluster_health import strain_of
 from include.execution.progress.flow_samples import Copied, flow_sample
@@ -74,39 +74,6 @@ def _has_arrived(move: Move, seen: Observation) -> bool:
         return False
     shown = seen.partitions.get(move.partition)
     return shown is not None and shown.replicas == move.target
-
-
-PLAYED_OUT_PART = 0.02
-"""The part of a processor's time that goes into playing out: what takes 0.4 s holds for 20 s."""
-
-
-@dataclass(frozen=True, slots=True)
-class Foreseen:
-    """An end that was foretold by playing the rest out, for the looks until that is done again.
-
-    :param work: what it has taken, in about microseconds of a processor.
-    :param target_bytes_per_s, live_brokers: what else it was foretold by.
-    """
-
-    at: datetime
-    eta_s: float
-    work: int
-    target_bytes_per_s: int | None
-    live_brokers: frozenset[BrokerId]
-
-    def holds(self, view: LedgerView, seen: Observation) -> bool:
-        """Whether playing out anew is not due yet, and nothing that decides has changed."""
-        age_s = (seen.taken_at - self.at).total_seconds()
-        return (
-            age_s < self.work * 1e-6 / PLAYED_OUT_PART
-            and age_s < self.eta_s
-            and self.target_bytes_per_s == view.target_bytes_per_s
-            and self.live_brokers == seen.live_brokers
-        )
-
-    def eta_at(self, seen: Observation) -> float:
-        """Seconds from this look to the end."""
-        return max(self.eta_s - (seen.taken_at - self.at).total_seconds(), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class KafkaClusterHook(KafkaBaseHook):
 
     def test_connection(self) -> tuple[bool, str]:
         """What Airflow's UI shows: connected as whom, or the cause of the failure."""
-        from include.cluster.connection import check_connection
+        from include.cluster.connection_check import check_connection
 
         try:
             self.policy  # noqa: B018 - read for what is wrong with it

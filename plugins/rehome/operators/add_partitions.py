@@ -17,7 +17,7 @@ from rehome.operators.base import ClusterOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.planning.placement.add_partitions import AddedPartitions, PartitionCountsRequest
+    from include.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
 
 PLACED, FOUND = "new_partitions.json", "dry_run.json"
 ADDING, ADDED = "adding partitions", "partitions added"
@@ -25,13 +25,13 @@ ADDING, ADDED = "adding partitions", "partitions added"
 
 
 def _request(context: Context) -> PartitionCountsRequest:
-    from include.planning.placement.add_partitions import parse_partition_counts
+    from include.domain.request.partition_counts import parse_partition_counts
 
     return parse_partition_counts(context["params"])
 
 
 def _placed(context: Context) -> AddedPartitions:
-    from include.planning.placement.add_partitions import AddedPartitions
+    from include.domain.request.partition_counts import AddedPartitions
 
     return AddedPartitions.from_json(run_context.plan_directory(context).read_json(PLACED))
 

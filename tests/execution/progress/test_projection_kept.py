@@ -9,9 +9,9 @@ import pytest
 
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.observation import Observation
-from include.execution.admission.backlog import Backlog
+from include.execution.admission.backlog import Backlog, Foreseen
 from include.execution.progress import eta
-from include.execution.progress.eta import Foreseen, foretell
+from include.execution.progress.eta import foretell
 from include.execution.progress.projection import Course
 from tests.execution.observed import ONE, POLICY, T0, running, seen
 

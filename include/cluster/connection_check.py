@@ -12,13 +12,11 @@ import socket
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from include.cluster.connection import Connection
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterUnreachableError, Unreachable
-
-if TYPE_CHECKING:
-    from include.cluster.connection import Connection
 
 # The causes a person should hear of first: the further a server let us in, the more it tells.
 _MOST_TELLING = (

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection import Connection, check_connection
+from include.cluster.connection import Connection
+from include.cluster.connection_check import check_connection
 from include.cluster.errors import ClusterUnreachableError
 from local.kafka.certificates import CertificateAuthority
 from local.kafka.cluster import LocalCluster

@@ -1,0 +1,160 @@
+"""The rooms of include/: on which floor each is, who may import whom, and no circles."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FLOORS = """
+    reporting            quality
+    execution.advance    execution.create_partitions     execution.simulation
+    execution.dry_run    execution.poll
+    execution.decide     execution.control               execution.completion
+    execution.progress
+    execution.admission  execution.throttle
+    execution.observation                                execution.governor
+    execution.access     execution.actions               execution.policy    execution.stall
+    planning.rollback    planning.sharded
+    planning.planner     planning.explain
+    planning.actions
+    planning.rebalance
+    planning.result      planning.programs
+    planning.leadership
+    planning.search
+    planning.placement
+    load_history         quality.plan                    quality.snapshot
+    planning.model       quality.facts                   quality.engine
+    ledger               warehouse
+    cluster              domain.run
+    domain.request
+    domain.plan
+    domain
+    settings             airflow_settings                packaging
+    errors
+"""
+"""A room may import what stands on the floors below its own: nothing beside it, nothing above."""
+
+STRANGERS = {
+    "domain": ("cluster", "ledger", "warehouse", "load_history", "planning", "execution"),
+    "ledger": ("cluster", "warehouse", "load_history", "planning", "execution"),
+    "planning": ("ledger", "warehouse", "load_history", "execution", "quality"),
+    "quality": ("ledger", "planning", "execution"),
+    "execution": ("warehouse", "load_history", "quality"),
+}
+"""Who never imports whom, whatever the floors: the gate, for one, owes the planner nothing."""
+
+PLANNING_OF_EXECUTION = ("include.planning.model.packing", "include.planning.model.volumes")
+"""All that the execution side has of the planner: how copies fit into log dirs."""
+
+MOST_MODULES = 13
+
+Modules = Mapping[str, Path]
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted((ROOT / "include").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts[-1] != "__init__" and "migrations" not in parts:
+            found[".".join(parts)] = path
+    return found
+
+
+ALL = modules()
+
+
+def floors() -> dict[str, int]:
+    """Room → its floor, counted from the top."""
+    lines = FLOORS.strip().splitlines()
+    return {room: floor for floor, line in enumerate(lines) for room in line.split()}
+
+
+def room_of(module: str) -> str:
+    """The room with the longest name that a module's begins with; of none, the module itself."""
+    inner = module.removeprefix("include.")
+    rooms = [room for room in floors() if inner == room or inner.startswith(room + ".")]
+    return max(rooms, key=len, default=inner)
+
+
+def imported(module: str, source: str, known: Modules) -> Iterator[str]:
+    """Modules of include/ that one imports, wherever in the file, for type checkers alone too."""
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            ends = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+            yield from (end for end in ends[:2] if end in known and end != module)
+
+
+def problems(module: str, source: str) -> Iterator[str]:
+    floor = floors()
+    room = room_of(module)
+    if room not in floor:
+        yield f"{module} is in no room"
+        return
+    for other in imported(module, source, ALL):
+        there = room_of(other)
+        if there != room and floor[there] <= floor[room]:
+            yield f"{module} ({room}) imports {other} ({there}), which is not on a floor below"
+        house, neighbour = (name.split(".")[0] for name in (room, there))
+        if neighbour in STRANGERS.get(house, ()):
+            yield f"{module} imports {other}: {house} never imports {neighbour}"
+        if (house, neighbour) == ("execution", "planning") and other not in PLANNING_OF_EXECUTION:
+            yield f"{module} imports {other}: execution has no more of the planner than it needs"
+
+
+@pytest.mark.parametrize("module", ALL)
+def test_a_room_imports_only_what_is_below_it(module: str) -> None:
+    assert list(problems(module, ALL[module].read_text())) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {name: set(imported(name, path.read_text(), ALL)) for name, path in ALL.items()}
+    TopologicalSorter(graph).prepare()
+
+
+def test_rooms_are_small() -> None:
+    count: dict[Path, int] = {}
+    for path in ALL.values():
+        count[path.parent] = count.get(path.parent, 0) + 1
+    too_many = {
+        folder.relative_to(ROOT).as_posix(): number
+        for folder, number in count.items()
+        if number > MOST_MODULES and folder.name not in ("cluster", "ledger")
+    }
+    assert too_many == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("include.planning.search.a", "from include.planning.rebalance import solver"),
+        ("include.planning.search.a", "from include.planning.programs.flow_lp import Flow"),
+        ("include.domain.kafka", "from include.domain.plan.move import Move"),
+        ("include.ledger.a", "def f():\n    from include.cluster.port import ClusterPort"),
+        ("include.quality.facts.a", "from include.planning.model import rack_tree"),
+        ("include.execution.decide", "if TYPE_CHECKING:\n    import include.execution.advance"),
+        ("include.execution.dry_run.a", "from include.planning.model import layout"),
+        ("include.planning.planner", "from include.ledger import store"),
+        ("include.elsewhere.a", ""),
+    ],
+)
+def test_an_import_against_the_floors_is_found(module: str, source: str) -> None:
+    assert list(problems(module, source)) != []
+
+
+def test_a_circle_is_found() -> None:
+    known = {"include.a": Path(), "include.b": Path()}
+    sources = {"include.a": "from include import b", "include.b": "import include.a"}
+    graph = {name: set(imported(name, source, known)) for name, source in sources.items()}
+    with pytest.raises(CycleError):
+        TopologicalSorter(graph).prepare()
