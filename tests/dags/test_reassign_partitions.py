@@ -69,7 +69,7 @@ def test_a_drain_goes_on_with_what_its_budget_left(site: Site) -> None:
     asked = {"action": "drain", "brokers": [4], "topics": [topic], "budget_moves": 1}
     left = []
     for unpaid in (True, False):
-        run = site.run(**asked, with_spark=True)
+        run = site.run(**asked)
         assert run.state == "success", run.log
         assert ("has left there for want of budget" in run.log) is unpaid
         partitions = site.gateway.describe_topics([topic])[topic].partitions.values()

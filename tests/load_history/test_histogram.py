@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.load_history.histogram import RELATIVE_ERROR, Histogram, bin_of, rate_of
+from tests.examples import examples
 
 RATE = st.one_of(st.just(0.0), st.floats(1.0, 2e10))
 TIMES = st.lists(st.tuples(RATE, st.floats(60, 1800)), min_size=1, max_size=200)
@@ -33,7 +34,7 @@ def histogram(times: list[tuple[float, float]], row: int = 0, rows: int = 1) -> 
 
 
 @given(TIMES, st.sampled_from([0.5, 0.95, 1.0]))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_quantile_is_within_the_stated_error_of_the_exact_one(
     times: list[tuple[float, float]], q: float
 ) -> None:
@@ -45,7 +46,7 @@ def test_a_quantile_is_within_the_stated_error_of_the_exact_one(
 @given(
     st.lists(st.tuples(RATE, st.integers(60, 1800)), min_size=1, max_size=60), st.integers(0, 60)
 )
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_parts_merged_in_any_order_are_the_whole(
     times: list[tuple[float, float]], cut: int
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from include.domain.kafka import TopicPartition
@@ -13,11 +13,12 @@ from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.planner import make_plan
+from tests.examples import examples
 from tests.planning.clusters import Cluster
 from tests.planning.evenness import even_sets, is_even
 from tests.planning.strategies import clusters
 
-THOROUGH = settings(max_examples=100, deadline=None)
+THOROUGH = examples(100)
 
 REQUESTS = st.one_of(
     st.just(ReassignmentRequest(Action.REBALANCE)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.request.request import parse_request
@@ -14,6 +14,7 @@ from include.quality.facts.disks import Disks
 from include.quality.facts.subject import Checked
 from include.quality.plan.broker_table import brokers_after
 from include.quality.plan.tables import plan_tables
+from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.jbod import with_disks
 from tests.planning.result.test_log_dir_choice import REQUESTS, jbods
@@ -35,7 +36,7 @@ def too_much(checked: Checked) -> list[object]:
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(jbod=jbods(), request=st.sampled_from(REQUESTS))
 def test_the_gate_finds_room_for_what_the_planner_has_placed(jbod, request):
     of, disks = jbod

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.kafka import TopicPartition
@@ -25,6 +25,7 @@ from include.domain.plan.move_table import MoveCounts, MoveTable, moves_from_tab
 from include.domain.plan.plan_hash import plan_hash
 from include.domain.request.request import Action
 from include.quality.facts.plan_hash import hash_of as hash_in_gate
+from tests.examples import examples
 from tests.ledger.small_plans import make_plan
 
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True).map(tuple)
@@ -72,7 +73,7 @@ def as_json(cluster_id: str, action: str, made: tuple[Move, ...], *, allow: bool
     return json.dumps(content, separators=(",", ":"))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(made=moves(), cluster_id=st.text(max_size=4), action=st.sampled_from(Action), allow=...)
 def test_columns_say_what_the_objects_say(
     made: tuple[Move, ...], cluster_id: str, action: Action, allow: bool

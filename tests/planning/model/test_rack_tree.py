@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.planning.model.rack_tree import RackTree
+from tests.examples import examples
 from tests.planning.evenness import is_even
 
 TREES = st.integers(2, 7).flatmap(
@@ -66,7 +67,7 @@ def test_racks_of_the_same_name_in_two_data_centres_are_two_racks():
     assert violations(tree(TWO_DCS), (0, 3)) == [0]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(paths=TREES, dead=st.sets(st.integers(0, 6), max_size=2), replicas=st.integers(1, 4))
 def test_violations_is_zero_exactly_where_an_exhaustive_check_finds_evenness(paths, dead, replicas):
     hosts = [broker for broker in range(len(paths)) if broker not in dead]
@@ -78,7 +79,7 @@ def test_violations_is_zero_exactly_where_an_exhaustive_check_finds_evenness(pat
     assert [count == 0 for count in found] == [is_even(row, by_broker, hosts) for row in rows]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(paths=TREES, replicas=st.integers(1, 4))
 def test_the_least_and_most_replicas_of_a_node_are_those_of_all_even_sets(paths, replicas):
     hosts = range(len(paths))

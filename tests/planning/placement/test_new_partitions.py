@@ -4,13 +4,14 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.kafka import TopicPartition
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
 from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment
+from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.evenness import is_even
 from tests.planning.strategies import clusters
@@ -60,7 +61,7 @@ def test_topics_begin_at_different_brokers_and_a_seed_repeats_them():
     assert created(of, "a", 1, 3) != created(of, "a", 1, 3, seed=1)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     of=clusters(max_depth=3),
     count=st.integers(1, 5),
@@ -77,7 +78,7 @@ def test_adding_in_two_steps_gives_what_adding_at_once_gives(of, count, more, se
     assert {**first, **created(grown, "new", more, seed=seed)} == once
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     of=clusters(max_depth=4),
     dead=st.sets(st.integers(0, 6), max_size=1),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from include.domain.plan.infeasible_text import subject_text
 from include.domain.request.request import Action, ReassignmentRequest
+from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.evenness import even_sets, is_even
 from tests.planning.planned import THREE_RACKS, T, plan, problems
@@ -16,7 +17,7 @@ from tests.planning.strategies import clusters
 from tests.planning.test_plan_properties import paths
 from tests.planning.test_plan_properties import plan as planned
 
-DEEP = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+DEEP = examples(60, suppress_health_check=[HealthCheck.filter_too_much])
 
 # Racks of 3, 10, 20 and 7 brokers, for instance in a cluster that grew rack by rack.
 UNEVEN = [f"/r{rack}" for rack, brokers in enumerate((3, 10, 20, 7)) for _ in range(brokers)]

@@ -6,12 +6,13 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.planning.model.rack_tree import RackTree
 from include.planning.placement.rack_spread import choose
 from include.planning.placement.ring import Ring
+from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.evenness import is_even
 from tests.planning.planned import both, plan
@@ -252,7 +253,7 @@ class LiteralRing:
         return any(self.room(child, name, taken) for name, child in node["children"].items())
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(paths=trees(4), dead=st.sets(st.integers(0, 9), max_size=2), replicas=st.integers(1, 6))
 def test_rings_place_as_a_literal_reading_of_the_kip_does_and_evenly(paths, dead, replicas):
     hosts = set(range(len(paths))) - dead
@@ -266,7 +267,7 @@ def test_rings_place_as_a_literal_reading_of_the_kip_does_and_evenly(paths, dead
     assert all(is_even(row, by_broker, hosts) for row in rows)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     paths=trees(3),
     replicas=st.integers(1, 3),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
@@ -17,6 +17,7 @@ from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
 from include.planning.result.lower_bounds import least_copies
 from include.planning.result.outcome import tree_of
+from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan
 from tests.planning.sharded.test_sharded_planner import sliced
@@ -24,7 +25,7 @@ from tests.planning.strategies import clusters
 from tests.planning.test_plan_properties import check_hard_rules, fits
 from tests.planning.test_plan_properties import plan as planned
 
-THOROUGH = settings(max_examples=100, deadline=None)
+THOROUGH = examples(100)
 
 PLACING = st.sampled_from(
     [

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.array_types import Floats
@@ -18,6 +18,7 @@ from include.planning.rebalance.copy_sources import SLACK, prefer_sources
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.certificate import bytes_across_racks
 from include.planning.search.state import Problem
+from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
 from tests.planning.posed import posed
@@ -97,7 +98,7 @@ def test_a_leader_that_would_send_more_than_anyone_receives_is_relieved(hot):
     assert [load.bytes_out for load in made.summary.brokers] == [0, 0, 200, 200, 0, 0]
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 10_000), replicas=st.sampled_from([2, 3]), rates=st.booleans())
 def test_sources_improve_at_no_cost(seed, replicas, rates):
     tolerances = {"bytes_in": 0.1, "replicas": 0.2} if rates else {"bytes_in": None}

@@ -15,6 +15,7 @@ from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.planner import make_plan
 from include.planning.rebalance.fixed_point import ROUNDS, plan_on
+from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
 from tests.planning.stored_clusters import Stored
@@ -125,9 +126,7 @@ def check(
     assert plan(of.after(made), **params).moves == ()
 
 
-test_planning_again_plans_nothing_whatever_is_balanced = settings(max_examples=60, deadline=None)(
-    cases(check)
-)
+test_planning_again_plans_nothing_whatever_is_balanced = examples(60)(cases(check))
 
 
 @pytest.mark.long
@@ -141,7 +140,7 @@ def test_planning_again_plans_nothing_over_tens_of_thousands_of_cases(number):
 SIZES = st.lists(st.lists(st.integers(0, 60), max_size=12), min_size=2, max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(sizes=SIZES, tolerance=st.sampled_from([0.0, 0.02, 0.1]))
 def test_planning_again_within_brokers_plans_nothing(sizes, tolerance):
     numbers = iter(range(50))

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from include.domain.plan.plan import Plan
@@ -17,6 +17,7 @@ from include.planning.model.arrays import ClusterArrays
 from include.planning.model.packing import pack
 from include.planning.model.volumes import LogDirSize, volumes_of
 from include.planning.planner import make_plan
+from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.in_process import plan_sliced
 from tests.planning.jbod import overfilled, with_disks
@@ -138,7 +139,7 @@ def test_a_volume_counts_once_in_rooms_and_capacity():
 # ---------------------------------------------------------------- packing
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     rooms=st.lists(st.lists(st.integers(-1, 12), min_size=3, max_size=3), min_size=2, max_size=2),
     copies=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), max_size=7),
@@ -202,7 +203,7 @@ def unless_full(make: Callable[[], Plan]) -> Plan | None:
         return None
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(jbod=jbods(), request=st.sampled_from(REQUESTS))
 def test_no_plan_fills_a_log_dir_whatever_the_brokers_choose(jbod, request):
     of, disks = jbod
@@ -210,7 +211,7 @@ def test_no_plan_fills_a_log_dir_whatever_the_brokers_choose(jbod, request):
     assert made is None or overfilled(made.moves, disks) == []
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(jbod=jbods(), request=st.sampled_from(REQUESTS))
 def test_nor_does_one_that_is_made_in_slices(jbod, request):
     of, disks = jbod
@@ -218,7 +219,7 @@ def test_nor_does_one_that_is_made_in_slices(jbod, request):
     assert made is None or overfilled(made.moves, disks) == []
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_a_broker_is_drained_whenever_the_copies_can_be_packed(data):
     rooms = data.draw(st.lists(st.integers(1, 12), min_size=2, max_size=3, unique=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.request.request import Action, ReassignmentRequest
@@ -12,6 +12,7 @@ from include.planning.model.arrays import ClusterArrays, replica_counts
 from include.planning.search.broker_shed import BYTES, largest_within
 from include.planning.search.leader_egress import Senders
 from include.planning.search.state import Search
+from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed
 
@@ -91,7 +92,7 @@ def test_of_replicas_that_are_alike_those_led_in_the_brokers_zone_leave():
     assert chosen([[1, 0], [0, 1]], [100, 80], [0, 0, 0], 100) == [0]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 10_000))
 def test_what_more_load_adds_is_the_excess_after_less_the_excess_before(seed):
     rng = np.random.default_rng(seed)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from include.planning.search.receiver_ranking import Neediest
+from tests.examples import examples
 
 VALUE = (1.0, 0.03, 0.16)
 PICKY = 0.1
@@ -49,7 +50,7 @@ def test_a_broker_is_filled_up_to_its_tight_limit_before_its_highest(held, fits)
     assert found == fits
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 10_000), boxed=st.sampled_from([(0,), (0, 2), (0, 1, 2)]))
 def test_books_that_were_kept_are_those_of_what_brokers_hold_now(seed, boxed):
     rng = np.random.default_rng(seed)
