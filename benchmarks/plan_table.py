@@ -20,7 +20,7 @@ COLUMNS = {
     "bytes / priced bound": "moved_over_priced_bound",
     "outside asked": "outside_asked",
     "worst off": "worst_off",
-    "outside boxes": "outside",
+    "outside bands": "outside",
     "infeasible": "infeasible",
     "violations": "hard_violations",
     "peak MB": "peak_mb",

@@ -147,7 +147,7 @@ def plan_of(
         rack_violations_after=after,
         infeasible=outcome.infeasible,
         bytes_across_racks=bytes_across_racks(outcome.layout, outcome.tree_after),
-        planned_by=planned_by(outcome.boxes, known_resources(outcome.layout.arrays), action),
+        planned_by=planned_by(outcome.bands, known_resources(outcome.layout.arrays), action),
         resources=resource_balances(outcome),
         prices=outcome.prices(),
         links=links(outcome.layout, outcome.tree_after),

@@ -1,4 +1,4 @@
-"""Pictures of a plan itself: loads against their boxes, bytes from rack to rack, largest moves.
+"""Pictures of a plan itself: loads against their bands, bytes from rack to rack, largest moves.
 
 Plain numbers for the template to draw, as in :mod:`include.reporting.progress_charts`. A thousand
 brokers are as legible as ten: all of them in one small picture per resource, in the order of
@@ -43,9 +43,9 @@ class LoadPicture:
 
     In the coordinates of a 1000 x 180 SVG, as percent above or below the broker's share.
 
-    :param before: points of a polyline; after: path of dots inside their boxes, outside: of
+    :param before: points of a polyline; after: path of dots inside their bands, outside: of
         dots outside of them; each a dot per broker.
-    :param band: points of a polygon, the boxes; empty without a tolerance.
+    :param band: points of a polygon, the bands; empty without a tolerance.
     :param grid: (y, label) of the horizontal lines, top to bottom.
     :param range_before, range_after: lowest and highest deviation, in percent.
     """
@@ -106,7 +106,7 @@ def _load_picture(item: ResourceBalance) -> LoadPicture | None:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Percent above or below the share → y, by its square root: a box of a few percent is as
+    """Percent above or below the share → y, by its square root: a band of a few percent is as
     plain to see as an empty broker.
     """
 

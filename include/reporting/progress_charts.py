@@ -25,13 +25,13 @@ CURVE_WIDTH, CURVE_HEIGHT = 1000, 200
 class Bar:
     """One broker's bars, as percent of the fullest broker before or after.
 
-    :param box: left edge and width of the box it was to end in; None where it had none.
+    :param band: left edge and width of the band it was to end in; None where it had none.
     """
 
     load: BrokerLoad
     before_percent: float
     after_percent: float
-    box: tuple[float, float] | None = None
+    band: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ def broker_picture(
 ) -> BrokerPicture:
     """Bars for the brokers of a plan's summary.
 
-    :param stored: the balance of bytes, aligned with ``loads``; its boxes are drawn.
+    :param stored: the balance of bytes, aligned with ``loads``; its bands are drawn.
     """
-    boxes: dict[int, tuple[int, int]] = {}
+    bands: dict[int, tuple[int, int]] = {}
     if stored is not None and stored.low:
         sides = zip(loads, stored.low, stored.high, strict=True)
-        boxes = {load.broker: (low, high) for load, low, high in sides}
+        bands = {load.broker: (low, high) for load, low, high in sides}
     held = [max(b.size_bytes_before, b.size_bytes_after) for b in loads]
     most = max(held, default=0)
     by_change = sorted(loads, key=lambda load: (-_change(load), load.broker))
@@ -84,14 +84,14 @@ def broker_picture(
             load,
             _percent(load.size_bytes_before, most),
             _percent(load.size_bytes_after, most),
-            _box(*boxes[load.broker], most) if load.broker in boxes else None,
+            _band(*bands[load.broker], most) if load.broker in bands else None,
         )
         for load in shown
     )
     return BrokerPicture(bars, len(loads) - len(bars))
 
 
-def _box(low: int, high: int, most: int) -> tuple[float, float]:
+def _band(low: int, high: int, most: int) -> tuple[float, float]:
     left = min(_percent(low, most), 100.0)
     return left, round(min(_percent(high, most), 100.0) - left, 2)
 

@@ -1,4 +1,4 @@
-"""Most tests of plans are about boxes of brokers: there, topics may be spread in any way, unless a
+"""Most tests of plans are about bands of brokers: there, topics may be spread in any way, unless a
 module says ``SPREADS_TOPICS = True``. Their clusters have one topic of few partitions, whose spread
 would leave nothing to decide.
 """

@@ -153,7 +153,7 @@ def placed(of: ClusterArrays) -> tuple[np.ndarray, np.ndarray]:
     return np.stack([of.size_bytes.astype(float), np.asarray(of.bytes_in)])
 
 
-def boxes(of: Small, one_sided: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def bands(of: Small, one_sided: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """(2, B) least and most of bytes and bytes in by weight, whatever the racks permit."""
     weight = np.array([of.weights.get(b, 1.0) for b in range(len(of.rack))])
     totals = np.stack([broker_sums(of.arrays.rows, w, len(of.rack)) for w in placed(of.arrays)])
@@ -163,7 +163,7 @@ def boxes(of: Small, one_sided: bool = False) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fewest_bytes(of: Small, low: np.ndarray, high: np.ndarray) -> Exact:
-    """The least that any plan copies which puts every broker into its boxes."""
+    """The least that any plan copies which puts every broker into its bands."""
     arrays, brokers = of.arrays, len(of.rack)
     count, factor = len(arrays.rows), arrays.replication_factor
     held = np.zeros((count, brokers))

@@ -20,7 +20,7 @@ from tests.planning.exact import (
     Exact,
     Kind,
     Small,
-    boxes,
+    bands,
     fewest_bytes,
     placed,
     small,
@@ -35,8 +35,8 @@ QUICK = (11, 30, 35, 36)
 class Compared:
     """What the planner and the solver copy.
 
-    :param within: whether the planner meets all boxes.
-    :param exact: of plans that meet the boxes as well as the planner does.
+    :param within: whether the planner meets all bands.
+    :param exact: of plans that meet the bands as well as the planner does.
     """
 
     planned: float
@@ -79,7 +79,7 @@ def compared(of: Small, one_sided: bool = False) -> Compared:
 
 def check(kind: Kind, seeds: Iterable[int], mean: float, one_sided: bool = False) -> None:
     """Where the solver is done in its time: hardly more bytes than it on average, 10 % at worst.
-    Elsewhere: no more than 10 % above the best it has found. No box is left unmet that it meets.
+    Elsewhere: no more than 10 % above the best it has found. No band is left unmet that it meets.
     """
     clusters = {seed: small(seed, kind) for seed in seeds}
     found = {seed: compared(of, one_sided) for seed, of in clusters.items()}
@@ -112,7 +112,7 @@ def test_each_way_to_a_plan_is_reconsidered_before_the_cheapest_is_kept():
 @pytest.mark.parametrize(
     ("name", "seed"), [("mixed_rf", 3), ("caps", 3), ("caps", 5), ("caps", 8), ("giant", 1)]
 )
-def test_boxes_that_the_first_search_misses_are_met_by_another_one_or_other_copies(name, seed):
+def test_bands_that_the_first_search_misses_are_met_by_another_one_or_other_copies(name, seed):
     of = small(seed, KINDS[name])
     request = asked(of, one_sided=False)
     layout, targets = plan_rebalance(of.arrays, request).layout, posed(of.arrays, request).targets
@@ -121,7 +121,7 @@ def test_boxes_that_the_first_search_misses_are_met_by_another_one_or_other_copi
     assert (load <= targets.high[[0, 2]]).all()
 
 
-def test_boxes_that_stay_unmet_are_given_up(monkeypatch):
+def test_bands_that_stay_unmet_are_given_up(monkeypatch):
     runs = []
     run = Polisher.run
 
@@ -138,10 +138,10 @@ def test_boxes_that_stay_unmet_are_given_up(monkeypatch):
     assert sum(np.isfinite(runs)) == UNMET_TRIALS * UNMET_WAYS
 
 
-def test_boxes_are_the_fair_share_and_its_tolerance_where_racks_permit_it():
+def test_bands_are_the_fair_share_and_its_tolerance_where_racks_permit_it():
     of = small(QUICK[0])
     targets = posed(of.arrays, asked(of, one_sided=False)).targets
-    low, high = boxes(of)
+    low, high = bands(of)
     assert np.abs(targets.low[[0, 2]] - low).max() <= 1
     assert np.abs(targets.high[[0, 2]] - high).max() <= 1
 

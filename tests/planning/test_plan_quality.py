@@ -24,7 +24,7 @@ def small(seed: int) -> Cluster:
 
 
 def fewest_bytes(of: Cluster) -> float:
-    """The least that any plan copies which puts every broker into its box (mixed-integer)."""
+    """The least that any plan copies which puts every broker into its band (mixed-integer)."""
     partitions = list(of.replicas)
     count, brokers = len(partitions), len(of.racks)
     size = np.array([of.sizes[partition] for partition in partitions])

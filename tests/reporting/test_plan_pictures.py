@@ -1,4 +1,4 @@
-"""Pictures of a plan: every broker against its box, rack to rack, the largest moves."""
+"""Pictures of a plan: every broker against its band, rack to rack, the largest moves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def points(line: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (point.split(",") for point in line.split())]
 
 
-def test_brokers_stand_left_to_right_by_what_they_held_and_the_box_lies_around_the_share():
+def test_brokers_stand_left_to_right_by_what_they_held_and_the_band_lies_around_the_share():
     (picture,) = pictures(STORED)
     before, after = points(picture.before), dots(picture.after)
     assert [x for x, _ in before] == pytest.approx([WIDTH / 6, WIDTH / 2, WIDTH * 5 / 6], abs=0.1)
@@ -61,7 +61,7 @@ def test_brokers_stand_left_to_right_by_what_they_held_and_the_box_lies_around_t
     assert picture.range_after == pytest.approx((0, 50))
 
 
-def test_a_broker_that_ends_outside_its_box_is_drawn_apart_and_counted():
+def test_a_broker_that_ends_outside_its_band_is_drawn_apart_and_counted():
     (picture,) = pictures(STORED)
     assert picture.outside_count == 1
     assert len(dots(picture.after)) == 2
@@ -88,7 +88,7 @@ def test_brokers_of_different_sizes_are_compared_by_their_shares():
     assert picture.range_after == pytest.approx((0, 0))
 
 
-def test_a_resource_without_a_target_has_no_box_and_an_unknown_one_no_picture():
+def test_a_resource_without_a_target_has_no_band_and_an_unknown_one_no_picture():
     counts, *others = pictures(COUNTS, UNKNOWN, replace(UNKNOWN, known=True))
     assert others == []
     assert (counts.band, counts.tolerance_percent, counts.outside_count) == ("", None, 0)
@@ -129,12 +129,12 @@ def test_the_largest_moves_come_first_and_those_that_copy_nothing_do_not():
     assert largest_moves(()) == ()
 
 
-def test_the_bars_of_brokers_show_their_boxes():
+def test_the_bars_of_brokers_show_their_bands():
     loads = [BrokerLoad(b, 300, 100, 1, 1, 0, 0, 0, 0) for b in range(3)]
     picture = broker_picture(loads, STORED)
-    assert picture.bars[0].box == pytest.approx((30, 110 / 3 - 30), abs=0.01)
-    assert broker_picture(loads, COUNTS).bars[0].box is None
-    assert broker_picture(loads).bars[0].box is None
+    assert picture.bars[0].band == pytest.approx((30, 110 / 3 - 30), abs=0.01)
+    assert broker_picture(loads, COUNTS).bars[0].band is None
+    assert broker_picture(loads).bars[0].band is None
 
 
 def test_the_report_shows_what_was_proven_and_what_targets_cost():

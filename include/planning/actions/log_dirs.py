@@ -142,7 +142,7 @@ class _Disks:
         self.takes_part[mine] = True
 
     def _problem(self) -> Problem:
-        """The boxes of all log dirs at once; whoever balances them stays within a broker."""
+        """The bands of all log dirs at once; whoever balances them stays within a broker."""
         self.layout.refresh()
         return Problem(
             layout=self.layout,
@@ -161,7 +161,7 @@ class _Disks:
         return Targets(share, self.low, self.high, self.dirs.broker, share, ())
 
     def lower_bound_bytes(self) -> int:
-        """Bytes that any plan copies that meets the boxes as well as this one."""
+        """Bytes that any plan copies that meets the bands as well as this one."""
         tree = _tree(self.layout.arrays, self._request.seed)
         return rebalance_bound(self.layout, tree, self._targets(), self.movable, self.before)
 

@@ -1,7 +1,7 @@
 """Why a plan does what it does, and not something else: from its files and its snapshot alone.
 
 Nothing is planned again. Each broker that could hold a replica instead is judged by the rules
-the planner goes by: racks, disks, exclusions, and the boxes in the plan's summary.
+the planner goes by: racks, disks, exclusions, and the bands in the plan's summary.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Verdict(enum.StrEnum):
     UNWILLING = "takes no new replicas: it is excluded, or its log dirs are offline or cordoned"
     RACKS = "would spread the partition less evenly over the racks"
     DISK = "has no room on its disks"
-    OUTSIDE = "would end further outside its box"
+    OUTSIDE = "would end further outside its band"
     TOPIC = "would hold more replicas of the topic than its share and the tolerance allow"
     POSSIBLE = "would have done as well"
 
@@ -54,7 +54,7 @@ class Verdict(enum.StrEnum):
 class Choice:
     """One broker as the place of a replica.
 
-    :param excess: how far it would be outside its boxes with the replica, in shares, beyond
+    :param excess: how far it would be outside its bands with the replica, in shares, beyond
         where it ends in the plan.
     :param resource: the resource in which that is most; None where it is in none.
     """
@@ -82,8 +82,8 @@ class Copy:
 class Held:
     """A replica as it lies now: what keeping it there means for its broker.
 
-    :param load: per resource with a box: what the broker would hold at the end of the plan if
-        it kept the replica, and the box's least and most.
+    :param load: per resource with a band: what the broker would hold at the end of the plan if
+        it kept the replica, and the band's least and most.
     :param leaves: whether the plan takes it away.
     """
 
@@ -113,7 +113,7 @@ class PartitionExplained:
 class BrokerExplained:
     """A broker before and after the plan.
 
-    :param loads: per resource: before, after, and the box's least and most (None = no box).
+    :param loads: per resource: before, after, and the band's least and most (None = no band).
     :param gives: moves that take a replica off it, largest first; ``receives`` bring one.
     :param infeasible: targets of it, or of its racks, that could not be met.
     """
@@ -204,15 +204,15 @@ class Explainer:
         )
 
     def unmeasured(self) -> tuple[Resource, ...]:
-        """Resources with boxes whose load per partition the snapshot does not have: a plan may
+        """Resources with bands whose load per partition the snapshot does not have: a plan may
         have them from a history that is not at hand. They are left out of every judgement.
         """
-        return tuple(resource for resource in self._boxed if not self._measured(resource))
+        return tuple(resource for resource in self._banded if not self._measured(resource))
 
     # ---------------------------------------------------------------- what the rules say
 
     @cached_property
-    def _boxed(self) -> dict[Resource, tuple[Floats, Floats, Floats]]:
+    def _banded(self) -> dict[Resource, tuple[Floats, Floats, Floats]]:
         """Resource → (B,) after, low, high."""
         return {
             Resource(item.resource): (
@@ -229,7 +229,7 @@ class Explainer:
 
     @cached_property
     def _judged(self) -> tuple[Resource, ...]:
-        return tuple(r for r in self._boxed if r not in LED and self._measured(r))
+        return tuple(r for r in self._banded if r not in LED and self._measured(r))
 
     @cached_property
     def _hosts(self) -> Mask:
@@ -289,7 +289,7 @@ class Explainer:
         b, leaves = self._index[broker], bool(move and broker in move.removing)
         load = []
         for resource in self._judged:
-            after, low, high = (side[b] for side in self._boxed[resource])
+            after, low, high = (side[b] for side in self._banded[resource])
             with_it = after + (self._weight(resource, p) if leaves else 0)
             load.append((resource, int(with_it), int(low), int(high)))
         return Held(broker, leaves, tuple(load))
@@ -325,7 +325,7 @@ class Explainer:
         return tuple(choices)
 
     @cached_property
-    def _bands(self) -> TopicBands | None:
+    def _spread_bands(self) -> TopicBands | None:
         arrays, request, live = self._arrays, self._request, self._arrays.brokers.live
         if request.action not in SPREADS_TOPICS:
             return None
@@ -357,15 +357,15 @@ class Explainer:
         """(B,) brokers that would be above the band of the partition's topic with the replica that
         goes to the target.
         """
-        bands = self._bands
-        if bands is None:
+        spread_bands = self._spread_bands
+        if spread_bands is None:
             return np.zeros(len(self._index), bool)
-        row = int(bands.row[p])
+        row = int(spread_bands.row[p])
         held = np.bincount(
-            self._rows_after[(bands.row == row)].ravel() + 1, minlength=len(self._index) + 1
+            self._rows_after[(spread_bands.row == row)].ravel() + 1, minlength=len(self._index) + 1
         )[1:]
         held[target] -= 1
-        crowded: Mask = held + 1 > bands.high[row]
+        crowded: Mask = held + 1 > spread_bands.high[row]
         return crowded
 
     def _excess(self, p: int, target: int) -> tuple[Floats, list[Resource]]:
@@ -375,7 +375,7 @@ class Explainer:
         count = len(self._arrays.brokers.ids)
         added = np.zeros((max(1, len(self._judged)), count))
         for k, resource in enumerate(self._judged):
-            after, low, high = self._boxed[resource]
+            after, low, high = self._banded[resource]
             weight, without = self._weight(resource, p), after.copy()
             without[target] -= weight
             share = np.maximum((low + high) / 2, 1.0)

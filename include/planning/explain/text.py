@@ -46,7 +46,7 @@ def _partition_lines(found: PartitionExplained) -> Iterator[str]:
         yield f"Why: {move.why}"
     for held in found.held:
         if held.load and held.leaves == (move is not None and bool(move.adding)):
-            loads = (_against_box(r, load, low, high) for r, load, low, high in held.load)
+            loads = (_against_band(r, load, low, high) for r, load, low, high in held.load)
             kept = "If it kept its replica, broker" if held.leaves else "Broker"
             yield f"{kept} {held.broker} {'would end' if held.leaves else 'ends'} with: " + (
                 "; ".join(loads) + "."
@@ -61,7 +61,7 @@ def _copy_lines(copy: Copy, size_bytes: int) -> Iterator[str]:
     (chosen,) = (choice for choice in copy.choices if choice.verdict is Verdict.CHOSEN)
     if chosen.resource is not None:
         yield (
-            f"It ends outside its box of {NAMES[chosen.resource]} with it, by "
+            f"It ends outside its band of {NAMES[chosen.resource]} with it, by "
             f"{100 * chosen.excess:.2g} % of its share."
         )
     yield "At the same cost it could have gone to, and why it did not:"
@@ -94,13 +94,13 @@ def _broker_lines(found: BrokerExplained) -> Iterator[str]:
     outside = []
     for resource, before, after, low, high in found.loads:
         change = f"{amount_text(resource, before)} → {amount_text(resource, after)}"
-        box = "no target"
+        band = "no target"
         if low is not None and high is not None:
             inside = low <= after <= high
-            box = f"box {amount_text(resource, low)} to {amount_text(resource, high)}, "
-            box += "inside" if inside else "OUTSIDE"
+            band = f"band {amount_text(resource, low)} to {amount_text(resource, high)}, "
+            band += "inside" if inside else "OUTSIDE"
             outside += [] if inside else [NAMES[resource]]
-        yield f"  {NAMES[resource]}: {change} ({box})"
+        yield f"  {NAMES[resource]}: {change} ({band})"
     to = [move.adding for move in found.gives]
     yield from _moves_lines("gives", found.gives, to, "to")
     instead = [move.removing for move in found.receives]
@@ -125,14 +125,16 @@ def _why_not_more(found: BrokerExplained, outside: Sequence[str]) -> str:
     if outside:
         return f"Why not more: what keeps it outside in {listed(outside)} is named above."
     if any(low is not None for *_, low, _ in found.loads):
-        return "Why not more: it ends inside all its boxes, and no copy is made that no box needs."
+        return "Why not more: it ends inside all its bands, and no copy is made that no band needs."
     return "Why not more: the action asks for no more of it."
 
 
-def _against_box(resource: Resource, load: int, low: int, high: int) -> str:
+def _against_band(resource: Resource, load: int, low: int, high: int) -> str:
     held = f"{amount_text(resource, load)}"
     if load > high:
-        return f"{held}, above its box of at most {amount_text(resource, high)}"
+        return f"{held}, above its band of at most {amount_text(resource, high)}"
     if load < low:
-        return f"{held}, below its box of at least {amount_text(resource, low)}"
-    return f"{held}, inside its box ({amount_text(resource, low)} to {amount_text(resource, high)})"
+        return f"{held}, below its band of at least {amount_text(resource, low)}"
+    return (
+        f"{held}, inside its band ({amount_text(resource, low)} to {amount_text(resource, high)})"
+    )

@@ -61,14 +61,14 @@ class LedShares:
     ) -> LedShares | None:
         """Shares by capacity (2, B); None when neither resource has a tolerance."""
         tolerance = np.array([tolerances[resource] for resource in LED])
-        boxed = tolerance != LOOSE
-        if not boxed.any():
+        banded = tolerance != LOOSE
+        if not banded.any():
             return None
         weights = np.stack([partition_weight(layout.arrays, resource) for resource in LED])
-        weights[~boxed] = 0
+        weights[~banded] = 0
         part = capacity / np.maximum(capacity.sum(axis=1, keepdims=True), 1e-300)
         share = part * weights.sum(axis=1)[:, None]
-        return cls(weights, share, np.where(boxed, tolerance, 1.0), one_sided)
+        return cls(weights, share, np.where(banded, tolerance, 1.0), one_sided)
 
     def load(self, leaders: Rows) -> Floats:
         """(2, B) led by each broker."""
@@ -81,7 +81,7 @@ class LedShares:
         off = self._off(leaders) - self.tolerance[:, None] * self.share - 1
         return float((np.maximum(off, 0) / np.maximum(self.share, 1)).sum())
 
-    def boxes(self) -> tuple[Floats, Floats, Floats]:
+    def bands(self) -> tuple[Floats, Floats, Floats]:
         """(2, P) weights, and (2, B) least and most that each broker is to lead."""
         slack = self.tolerance[:, None] * self.share + 1
         loose = ~self.weights.any(axis=1, keepdims=True)
@@ -103,13 +103,13 @@ def hand_over(
     shares: LedShares,
     movable: Mask,
     hosts: Mask,
-    bands: TopicBands | None = None,
+    spread_bands: TopicBands | None = None,
 ) -> None:
     """Bring leadership within tolerance, in place, by the order of replicas alone.
 
     :param movable: (P,) partitions whose order may change.
     :param hosts: (B,) brokers that may lead; of replicas that exist, only those in sync.
-    :param bands: of topics, whose leaders are to be spread no worse; None = any.
+    :param spread_bands: of topics, whose leaders are to be spread no worse; None = any.
     """
     rows = layout.rows
     some = np.flatnonzero(movable & (rows[:, 0] != NONE))
@@ -117,7 +117,7 @@ def hand_over(
     for aim in AIMS:
         if least <= 0:
             break
-        _descend(layout, some, shares, hosts, aim, bands)
+        _descend(layout, some, shares, hosts, aim, spread_bands)
         beyond = shares.beyond(rows[:, 0])
         if beyond < least:
             best, least = rows.copy(), beyond
@@ -130,7 +130,7 @@ def _descend(
     shares: LedShares,
     hosts: Mask,
     aim: float,
-    bands: TopicBands | None,
+    spread_bands: TopicBands | None,
 ) -> None:
     """Hand over until no broker is off its share, or no hand-over lowers the penalty."""
     rows = layout.rows
@@ -149,8 +149,8 @@ def _descend(
         useful = np.flatnonzero(gain > LEAST_GAIN)
         heavy = shares.weights[:, near[useful]] / np.maximum(shares.share.max(1), 1e-300)[:, None]
         useful = useful[np.argsort(-heavy.max(axis=0), kind="stable")]
-        if bands is not None:
-            useful = useful[spreading(bands, rows, near[useful], place[useful])]
+        if spread_bands is not None:
+            useful = useful[spreading(spread_bands, rows, near[useful], place[useful])]
         if not _hand_over_in_order(rows, near[useful], place[useful], shares, aims):
             return
 

@@ -17,23 +17,25 @@ ROUNDS = 50
 
 def even_leaders(
     layout: Layout,
-    bands: TopicBands,
+    spread_bands: TopicBands,
     movable: Mask,
     hosts: Mask,
-    boxes: tuple[Floats, Floats, Floats] | None,
+    bands: tuple[Floats, Floats, Floats] | None,
 ) -> None:
     """Bring the leaders of topics into their bands, in place, as far as hand-overs between the
     replicas that exist do so.
 
     :param movable: (P,) partitions whose order may change; ``hosts``: (B,) that may lead; of
         replicas that exist, only those in sync.
-    :param boxes: (K, P) weights of leading a partition, and (K, B) least and most that brokers
+    :param bands: (K, P) weights of leading a partition, and (K, B) least and most that brokers
         may lead; None = anything.
     """
     rows = layout.rows
-    some = np.flatnonzero(movable & (rows[:, 0] != NONE) & (bands.row < len(bands.topics)))
+    some = np.flatnonzero(
+        movable & (rows[:, 0] != NONE) & (spread_bands.row < len(spread_bands.topics))
+    )
     for _ in range(ROUNDS):
-        books = TopicBooks.of_leaders(bands, rows)
+        books = TopicBooks.of_leaders(spread_bands, rows)
         if not books.outside():
             return
         able = hosts[rows[some]] & may_lead(layout.arrays, some, rows[some])
@@ -43,19 +45,19 @@ def even_leaders(
         source, target = rows[partitions, 0], rows[partitions, places]
         together = books.moving_together(partitions, source, target, -1)
         partitions, places = partitions[together], places[together]
-        if boxes is not None:
-            kept = _within(boxes, rows, partitions, places)
+        if bands is not None:
+            kept = _within(bands, rows, partitions, places)
             partitions, places = partitions[kept], places[kept]
         if not len(partitions):
             return
         promote(rows, partitions, places)
 
 
-def spreading(bands: TopicBands, rows: Rows, partitions: Ints, places: Ints) -> Mask:
+def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, places: Ints) -> Mask:
     """(n,) hand-overs to these places of rows after which, all made, leaders of topics are as well
     spread.
     """
-    books = TopicBooks.of_leaders(bands, rows)
+    books = TopicBooks.of_leaders(spread_bands, rows)
     source, target = rows[partitions, 0], rows[partitions, places]
     return books.moving_together(partitions, source, target, 0)
 
@@ -75,10 +77,10 @@ def _best_places(books: TopicBooks, rows: Rows, some: Ints, able: Mask) -> tuple
 
 
 def _within(
-    boxes: tuple[Floats, Floats, Floats], rows: Rows, partitions: Ints, places: Ints
+    bands: tuple[Floats, Floats, Floats], rows: Rows, partitions: Ints, places: Ints
 ) -> Mask:
     """(n,) hand-overs that leave brokers within what they may lead."""
-    weights, low, high = boxes
+    weights, low, high = bands
     leaders, led = rows[:, 0], rows[:, 0] != NONE
     loads = [np.bincount(leaders[led], w[led], low.shape[1]) for w in weights]
     load = np.stack(loads).astype(float)

@@ -23,7 +23,7 @@ from include.planning.model.rack_tree import RackTree
 
 @dataclass(frozen=True)
 class Targets:
-    """The box of each broker in each resource that comes with replicas (K rows, see PLACED).
+    """The band of each broker in each resource that comes with replicas (K rows, see PLACED).
 
     :param share: (K, B) aimed at; ``low`` ≤ ``share`` ≤ ``high``.
     :param low, high: (K, B) share less and plus the tolerance; 0 and infinite for a resource
@@ -52,7 +52,7 @@ def placed_targets(
     tolerances: tuple[float, ...],
     one_sided: bool = False,
 ) -> Targets:
-    """Boxes for a rebalance.
+    """Bands for a rebalance.
 
     :param weights: (K, P) weight of one replica in each resource.
     :param partitions: (P,) that may move.
@@ -65,11 +65,11 @@ def placed_targets(
         _Layer(layout, tree, partitions, brokers, weight, resource)
         for weight, resource in zip(weights, PLACED, strict=True)
     ]
-    boxes = [
-        layer.box(np.where(brokers, size, 0.0), tolerance)
+    bands = [
+        layer.band(np.where(brokers, size, 0.0), tolerance)
         for layer, size, tolerance in zip(layers, capacity, tolerances, strict=True)
     ]
-    share, low, high, fair, infeasible = zip(*boxes, strict=True)
+    share, low, high, fair, infeasible = zip(*bands, strict=True)
     return Targets(
         share=np.stack(share),
         low=np.where(brokers, 0.0, np.stack(low)) if one_sided else np.stack(low),
@@ -149,7 +149,7 @@ class _Layer:
             domain = np.where(forced, offset + node, domain)
         return domain
 
-    def box(
+    def band(
         self, capacity: Floats, tolerance: float
     ) -> tuple[Floats, Floats, Floats, Floats, tuple[Infeasible, ...]]:
         """(B,) share, low, high, fair share; and the nodes whose fair part is out of reach."""
@@ -233,7 +233,7 @@ class _Layer:
 
 
 def grain(share: Floats) -> float:
-    """What shares and boxes are rounded to: 1, or of large ones a power of two below a billionth
+    """What shares and bands are rounded to: 1, or of large ones a power of two below a billionth
     of their mean, so that the unit that sizes are given in does not show in a plan.
     """
     return float(2.0 ** max(0, int(np.frexp(share.mean())[1]) - 31))

@@ -2,7 +2,7 @@
 
 The replicas that matter most are variables by themselves, one per broker that may take them. All
 others are amounts of classes of like replicas (by size, and by rate per byte): what leaves each
-broker, and what arrives at each. A box that cannot be met is missed at a price far above that of
+broker, and what arrives at each. A band that cannot be met is missed at a price far above that of
 any copy, so that there is always a solution. Loads are in shares of the mean broker.
 """
 
@@ -19,7 +19,7 @@ from include.domain.array_types import Floats, Ints
 from include.planning.search.broker_shed import BYTES, RATE
 
 MISSED = 20.0
-"""What a share outside of a box costs, in shares of bytes copied."""
+"""What a share outside of a band costs, in shares of bytes copied."""
 
 NEAR = 8
 """Brokers, the cheapest, among which the program chooses for a replica of its own."""
@@ -78,11 +78,11 @@ class Solution:
 @dataclass(frozen=True)
 class _Posed:
     """A program's matrices. Variables: what replicas of their own do, what part of a class leaves
-    a broker, how many of a class arrive at one, and what boxes are missed by.
+    a broker, how many of a class arrive at one, and what bands are missed by.
 
     :param own, to: (V,) replica and broker of each of the first variables.
     :param cost, limit: (W,) of each variable, in shares of bytes; the most that it may be.
-    :param rows, most: what sums of variables may not exceed: boxes, and each replica goes once.
+    :param rows, most: what sums of variables may not exceed: bands, and each replica goes once.
     :param kept: sums that are zero: what leaves arrives.
     """
 
@@ -105,7 +105,7 @@ class _Posed:
 class Program:
     """Some brokers and what they hold.
 
-    :param load, low, high: (K, B) held, and the box that loads have to end in.
+    :param load, low, high: (K, B) held, and the band that loads have to end in.
     :param takes: indexes of the brokers that may receive.
     :param overhead: what a move costs beside its bytes.
     """
@@ -127,7 +127,7 @@ class Program:
         return replace(self, load=self.load - gone)
 
     def solve(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> Solution:
-        """The cheapest way into the boxes.
+        """The cheapest way into the bands.
 
         :param weight, owner: (K, n), (n,) of the replicas that are variables of their own.
         :param prices: (K, B) that tell which brokers are near enough for each of those.
@@ -148,10 +148,10 @@ class Program:
         leaves, singles = np.zeros((kinds, brokers)), len(posed.own)
         kind, giver = np.nonzero(classes.count)
         leaves[kind, giver] = solved.x[singles : singles + len(kind)]
-        boxed = self._boxed()
-        above, below = np.split(solved.ineqlin.marginals[: 2 * len(boxed)], 2)
+        banded = self._banded()
+        above, below = np.split(solved.ineqlin.marginals[: 2 * len(banded)], 2)
         charged = np.zeros(self.load.size)
-        charged[boxed] = below - above
+        charged[banded] = below - above
         part = posed.parts(solved.x, len(owner), brokers)
         return Solution(part, leaves, charged.reshape(self.load.shape))
 
@@ -176,7 +176,7 @@ class Program:
             return None
         return np.rint(posed.parts(solved.x, len(owner), self.load.shape[1]))
 
-    def _boxed(self) -> Ints:
+    def _banded(self) -> Ints:
         return np.flatnonzero(np.isfinite(self.high).ravel())
 
     def _posed(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> _Posed:
@@ -192,8 +192,8 @@ class Program:
                 self._sums(mean, taker),
             ]
         ).tocsr()
-        boxed = self._boxed()
-        variables, missed = load.shape[1], len(boxed)
+        banded = self._banded()
+        variables, missed = load.shape[1], len(banded)
         once = csr_array(
             (np.ones(len(own)), (own, np.arange(len(own)))), (len(owner), variables + 2 * missed)
         )
@@ -206,10 +206,10 @@ class Program:
                 np.zeros(len(taker)),
                 np.full(2 * missed, MISSED),
             ],
-            rows=vstack([elastic(load[boxed]), once]).tocsr(),
+            rows=vstack([elastic(load[banded]), once]).tocsr(),
             most=np.r_[
-                (self.high - self.load).ravel()[boxed],
-                (self.load - self.low).ravel()[boxed],
+                (self.high - self.load).ravel()[banded],
+                (self.load - self.low).ravel()[banded],
                 np.ones(len(owner)),
             ],
             kept=hstack(
@@ -229,18 +229,18 @@ class Program:
 
     def seats(self, classes: Classes) -> Floats:
         """(C, B) how many replicas of each class should arrive at each broker so that the least
-        load is outside of the boxes; the replicas are on no broker by now.
+        load is outside of the bands; the replicas are on no broker by now.
         """
         kinds, takers = len(classes.count), len(self.takes)
         kind, to = np.repeat(np.arange(kinds), takers), np.tile(self.takes, kinds)
-        boxed = self._boxed()
-        missed = 2 * len(boxed)
-        load = self._sums(classes.mean[:, kind], to)[boxed]
+        banded = self._banded()
+        missed = 2 * len(banded)
+        load = self._sums(classes.mean[:, kind], to)[banded]
         solved = linprog(
             np.r_[np.zeros(len(kind)), np.ones(missed)],
             A_ub=elastic(load),
             b_ub=np.r_[
-                (self.high - self.load).ravel()[boxed], (self.load - self.low).ravel()[boxed]
+                (self.high - self.load).ravel()[banded], (self.load - self.low).ravel()[banded]
             ],
             A_eq=csr_array(
                 (np.ones(len(kind)), (kind, np.arange(len(kind)))), (kinds, len(kind) + missed)
@@ -280,7 +280,7 @@ def charges(weight: Floats, prices: Floats) -> Floats:
 
 
 def elastic(load: csr_array) -> csr_array:
-    """Rows of (upper, lower) ends of boxes, each with a variable, behind all others, for what it is
+    """Rows of (upper, lower) ends of bands, each with a variable, behind all others, for what it is
     missed by.
     """
     miss = eye_array(load.shape[0], format="csr")

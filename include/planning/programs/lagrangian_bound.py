@@ -2,8 +2,8 @@
 
 Let each broker charge a price per unit of load that it holds. A replica is worth moving where
 another broker of its domain charges less than its own, by more than its bytes. Whatever the
-prices are, no plan that meets the boxes copies less than the priced problem costs (Lagrangian
-relaxation of the boxes); of all rules, only what the spread forbids inside a domain, and that
+prices are, no plan that meets the bands copies less than the priced problem costs (Lagrangian
+relaxation of the bands); of all rules, only what the spread forbids inside a domain, and that
 replicas are whole, is left out. Good prices come from a linear program over classes of like
 replicas, and are then improved step by step (Polyak's subgradient steps).
 """
@@ -33,9 +33,9 @@ AT_ONCE = 200_000
 
 
 def priced_bound(problem: Problem, load: Floats, copied: float, steps: int = STEPS) -> float:
-    """Bytes that any plan copies whose loads are as close to the boxes as these.
+    """Bytes that any plan copies whose loads are as close to the bands as these.
 
-    :param load: (K, B) reached; a box that is not met is widened to it.
+    :param load: (K, B) reached; a band that is not met is widened to it.
     :param copied: bytes that a plan copies: what the bound is driven towards.
     :param steps: improvements of the prices; each looks at all replicas.
     """
@@ -58,9 +58,9 @@ def priced_bound(problem: Problem, load: Floats, copied: float, steps: int = STE
 
 
 class _Relaxed:
-    """The problem with its boxes priced, in shares of the mean broker.
+    """The problem with its bands priced, in shares of the mean broker.
 
-    :ivar replicas: how many there are to move; ``held``: (B,) brokers that have a box.
+    :ivar replicas: how many there are to move; ``held``: (B,) brokers that have a band.
     """
 
     def __init__(self, problem: Problem, reached: Floats) -> None:
@@ -86,7 +86,7 @@ class _Relaxed:
         self.high = np.maximum(targets.high, reached) * scale
 
     def admitted(self, prices: Floats) -> Floats:
-        """Prices whose signs their boxes allow: what has no end above is never charged for."""
+        """Prices whose signs their bands allow: what has no end above is never charged for."""
         least = np.where(np.isfinite(self.low), -np.inf, 0.0)
         signed: Floats = np.clip(prices, least, np.where(np.isfinite(self.high), np.inf, 0.0))
         return signed
@@ -101,9 +101,9 @@ class _Relaxed:
         above, below = np.maximum(prices, 0), np.maximum(-prices, 0)
         high, low = (np.where(np.isfinite(of), of, 0.0) for of in (self.high, self.low))
         edges = prices * self.load - above * high + below * low
-        box = np.where(prices > 0, self.high, self.low)
-        box = np.where(prices == 0, np.clip(load, self.low, self.high), box)
-        return cost + float(edges[:, self.held].sum()), np.where(self.held, load - box, 0.0)
+        band = np.where(prices > 0, self.high, self.low)
+        band = np.where(prices == 0, np.clip(load, self.low, self.high), band)
+        return cost + float(edges[:, self.held].sum()), np.where(self.held, load - band, 0.0)
 
     def _move(
         self, prices: Floats, owner: Ints, weight: Floats, forced: bool, load: Floats

@@ -5,7 +5,7 @@ broker by broker: it depends on what others can take. A linear program over a fe
 domain (``Program``) tells both at once, and a price of each resource on each broker. The largest
 replicas worth moving are decided first, in tiers: whole ones as the program has them, those that it
 divides by a program of whole replicas. What is small is left to classes of like replicas, and
-seated by a program of its own. What rounding leaves outside of a box is for the
+seated by a program of its own. What rounding leaves outside of a band is for the
 polisher, which then ranks trades by what they cost at these prices.
 """
 
@@ -20,7 +20,7 @@ from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.state import Problem, Search
 
 INSIDE = (0.98, 0.94, 0.94)
-"""Part of its box that a load is to end in: slack for whole replicas."""
+"""Part of its band that a load is to end in: slack for whole replicas."""
 
 BLOCK = 40
 """Brokers of a program at most."""
@@ -72,7 +72,7 @@ class PricedSearch(Search):
 
 
 def guided(problem: Problem) -> PricedSearch:
-    """The problem's layout with replicas moved as the programs say; close to the boxes, not in."""
+    """The problem's layout with replicas moved as the programs say; close to the bands, not in."""
     search = PricedSearch(problem)
     search.charged = np.zeros_like(search.load)
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
@@ -117,10 +117,10 @@ def blocks(search: Search) -> list[Ints]:
     problem, found = search.problem, []
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
     surplus, share = (search.load - search.share) * unit, search.share[BYTES] * unit[BYTES]
-    boxed = search.scale.any(axis=1)
+    banded = search.scale.any(axis=1)
     for number in np.unique(problem.targets.domain[problem.gives]):
         brokers = np.flatnonzero(problem.gives & (problem.targets.domain == number))
-        places = even_blocks(surplus[boxed][:, brokers], share[brokers], BLOCK)
+        places = even_blocks(surplus[banded][:, brokers], share[brokers], BLOCK)
         found += [brokers[block] for block in places]
     return [block for block in found if problem.takes[block].any()]
 

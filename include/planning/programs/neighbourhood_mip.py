@@ -1,7 +1,7 @@
 """Three brokers' replicas placed anew at once, by a mixed-integer program.
 
-The search trades one or two replicas at a time. Where boxes leave little play, or one partition is
-about as large as a box, no such trade helps, and yet many at once would. Of three brokers all that
+The search trades one or two replicas at a time. Where bands leave little play, or one partition is
+about as large as a band, no such trade helps, and yet many at once would. Of three brokers all that
 they hold is few enough replicas to decide about at once; doing that with one trio after the other
 comes close to deciding about all brokers.
 """
@@ -29,13 +29,13 @@ NODES, GAP = 100, 0.001
 """Branches, and part of the cost, after which a program is good enough."""
 
 INSIDE = 2e-6
-"""By how many shares loads stay within the boxes: what a solver takes for equal is further apart
+"""By how many shares loads stay within the bands: what a solver takes for equal is further apart
 than what a plan does."""
 
 
 def rearrange(problem: Problem) -> None:
     """Decide about one trio after the other, in place, as long as that brings brokers closer to
-    their boxes, or costs less.
+    their bands, or costs less.
 
     Those that copy most to each other, or are furthest outside, come first.
     """
@@ -159,7 +159,7 @@ class _Trio:
         if not options:
             return None
         size = search.weights[0][self.partition]
-        load, low, high = self._boxed()
+        load, low, high = self._banded()
         missed = 2 * len(low)
         limits, most = [elastic(load)], [high, -low]
         room = problem.layout.room[self._brokers]
@@ -190,8 +190,8 @@ class _Trio:
         rows[self.partition[chosen]] = self.rows[chosen]
         return rows
 
-    def _boxed(self) -> tuple[csr_array, Floats, Floats]:
-        """(m, n) what each option adds to each load that has a box, and what may be added at least
+    def _banded(self) -> tuple[csr_array, Floats, Floats]:
+        """(m, n) what each option adds to each load that has a band, and what may be added at least
         and at most, in shares.
         """
         search, brokers = self._search, self._brokers

@@ -1,7 +1,7 @@
 """The best part of a plan that a movement budget pays for.
 
 Partitions are taken in the order of excess removed per byte copied, the overhead of a move
-included, and looked at again as brokers approach their boxes. A part of a valid plan is valid:
+included, and looked at again as brokers approach their bands. A part of a valid plan is valid:
 replicas are set partition by partition, and disks are counted as if nothing had left.
 """
 

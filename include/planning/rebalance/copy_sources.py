@@ -1,11 +1,11 @@
 """Where copies are read from: leaders that send no more than others receive, and the same zone.
 
 A copy is read from its partition's leader. So of two replicas on one broker that are alike in all
-that boxes are about, it matters which one moves: the copy of one may come from a leader that has
+that bands are about, it matters which one moves: the copy of one may come from a leader that has
 too much to send, or from another zone (a branch of the rack tree's top level), that of the other
 not. Here a replica that moves trades places with one of its broker that stays.
 
-Boxes leave little room: a plan that copies few bytes ends at their edges, and no two replicas are
+Bands leave little room: a plan that copies few bytes ends at their edges, and no two replicas are
 of one size. So trades are made broker by broker, largest first, each with the replica that makes up
 best for what the trades before it left over; what cannot be made up for is taken back.
 """
@@ -28,7 +28,7 @@ SLACK = 0.05
 """Part by which a leader may send more than the busiest broker receives."""
 
 TRADED_UP_TO = 300_000
-"""Slots up to which copies are traded where bytes alone have boxes: of more, a few thousand change
+"""Slots up to which copies are traded where bytes alone have bands: of more, a few thousand change
 little, and which replicas leave was chosen by leader and zone already.
 """
 
@@ -52,7 +52,7 @@ def prefer_sources(problem: Problem) -> None:
     """Change in place which replicas move, where that takes load off a leader that sends more
     than the busiest broker receives, or else bytes off the links between zones.
 
-    No broker ends further outside a box, no partition is spread less evenly, and neither the bytes
+    No broker ends further outside a band, no partition is spread less evenly, and neither the bytes
     nor the number of copies grow.
     """
     only_bytes = bool(np.isinf(problem.targets.high[1:]).all())
@@ -77,7 +77,7 @@ class _Trader:
     :ivar leader: (P,) the broker that copies are read from.
     :ivar sent: (B,) bytes that each broker sends; ``most``: that it is to send.
     :ivar saved: bytes that trades have taken off the plan so far.
-    :ivar boxed: the k resources that have boxes, bytes in any case; ``weights``: (k, P).
+    :ivar banded: the k resources that have bands, bytes in any case; ``weights``: (k, P).
     """
 
     def __init__(self, search: Search) -> None:
@@ -91,12 +91,12 @@ class _Trader:
         self._sent = np.bincount(self._leader[partition], self._size[partition], len(tree.hosts))
         self._most = (1 + SLACK) * float(layout.incoming.max())
         self._saved = 0.0
-        boxed = np.asarray(search.scale.any(axis=1))
-        boxed[0] = True
-        self._boxed: Ints = np.flatnonzero(boxed)
-        self._weights = search.weights[self._boxed]
-        self._low = np.minimum(search.low, search.load)[self._boxed]
-        self._high = np.maximum(search.high, search.load)[self._boxed]
+        banded = np.asarray(search.scale.any(axis=1))
+        banded[0] = True
+        self._banded: Ints = np.flatnonzero(banded)
+        self._weights = search.weights[self._banded]
+        self._low = np.minimum(search.low, search.load)[self._banded]
+        self._high = np.maximum(search.high, search.load)[self._banded]
         self._pools = Pools(search, self._leader, self._zone)
 
     def relieve(self, at_target: bool) -> None:
@@ -209,13 +209,13 @@ class _Trader:
 
     def _held(self, brokers: Ints) -> Floats:
         """(k, …) what the brokers hold."""
-        held: Floats = self._search.load.take(brokers, axis=1)[self._boxed]
+        held: Floats = self._search.load.take(brokers, axis=1)[self._banded]
         return held
 
     def _room(self, brokers: Ints, at_target: bool) -> Room:
         load = self._search.load[0, brokers]
         low, high = self._low.take(brokers, axis=1), self._high.take(brokers, axis=1)
-        scale = self._search.scale.take(brokers, axis=1)[self._boxed]
+        scale = self._search.scale.take(brokers, axis=1)[self._banded]
         scale[0] = np.maximum(scale[0], 1 / np.maximum(1.0, load))
         widest = np.stack([low[0], high[0]])
         room = Room(brokers, 1 if at_target else -1, low, high, scale, widest)

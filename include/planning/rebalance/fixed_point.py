@@ -1,8 +1,8 @@
 """Planning on where a plan on its own result would move something.
 
-A search that leaves some broker outside of its boxes may find a better end from another beginning,
+A search that leaves some broker outside of its bands may find a better end from another beginning,
 and its own result is one. So a small cluster's plan takes in what plans on its result would do,
-until there is nothing more. Each of those brings brokers closer to their boxes, or leaders to their
+until there is nothing more. Each of those brings brokers closer to their bands, or leaders to their
 shares, so that it ends; what is copied is counted from where the cluster is now.
 """
 

@@ -14,7 +14,7 @@ from include.planning.placement.topic_counts import TopicBooks
 from include.planning.search.state import Problem
 
 LEAST = 1e-12
-"""Shares by which a broker must be further out of its box for it to count."""
+"""Shares by which a broker must be further out of its band for it to count."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Needs:
     :param partition: (n,) whose replica is copied, ascending; ``source``: the broker that gives
         it up, ``target``: the one that receives it.
     :param gives, takes: (n,) row of PLACED in which the source, or the target, would be furthest
-        further out of its box if the replica went home; NONE where it would not.
+        further out of its band if the replica went home; NONE where it would not.
     :param before, share: (K, B) what brokers held, and were to hold.
     :param spread: (n,) whether the topic would be spread worse if the replica went home.
     :param topics: what brokers held of each topic before; None where that does not matter.
@@ -107,14 +107,14 @@ def _loads(problem: Problem, rows: np.ndarray) -> Floats:
 
 
 def _most_harmed(problem: Problem, brokers: Ints, load: Floats, more: Floats) -> Ints:
-    """(n,) the resource in which more load takes each broker furthest further out of its box."""
+    """(n,) the resource in which more load takes each broker furthest further out of its band."""
     targets = problem.targets
     low, high, share = (side[:, brokers] for side in (targets.low, targets.high, targets.share))
-    boxed = np.isfinite(high) & problem.gives[brokers]
+    banded = np.isfinite(high) & problem.gives[brokers]
 
     def outside(loads: Floats) -> Floats:
         off = np.maximum(np.maximum(loads - high, low - loads), 0)
-        return np.where(boxed, off / np.maximum(share, 1.0), 0.0)
+        return np.where(banded, off / np.maximum(share, 1.0), 0.0)
 
     harm = outside(load + more) - outside(load)
     most: Ints = np.where(harm.max(axis=0) > LEAST, harm.argmax(axis=0), NONE)

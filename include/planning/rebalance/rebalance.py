@@ -33,7 +33,7 @@ from include.planning.rebalance.solver import rebalance
 from include.planning.rebalance.target_costs import target_prices
 from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, left_brokers, tree_of
-from include.planning.result.resource_bands import Boxes
+from include.planning.result.resource_bands import ResourceBands
 from include.planning.result.topic_notes import missed_topics, topic_balance
 from include.planning.search.broker_shed import REPLICAS
 from include.planning.search.state import Problem
@@ -67,7 +67,7 @@ def _planned(
         plan_on(layout, lambda then: solved(then).problem.layout, solution.finish)
     cut, needs = solution.cut, solution.needs
     tolerances = tolerances_of(request, arrays)
-    boxes = Boxes.of(targets, lead, tolerances)
+    bands = ResourceBands.of(targets, lead, tolerances)
     result = _Result(
         layout, targets, problem.weights, problem.gives, movable, cut, request.one_sided
     )
@@ -91,8 +91,8 @@ def _planned(
             *_missed_topics(problem, named, request, cut_by_budget=cut),
         ),
         topics=topic_balance(layout, problem.spread) if problem.spread is not None else None,
-        boxes=boxes,
-        prices=lambda: target_prices(problem, capacity, boxes, cut_by_budget=cut),
+        bands=bands,
+        prices=lambda: target_prices(problem, capacity, bands, cut_by_budget=cut),
     )
 
 
@@ -179,16 +179,18 @@ class _Solution:
 
 def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
     """Hand leadership over, in place, until brokers lead their shares, and of each topic too."""
-    layout, movable, hosts, bands = (
+    layout, movable, hosts, spread_bands = (
         problem.layout,
         problem.partitions,
         problem.tree.hosts,
         problem.spread,
     )
     if lead is not None:
-        hand_over(layout, lead, movable, hosts, bands)
-    if bands is not None:
-        even_leaders(layout, bands, movable, hosts, lead.boxes() if lead is not None else None)
+        hand_over(layout, lead, movable, hosts, spread_bands)
+    if spread_bands is not None:
+        even_leaders(
+            layout, spread_bands, movable, hosts, lead.bands() if lead is not None else None
+        )
 
 
 def balance_reasons(problem: Problem, needs: Needs) -> Callable[[int], str]:
@@ -313,7 +315,7 @@ class _Result:
         return np.stack([arrays.load(rows, weight) for weight in self.weights]).astype(float)
 
     def missed(self) -> tuple[Infeasible, ...]:
-        """Each broker that ends outside a box, and what keeps it there."""
+        """Each broker that ends outside a band, and what keeps it there."""
         load, low, high = self._loads(), self.targets.low, self.targets.high
         outside = self.brokers & ((load > high) | (load < low))
         return tuple(
@@ -324,7 +326,7 @@ class _Result:
         )
 
     def shifted(self, tolerances: dict[Resource, float]) -> tuple[Infeasible, ...]:
-        """Brokers inside their boxes and yet off their fair share by more than the tolerance.
+        """Brokers inside their bands and yet off their fair share by more than the tolerance.
 
         A rack's share that is clipped shifts that of each broker in it, and of the others; clips
         that are each within the tolerance, and so not named, can add up to as much.

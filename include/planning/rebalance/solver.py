@@ -1,17 +1,17 @@
-"""The search of a rebalance: every broker into its boxes, with few bytes and few moves.
+"""The search of a rebalance: every broker into its bands, with few bytes and few moves.
 
 1. *shed and fill*: brokers give up replicas above a level chosen per domain, largest first and
    never too many; these go, largest first, to the valid broker that lacks most;
-2. *polish*: for the broker furthest outside its boxes, the trades that remove the most excess
+2. *polish*: for the broker furthest outside its bands, the trades that remove the most excess
    per byte copied: push a replica away, pull one in, or swap two;
-3. *undo*: moved replicas go home where that leaves all boxes as well met;
+3. *undo*: moved replicas go home where that leaves all bands as well met;
 4. partitions that were unevenly spread and have moved are made even, and the search goes on;
 5. where the plan is far above the bound of bytes, for resources pull against each other, another
    one is made by prices, and the cheaper one is kept; that of a small cluster is improved by
-   deciding about three brokers at once, and so is one that leaves boxes unmet.
+   deciding about three brokers at once, and so is one that leaves bands unmet.
 
 It ends when no trade helps. Planning again on the result plans nothing where all brokers are in
-their boxes; for small clusters where some are not, see ``again``.
+their bands; for small clusters where some are not, see ``again``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SMALL = 2_000
 """Slots up to which a cluster is small."""
 
 UNMET_FROM, UNMET_UP_TO = 100, 600
-"""The same, if the first search leaves boxes unmet, from and up to which others are tried: fewer
+"""The same, if the first search leaves bands unmet, from and up to which others are tried: fewer
 replicas seldom add up to a share whatever is tried, and of more, each trial takes long. From the
 first one on, a poor plan is improved by deciding about three brokers at once.
 """
@@ -68,8 +68,8 @@ FEW = 3
 """Of those for a part of a cluster, of which only the cheapest end is reconsidered."""
 
 UNMET_TRIALS, UNMET_WAYS = 20, 2
-"""Copies that are reconsidered before boxes that are still not met are given up, and layouts that
-this is tried with, those closest to the boxes: all would be tried where no plan meets the boxes,
+"""Copies that are reconsidered before bands that are still not met are given up, and layouts that
+this is tried with, those closest to the bands: all would be tried where no plan meets the bands,
 and each takes several times as long there.
 """
 
@@ -139,11 +139,11 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
 
 
 def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: bool) -> None:
-    """Of the layout and of what other places to aim at lead to, keep the one closest to the boxes
+    """Of the layout and of what other places to aim at lead to, keep the one closest to the bands
     that costs least once each is reconsidered.
 
     :param before: excess to begin with: other layouts count if it is lower, or, where the first
-        one meets all boxes, if they do, too.
+        one meets all bands, if they do, too.
     :param few: try few places, and reconsider only what costs least without it.
     """
     layout = problem.layout
@@ -166,7 +166,7 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
 
 
 def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, float]:
-    """Move replicas towards the boxes; the excess that is left, and bytes copied for the boxes
+    """Move replicas towards the bands; the excess that is left, and bytes copied for the bands
     alone: before topics were evened out.
     """
     problem = search.problem
@@ -207,7 +207,7 @@ def _is_tidied_at_once(search: Search) -> bool:
 
 
 def _even_topics(search: Search) -> None:
-    """Even topics out, and have brokers at the edges of their boxes make room where that is in the
+    """Even topics out, and have brokers at the edges of their bands make room where that is in the
     way.
     """
     search.strict = True
@@ -230,7 +230,7 @@ def _even_topics(search: Search) -> None:
 
 
 def _poor(problem: Problem) -> bool:
-    """Whether a finished plan of a small cluster leaves boxes unmet, or copies so much more than
+    """Whether a finished plan of a small cluster leaves bands unmet, or copies so much more than
     the bound of bytes that a far cheaper one is not ruled out: where topics are to be spread, the
     bound does not say.
     """
@@ -241,7 +241,7 @@ def _poor(problem: Problem) -> bool:
 
 
 def _priced(problem: Problem) -> bool:
-    """Whether prices can guide a plan: bytes and rate have boxes; nothing leaves or is uneven."""
+    """Whether prices can guide a plan: bytes and rate have bands; nothing leaves or is uneven."""
     high = problem.targets.high[[BYTES, RATE]][:, problem.gives]
     if problem.leaving.any() or np.isinf(high).any():
         return False
@@ -257,7 +257,7 @@ def _over_bound(problem: Problem, copied: float) -> float:
 
 
 def _by_prices(problem: Problem, excess: float) -> None:
-    """Plan anew by prices, and keep the plan that is cheaper and as close to the boxes."""
+    """Plan anew by prices, and keep the plan that is cheaper and as close to the bands."""
     layout = problem.layout
     found, cost = layout.rows.copy(), Search(problem).cost()
     layout.lay_out(layout.home)
@@ -276,7 +276,7 @@ def _by_prices(problem: Problem, excess: float) -> None:
 
 def _reconsider(search: Search) -> tuple[float, float]:
     """Send the largest copies home, one at a time, and see whether trades that bring all brokers
-    back into their boxes, or closer to them, cost less; where they do not, all is as before.
+    back into their bands, or closer to them, cost less; where they do not, all is as before.
 
     :returns: the worth of what it comes to.
     """
@@ -306,7 +306,7 @@ def _reconsider(search: Search) -> tuple[float, float]:
 
 
 def undo(search: Search) -> None:
-    """Send moved replicas home, largest first, where no box is met less well for it."""
+    """Send moved replicas home, largest first, where no band is met less well for it."""
     home = search.home.reshape(-1)
     away = np.flatnonzero((search.flat != home) & (home != NONE))
     open_homes = search.problem.gives & ~search.problem.leaving

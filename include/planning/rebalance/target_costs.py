@@ -21,7 +21,7 @@ from include.planning.model.arrays import fresh
 from include.planning.model.layout import Layout
 from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.solver import rebalance, undo
-from include.planning.result.resource_bands import Boxes
+from include.planning.result.resource_bands import ResourceBands
 from include.planning.search.state import Problem, Search
 
 SOLVED_ANEW = 200_000
@@ -29,7 +29,7 @@ SOLVED_ANEW = 200_000
 
 
 def target_prices(
-    problem: Problem, capacity: Floats, boxes: Boxes, *, cut_by_budget: bool
+    problem: Problem, capacity: Floats, bands: ResourceBands, *, cut_by_budget: bool
 ) -> tuple[TargetPrice, ...]:
     """The price of every target of a rebalance that is finished.
 
@@ -40,13 +40,13 @@ def target_prices(
     anew = problem.layout.rows.size <= SOLVED_ANEW and not cut_by_budget
     prices = []
     for resource in PLACED:
-        if resource in boxes.tolerance:
+        if resource in bands.tolerance:
             free = _without(problem, resource)
             saved = _saved(problem, free, capacity, anew=anew)
             prices.append(TargetPrice(resource.value, *saved, "solved" if anew else "at_least"))
     if problem.spread is not None:
         prices.append(_price_of_spread(problem, capacity, anew=anew))
-    free_ones = (TargetPrice(r.value, 0, 0, "free") for r in LED if r in boxes.tolerance)
+    free_ones = (TargetPrice(r.value, 0, 0, "free") for r in LED if r in bands.tolerance)
     return (*prices, *free_ones)
 
 

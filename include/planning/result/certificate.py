@@ -16,7 +16,7 @@ from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import known
 from include.planning.result.outcome import Outcome
-from include.planning.result.resource_bands import Boxes, loads
+from include.planning.result.resource_bands import ResourceBands, loads
 
 RACKS_SHOWN = 40
 """Racks up to which bytes are told from rack to rack; of more, those of a level further up."""
@@ -54,14 +54,14 @@ def makespan_bound_s(brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None
 NO_HISTORY = "no history"
 
 
-def planned_by(boxes: Boxes | None, told: Collection[Resource], action: Action) -> str:
+def planned_by(bands: ResourceBands | None, told: Collection[Resource], action: Action) -> str:
     """Which loads the plan was made by, and which it would have been made by were they known.
 
     :param told: resources whose load the cluster tells.
     """
-    if boxes is None:
+    if bands is None:
         return PLANNED_BY.get(action, "what was asked")
-    names = [NAMES[resource] for resource in Resource if resource in boxes.tolerance]
+    names = [NAMES[resource] for resource in Resource if resource in bands.tolerance]
     unknown = [r for r in Resource if r in RATES and r not in told]
     text = f"{listed(names)}{' only' if len(names) == 1 else ''}"
     if unknown:
@@ -72,20 +72,20 @@ def planned_by(boxes: Boxes | None, told: Collection[Resource], action: Action) 
 def resource_balances(outcome: Outcome) -> tuple[ResourceBalance, ...]:
     """Each resource on every broker, before and after, with its band where it has one."""
     layout = outcome.layout
-    return tuple(_balance(layout, outcome.boxes, resource) for resource in Resource)
+    return tuple(_balance(layout, outcome.bands, resource) for resource in Resource)
 
 
-def _balance(layout: Layout, boxes: Boxes | None, resource: Resource) -> ResourceBalance:
+def _balance(layout: Layout, bands: ResourceBands | None, resource: Resource) -> ResourceBalance:
     before, after = (loads(layout, rows, resource) for rows in (layout.home, layout.rows))
-    banded = boxes is not None and resource in boxes.low
+    banded = bands is not None and resource in bands.low
     return ResourceBalance(
         resource=resource.value,
         known=known(layout.arrays, resource),
-        tolerance=None if boxes is None else boxes.tolerance.get(resource),
+        tolerance=None if bands is None else bands.tolerance.get(resource),
         before=_whole(before),
         after=_whole(after),
-        low=_whole(boxes.low[resource]) if boxes is not None and banded else (),
-        high=_whole(boxes.high[resource]) if boxes is not None and banded else (),
+        low=_whole(bands.low[resource]) if bands is not None and banded else (),
+        high=_whole(bands.high[resource]) if bands is not None and banded else (),
     )
 
 

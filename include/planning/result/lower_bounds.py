@@ -48,9 +48,9 @@ def least_copies(tree: RackTree, home: Rows, replicas: int, *, even: bool = True
 def rebalance_bound(
     layout: Layout, tree: RackTree, targets: Targets, partitions: Mask, before: Ints
 ) -> int:
-    """Bytes that any plan copies that meets the boxes as well as this one does, broker by broker.
+    """Bytes that any plan copies that meets the bands as well as this one does, broker by broker.
 
-    A box that is not met is widened to what was reached. A broker above its box must lose the
+    A band that is not met is widened to what was reached. A broker above its band must lose the
     surplus, one below must gain what it lacks, so both sums over all brokers are bounds; and
     bytes cannot cross the border of a domain (its total is forced as long as the partitions
     are evenly spread), so the larger of both counts per domain. Where partitions that may move
@@ -61,22 +61,22 @@ def rebalance_bound(
     domain = targets.domain
     if not Seats(tree, layout.home[partitions]).even():
         domain = np.zeros_like(domain)
-    return boxes_bound(before, layout.load, targets.low[0], targets.high[0], domain)
+    return bands_bound(before, layout.load, targets.low[0], targets.high[0], domain)
 
 
 def asked_bound(
     layout: Layout, tree: RackTree, targets: Targets, partitions: Mask, before: Ints
 ) -> int:
-    """The same for plans that meet all boxes, whatever this one reached."""
+    """The same for plans that meet all bands, whatever this one reached."""
     domain = targets.domain
     if not Seats(tree, layout.home[partitions]).even():
         domain = np.zeros_like(domain)
     inside = targets.share[0]
-    return boxes_bound(before, inside, targets.low[0], targets.high[0], domain)
+    return bands_bound(before, inside, targets.low[0], targets.high[0], domain)
 
 
-def boxes_bound(before: Ints, after: Ints | Floats, low: Floats, high: Floats, domain: Ints) -> int:
-    """The bound of :func:`rebalance_bound` from (B,) loads and boxes of bytes alone."""
+def bands_bound(before: Ints, after: Ints | Floats, low: Floats, high: Floats, domain: Ints) -> int:
+    """The bound of :func:`rebalance_bound` from (B,) loads and bands of bytes alone."""
     over = np.maximum(before - np.maximum(high, after), 0)
     under = np.maximum(np.minimum(low, after) - before, 0)
     return sum(

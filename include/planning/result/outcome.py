@@ -21,7 +21,7 @@ from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import rack_paths
 from include.planning.model.topic_bands import TopicBands
 from include.planning.placement.replica_sets import Placer
-from include.planning.result.resource_bands import Boxes
+from include.planning.result.resource_bands import ResourceBands
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Outcome:
         budget kept this one from it.
     :param why: dense partition index → the sentence of its move.
     :param log_dirs: dense partition index → log dirs asked for, aligned with its target.
-    :param boxes: what brokers were to end in; None where the action has no tolerances.
+    :param bands: what brokers were to end in; None where the action has no tolerances.
     :param prices: works out what each of the targets costs.
     :param topics: how evenly topics are spread, where it goes by that.
     :param within: what that copies inside brokers, where it is known replica by replica.
@@ -65,7 +65,7 @@ class Outcome:
     why: Callable[[int], str]
     infeasible: tuple[Infeasible, ...] = ()
     log_dirs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    boxes: Boxes | None = None
+    bands: ResourceBands | None = None
     prices: Callable[[], tuple[TargetPrice, ...]] = tuple
     within: WithinBrokers | None = None
     topics: TopicBalance | None = None
@@ -89,14 +89,14 @@ def complete(
     partitions: Ints,
     replicas: Ints,
     weights: Mapping[BrokerId, float],
-    bands: TopicBands | None = None,
+    spread_bands: TopicBands | None = None,
 ) -> None:
     """Give each partition its number of replicas (P,), largest partition first.
 
     :param weights: of brokers, see ReassignmentRequest.
-    :param bands: of topics; None = they may be spread in any way.
+    :param spread_bands: of topics; None = they may be spread in any way.
     """
-    placer = Placer(layout, tree, capacities(layout.arrays, tree.hosts, weights), bands)
+    placer = Placer(layout, tree, capacities(layout.arrays, tree.hosts, weights), spread_bands)
     for partition in largest_first(layout, partitions):
         placer.complete(partition, int(replicas[partition]))
 

@@ -1,4 +1,4 @@
-"""The boxes a rebalance aimed at, in all resources, as far as they are set."""
+"""The bands a rebalance aimed at, in all resources, as far as they are set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from include.planning.model.resource_loads import partition_weight
 
 
 @dataclass(frozen=True)
-class Boxes:
+class ResourceBands:
     """Per resource with a tolerance: the tolerance and each broker's share, least and most.
 
     :param tolerance: resource → allowed deviation from the share; only finite ones.
@@ -32,8 +32,8 @@ class Boxes:
     @classmethod
     def of(
         cls, targets: Targets, led: LedShares | None, tolerances: Mapping[Resource, float]
-    ) -> Boxes:
-        """The boxes of a rebalance; ``led`` is None where leadership was free."""
+    ) -> ResourceBands:
+        """The bands of a rebalance; ``led`` is None where leadership was free."""
         finite = {name: value for name, value in tolerances.items() if value != LOOSE}
         share, low, high = {}, {}, {}
         for k, resource in enumerate(PLACED):

@@ -21,7 +21,7 @@ BROUGHT = 0.6
 """Rate, in shares, that a share of bytes usually brings along: cold replicas come first."""
 
 FILLED = 0.6
-"""How far above its share, towards the edge of its box, a broker's rate may be filled."""
+"""How far above its share, towards the edge of its band, a broker's rate may be filled."""
 
 CROWD = 0.5
 """What a replica more counts beside its rate where the coldest replicas leave."""

@@ -14,7 +14,7 @@ ROUNDS = 4
 
 
 def exchange(search: Search, most: int) -> None:
-    """Replace copies by smaller ones, largest first, where no box is met less well for it.
+    """Replace copies by smaller ones, largest first, where no band is met less well for it.
 
     :param most: copies that are looked at per round; a round that looks at all of them is
         followed by another as long as it helps.
@@ -60,7 +60,7 @@ def _may_trade(search: Search, back: int, out: int, there: int) -> bool:
 
 
 def _harmless(search: Search, home: int, there: int, gained: Floats) -> Mask:
-    """(n,) whether the loads of both brokers stay as close to their boxes."""
+    """(n,) whether the loads of both brokers stay as close to their bands."""
     before = sum(search.excess(b, search.load[:, b, None])[0] for b in (home, there))
     after = search.excess(home, search.load[:, home, None] + gained)
     after = after + search.excess(there, search.load[:, there, None] - gained)

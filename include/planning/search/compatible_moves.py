@@ -1,4 +1,4 @@
-"""Which of many moves at once leave all brokers in their boxes."""
+"""Which of many moves at once leave all brokers in their bands."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from include.domain.array_types import Floats, Ints, Mask
 
 ROUNDS = 100
-"""How often moves that would take brokers out of their boxes are left out."""
+"""How often moves that would take brokers out of their bands are left out."""
 
 
 def harmless(
     source: Ints, targets: Ints, weight: Floats, load: Floats, low: Floats, high: Floats
 ) -> Mask:
-    """(n,) moves that together take no broker out of a box, or further out: where they would, the
+    """(n,) moves that together take no broker out of a band, or further out: where they would, the
     heaviest of that broker are left out.
 
     :param weight: (K, n) of what moves; ``load``, ``low``, ``high``: (K, B) of brokers, infinite

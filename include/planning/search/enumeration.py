@@ -21,7 +21,7 @@ def is_small(problem: Problem) -> bool:
 
 
 def settle(problem: Problem) -> None:
-    """Lay the problem out as near to its boxes as can be, by the cheapest way to get there."""
+    """Lay the problem out as near to its bands as can be, by the cheapest way to get there."""
     layout = problem.layout
     movable = np.flatnonzero(problem.partitions)
     home = layout.home[movable, 0].astype(np.int64)

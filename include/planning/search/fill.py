@@ -18,7 +18,7 @@ LARGE = 1e-3
 """Of a share: from this weight on, replicas are placed one at a time."""
 
 TIGHT = (0.1, 0.7, 0.9)
-"""How far above its wanted load, towards the edge of its box, a broker is filled at first."""
+"""How far above its wanted load, towards the edge of its band, a broker is filled at first."""
 
 PICKY = 0.1
 """How much brokers that lack little, or one resource only, come before those that lack much of
@@ -94,10 +94,10 @@ class _Filler:
         self._wanted = wanted[:, brokers]
         self._high = search.high[:, brokers]
         self._scale = search.scale[:, brokers]
-        boxed = self._scale > 0
-        reach = np.where(boxed, self._high, 0) - np.where(boxed, self._wanted, 0)
+        banded = self._scale > 0
+        reach = np.where(banded, self._high, 0) - np.where(banded, self._wanted, 0)
         tight = self._wanted + np.array(TIGHT)[:, None] * reach
-        self._tight = np.where(boxed, tight, np.inf)
+        self._tight = np.where(banded, tight, np.inf)
         self._everyone = np.ones(len(brokers), bool)
         self._picky = picky
         self._favour = np.ones(len(brokers)) if favour is None else favour
@@ -225,7 +225,7 @@ class _Filler:
     def _in_rounds(self, slots: Ints) -> Ints:
         """A few small replicas per needy broker and round, largest to neediest.
 
-        At first into tight bounds, then into the boxes, then wherever the excess does not grow.
+        At first into tight bounds, then into the bands, then wherever the excess does not grow.
 
         :returns: those that found no place.
         """

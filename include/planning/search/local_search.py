@@ -1,4 +1,4 @@
-"""Trades between brokers that bring the one furthest outside its boxes closer to them.
+"""Trades between brokers that bring the one furthest outside its bands closer to them.
 
 A trade hands one replica to another broker, or takes one, or both. They are ranked by excess
 removed per byte copied, a move's overhead included. A few promising ones are looked at first;
@@ -94,7 +94,7 @@ class Trades:
 
 
 class Polisher:
-    """Improves a search until no broker outside its boxes can be helped."""
+    """Improves a search until no broker outside its bands can be helped."""
 
     def __init__(self, search: Search) -> None:
         self._search = search

@@ -17,11 +17,11 @@ class Neediest:
 
     :param load: (K, n) what the brokers hold; ``wanted``: what they are filled up to; ``tight``,
         ``high``: what they may hold at first, and at most.
-    :param scale: (K, n) one over the share, 0 where a resource has no box.
+    :param scale: (K, n) one over the share, 0 where a resource has no band.
     :param value: (K,) what a lack of each resource counts.
     :param picky: how much brokers that lack little come before those that lack much.
     :param favour: (n,) what a gain of each broker counts beside the others'.
-    :ivar rows: (k,) the resources with boxes: all others are left out.
+    :ivar rows: (k,) the resources with bands: all others are left out.
     :ivar tight, high: (k, n) what may still be added.
     """
 

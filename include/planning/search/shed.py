@@ -1,6 +1,6 @@
 """Which replicas leave their brokers, so that what is left is what each broker should keep.
 
-Every broker has a wanted load per resource, inside its box: the level that moves the least. What
+Every broker has a wanted load per resource, inside its band: the level that moves the least. What
 it gives up is for the ``Shedder`` to say, broker by broker.
 
 A domain is *narrow* where the brokers that lack bytes have no room for the rate that usually comes
@@ -29,10 +29,10 @@ from include.planning.search.state import Search
 Inner = tuple[float, float, float]
 
 INNER: Inner = (0.98, 0.8, 0.8)
-"""Part of its box that a broker's wanted load lies in: slack for whole replicas."""
+"""Part of its band that a broker's wanted load lies in: slack for whole replicas."""
 
 ALONE = 0.985
-"""The same where only one resource has boxes: there is nothing else to match."""
+"""The same where only one resource has bands: there is nothing else to match."""
 
 PASSES = 60
 
@@ -53,20 +53,20 @@ WORTH = 1e-4
 
 
 def wanted_loads(search: Search, inner: Inner) -> Floats:
-    """(K, B) load each broker should end with: inside its box, moving the least.
+    """(K, B) load each broker should end with: inside its band, moving the least.
 
-    Loads clipped into their boxes rarely add up to what a domain has. The brokers inside their
-    boxes then give or take as well, down or up to one level relative to their shares.
+    Loads clipped into their bands rarely add up to what a domain has. The brokers inside their
+    bands then give or take as well, down or up to one level relative to their shares.
 
-    :param inner: per resource, the part of a box that wanted loads lie in, see INNER.
+    :param inner: per resource, the part of a band that wanted loads lie in, see INNER.
     """
     wanted = search.load.copy()
     domain, gives = search.problem.targets.domain, search.problem.gives
-    boxed: Mask = np.asarray(search.scale.any(axis=1))
+    banded: Mask = np.asarray(search.scale.any(axis=1))
     for resource, part in enumerate(inner):
-        if not boxed[resource]:
+        if not banded[resource]:
             continue
-        if boxed.sum() == 1:
+        if banded.sum() == 1:
             part = max(part, ALONE)
         share = search.share[resource]
         low = share - (share - search.low[resource]) * part

@@ -1,4 +1,4 @@
-"""The state of a rebalance while it is searched for: rows, loads, boxes, and what is allowed.
+"""The state of a rebalance while it is searched for: rows, loads, bands, and what is allowed.
 
 A *slot* is a place in a row: ``partition · R + place``. Loads are whole numbers held as floats:
 moves that cancel out leave exactly what was.
@@ -22,7 +22,7 @@ from include.planning.placement.rack_constraint import Seats
 from include.planning.placement.topic_counts import TopicBooks
 
 EXCESS_DIGITS = 14
-"""Of a share: layouts are as close to the boxes as each other if they differ by less: sums of
+"""Of a share: layouts are as close to the bands as each other if they differ by less: sums of
 the same parts in another order do."""
 
 
@@ -59,13 +59,13 @@ class Search:
     """Moves replicas and keeps the books.
 
     :ivar load: (K, B) held under the rows as they are now.
-    :ivar scale: (K, B) one over the share, 0 where a resource has no box: makes loads of
+    :ivar scale: (K, B) one over the share, 0 where a resource has no band: makes loads of
         different resources comparable.
     :ivar books: what brokers hold of each topic; None where topics have no bands.
     :ivar strict: whether no trade may leave topics worse spread: of a large cluster that is made up
         for in the end.
     :ivar unit: shares of a broker's replicas that one replica is: what a topic's band is missed by
-        counts as much as the same number of replicas beyond a broker's box.
+        counts as much as the same number of replicas beyond a broker's band.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -76,8 +76,8 @@ class Search:
         self.width = self.rows.shape[1]
         self.weights = problem.weights
         self.low, self.high, self.share = targets.low, targets.high, targets.share
-        boxed = np.isfinite(targets.high) & problem.gives
-        self.scale = np.where(boxed, 1 / np.maximum(self.share, 1.0), 0.0)
+        banded = np.isfinite(targets.high) & problem.gives
+        self.scale = np.where(banded, 1 / np.maximum(self.share, 1.0), 0.0)
         self.load = np.stack(
             [broker_sums(self.rows, weight, len(problem.gives)) for weight in self.weights]
         )
@@ -132,7 +132,7 @@ class Search:
     # ---------------------------------------------------------------- worth and price
 
     def excess(self, brokers: Ints | int | slice, load: Floats) -> Floats:
-        """How far loads (K, n, …) are outside the boxes of brokers (n, …), in shares, summed."""
+        """How far loads (K, n, …) are outside the bands of brokers (n, …), in shares, summed."""
         low, high, scale = (
             side[:, brokers] if isinstance(brokers, slice) else side.take(brokers, axis=1)
             for side in (self.low, self.high, self.scale)
@@ -144,7 +144,7 @@ class Search:
         return total
 
     def outside(self) -> float:
-        """How far all brokers that take part are outside of their boxes, and topics outside of
+        """How far all brokers that take part are outside of their bands, and topics outside of
         their bands, in shares.
         """
         total: float = (self.excess(slice(None), self.load) * self.problem.gives).sum()

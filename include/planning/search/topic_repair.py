@@ -2,7 +2,7 @@
 
 Small replicas go, for what matters here is their number. Of a large cluster, many at once: in each
 round what one broker holds beyond a topic's band is matched with what others lack of it, as long as
-all boxes are as well met. Of a small one, each by itself, and what it does to the boxes is weighed
+all bands are as well met. Of a small one, each by itself, and what it does to the bands is weighed
 against what it does for the topic: the polisher makes up for it with replicas of the same topic.
 """
 
@@ -31,7 +31,7 @@ IN_VAIN = 4
 WORTH = 0.01
 
 RETRIED = 3
-"""Rounds after which brokers at the edges of their boxes are asked again."""
+"""Rounds after which brokers at the edges of their bands are asked again."""
 
 TINY = 1e-12
 
@@ -74,7 +74,7 @@ def _one_by_one(search: Search, books: TopicBooks) -> bool:
 def _best_move(
     search: Search, books: TopicBooks, slots: Ints, receivers: Ints
 ) -> tuple[int, int] | None:
-    """The slot and broker of the move that brings topics and boxes closest together."""
+    """The slot and broker of the move that brings topics and bands closest together."""
     slots = slots[search.problem.gives[search.flat[slots]]]
     if not len(slots) or not len(receivers):
         return None
@@ -100,8 +100,8 @@ class _Rounds:
 
     :ivar group: (cells,) the topic and domain of each cell: replicas stay within one.
     :ivar slots: of all replicas that may be moved, the smallest first; ``cells``: where they are.
-    :ivar full, empty: (B,) brokers at the edge of a box, of which no move was made in a round: they
-        receive, or give, nothing for a while.
+    :ivar full, empty: (B,) brokers at the edge of a band, of which no move was made in a round:
+        they receive, or give, nothing for a while.
     """
 
     def __init__(self, search: Search, books: TopicBooks) -> None:
@@ -217,7 +217,7 @@ class _Rounds:
         return places[chosen]
 
     def _accepted(self, slots: Ints, targets: Ints) -> Mask:
-        """Which moves are made: allowed, good for their topic, and harmless to boxes together with
+        """Which moves are made: allowed, good for their topic, and harmless to bands together with
         those before them.
         """
         search, books = self._search, self._books
@@ -227,10 +227,10 @@ class _Rounds:
         accepted &= _first(partitions, accepted)
         accepted = search.fit_together(slots, targets, accepted)
         some = np.flatnonzero(accepted)
-        boxed = search.scale.any(axis=1)
-        boxes = (of[boxed] for of in (search.load, search.low, search.high))
-        weight = search.weight(slots[some])[boxed]
-        accepted[some] = harmless(source[some], targets[some], weight, *boxes)
+        banded = search.scale.any(axis=1)
+        bands = (of[banded] for of in (search.load, search.low, search.high))
+        weight = search.weight(slots[some])[banded]
+        accepted[some] = harmless(source[some], targets[some], weight, *bands)
         return accepted
 
 

@@ -1,7 +1,7 @@
 """Plans of clusters too large for one process, put together from slices that are planned apart.
 
 A rebalance goes in rounds. In the first, all slices take their parts of every broker's distance
-to its box. What whole replicas left over is then taken by one slice at a time, as long as that
+to its band. What whole replicas left over is then taken by one slice at a time, as long as that
 brings brokers closer. Leadership follows in the same way. Drains, replication factors and rack
 repairs look at one partition at a time: one round does, but for slices whose part of the disks
 or of the budget was too small, which are planned once more with all that is left.
@@ -37,8 +37,8 @@ from include.planning.planner import TRIES, assemble, check_hidden, pace_of
 from include.planning.rebalance.budget_cut import for_each_of, less
 from include.planning.result.certificate import planned_by
 from include.planning.result.log_dir_choice import choose_log_dirs, tightened
-from include.planning.result.lower_bounds import boxes_bound
-from include.planning.result.resource_bands import Boxes
+from include.planning.result.lower_bounds import bands_bound
+from include.planning.result.resource_bands import ResourceBands
 from include.planning.sharded.rounds import Balance
 from include.planning.sharded.shard import BALANCING, PLACING, Context, Place, Report, Slices
 from include.planning.sharded.shard_steps import Look, Part, Survey, Tell
@@ -144,29 +144,31 @@ def _links(reports: Sequence[Report]) -> tuple[Link, ...]:
     return tuple(Link(*names, size_bytes) for names, size_bytes in ordered)
 
 
-def _resources(reports: Sequence[Report], boxes: Boxes | None) -> tuple[ResourceBalance, ...]:
+def _resources(
+    reports: Sequence[Report], bands: ResourceBands | None
+) -> tuple[ResourceBalance, ...]:
     """Each resource on all brokers, with the bands of the whole cluster."""
     return tuple(
-        _whole(parts, boxes)
+        _whole(parts, bands)
         for parts in zip(*(report.resources for report in reports), strict=True)
     )
 
 
-def _whole(parts: Sequence[ResourceBalance], boxes: Boxes | None) -> ResourceBalance:
+def _whole(parts: Sequence[ResourceBalance], bands: ResourceBands | None) -> ResourceBalance:
     resource = Resource(parts[0].resource)
     before, after, low, high = (
         tuple(np.sum(rows, axis=0).astype(np.int64).tolist()) if len(rows) else ()
         for rows in (
             [part.before for part in parts],
             [part.after for part in parts],
-            [boxes.low[resource]] if boxes is not None and resource in boxes.low else [],
-            [boxes.high[resource]] if boxes is not None and resource in boxes.high else [],
+            [bands.low[resource]] if bands is not None and resource in bands.low else [],
+            [bands.high[resource]] if bands is not None and resource in bands.high else [],
         )
     )
     return ResourceBalance(
         resource=resource.value,
         known=any(part.known for part in parts),
-        tolerance=None if boxes is None else boxes.tolerance.get(resource),
+        tolerance=None if bands is None else bands.tolerance.get(resource),
         before=before,
         after=after,
         low=low,
@@ -222,7 +224,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
 
 
 def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
-    """Brokers come into their boxes, and lead their shares."""
+    """Brokers come into their bands, and lead their shares."""
     surveys: list[Survey] = slices.each(Look(context), range(slices.count))
     _refuse(surveys)
     balance = Balance(context, slices, surveys)
@@ -236,10 +238,10 @@ def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str,
     after = goal.held.load[0].astype(np.int64)
     notes = tuple(note for survey in surveys for note in survey.infeasible)
     return reports, {
-        "lower_bound_bytes": boxes_bound(
+        "lower_bound_bytes": bands_bound(
             before[0].astype(np.int64), after, goal.low[0], goal.high[0], domain
         ),
         "infeasible": (*notes, *balance.missed()),
-        "planned_by": planned_by(balance.boxes(), balance.known, context.request.action),
-        "resources": _resources(reports, balance.boxes()),
+        "planned_by": planned_by(balance.bands(), balance.known, context.request.action),
+        "resources": _resources(reports, balance.bands()),
     }

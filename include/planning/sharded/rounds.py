@@ -1,4 +1,4 @@
-"""The rounds in which the slices of a cluster bring its brokers into their boxes."""
+"""The rounds in which the slices of a cluster bring its brokers into their bands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named
 from include.planning.rebalance.budget_cut import budget_of, for_each_of
 from include.planning.rebalance.rebalance import asked_tolerances
-from include.planning.result.resource_bands import Boxes
+from include.planning.result.resource_bands import ResourceBands
 from include.planning.sharded.shard import Context, Slices
 from include.planning.sharded.shard_steps import Goal, Held, Moved, Step, Survey
 
@@ -112,16 +112,16 @@ class Balance:
             rooms=brokers.rooms,
         )
 
-    def boxes(self) -> Boxes:
+    def bands(self) -> ResourceBands:
         """What brokers were to end in, as a plan tells it."""
         goal = self.goal
         targets = Targets(goal.share, goal.low, goal.high, goal.domain, self._fair, ())
         tolerance = np.where(np.isinf(goal.led_tolerance), 1.0, goal.led_tolerance)
         led = LedShares(np.zeros((len(LED), 0)), goal.led_share, tolerance, self._one_sided)
-        return Boxes.of(targets, led, self._tolerances)
+        return ResourceBands.of(targets, led, self._tolerances)
 
     def _off(self, held: Held) -> Floats:
-        """(3, B) how far brokers are outside their boxes."""
+        """(3, B) how far brokers are outside their bands."""
         goal = self.goal
         outside = np.maximum(np.maximum(held.load - goal.high, goal.low - held.load), 0)
         off: Floats = outside * self._gives
@@ -146,7 +146,7 @@ class Balance:
         return float((off / np.maximum(share, 1)).sum())
 
     def missed(self) -> tuple[Infeasible, ...]:
-        """Brokers that end outside a box or off their share, and what keeps them there."""
+        """Brokers that end outside a band or off their share, and what keeps them there."""
         goal, load = self.goal, self.goal.held.load
         budget = np.isfinite(self._budget(1)).any()
         why = Obstacle.BUDGET if budget else Obstacle.NO_MOVE
@@ -160,7 +160,7 @@ class Balance:
         return named + self._named_where(off, LED, np.rint(goal.led_share), goal.held.led, why)
 
     def _shifted(self) -> Mask:
-        """(3, B) brokers in their boxes that are yet off their fair share."""
+        """(3, B) brokers in their bands that are yet off their fair share."""
         tolerance = np.array([self._tolerances[resource] for resource in PLACED])[:, None]
         finite = np.where(np.isinf(tolerance), 0, tolerance)
         slack = np.where(np.isinf(tolerance), np.inf, finite * self._fair + 1)

@@ -1,8 +1,8 @@
 """One slice of a cluster too large for one process: some partitions, and all brokers.
 
-What brokers hold, and how far they are from their boxes, adds up over slices; the spread rule
+What brokers hold, and how far they are from their bands, adds up over slices; the spread rule
 looks at one partition at a time. So slices are planned side by side, each by the same search as
-a whole cluster, when each bears its part of every broker's distance to its box and of the room
+a whole cluster, when each bears its part of every broker's distance to its band and of the room
 on its disks. Work is done where the slice's replicas are: everything here can be pickled.
 """
 

@@ -89,7 +89,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Goal:
-    """Where the cluster is and where it should come to; (3, B) boxes as in targets.Targets.
+    """Where the cluster is and where it should come to; (3, B) bands as in targets.Targets.
 
     :param led_share: (2, B) to be led; ``led_tolerance``: (2,), infinite = any.
     :param rooms: (B, V) bytes that the plan may add to each volume in all.
@@ -159,7 +159,7 @@ class Part:
         )
 
     def shift(self, goal: Goal, part: float, budget: Floats) -> None:
-        """Bear a part of every broker's distance to its box, by the search of a whole cluster."""
+        """Bear a part of every broker's distance to its band, by the search of a whole cluster."""
         layout = self.layout
         left = np.maximum(goal.rooms - goal.held.packed, 0)
         rooms = layout.packed() + (left * part).astype(np.int64)
@@ -177,7 +177,7 @@ class Part:
         settle_leaders(layout)
 
     def _targets(self, goal: Goal, part: float) -> Any:
-        """The slice's own boxes: what it holds, and its part of what is still to be done."""
+        """The slice's own bands: what it holds, and its part of what is still to be done."""
         problem, load = self.problem, self.held().load
         off = [(edge - goal.held.load) * part for edge in (goal.low, goal.share, goal.high)]
         low, share, high = (np.maximum(load + distance, 0) for distance in off)
@@ -202,13 +202,13 @@ class Part:
 
     def lead(self, goal: Goal, part: float) -> None:
         """Bear a part of every broker's distance to its share of leaders and bytes out."""
-        boxed = np.isfinite(goal.led_tolerance)
+        banded = np.isfinite(goal.led_tolerance)
         led = self.held().led
         share = np.maximum(led + (goal.led_share - goal.held.led) * part, 0)
         shares = LedShares(
-            self.led_weights * boxed[:, None],
-            share * boxed[:, None],
-            np.where(boxed, goal.led_tolerance, 1.0),
+            self.led_weights * banded[:, None],
+            share * banded[:, None],
+            np.where(banded, goal.led_tolerance, 1.0),
             self.request.one_sided,
         )
         hand_over(self.layout, shares, self.movable, self.tree.hosts)
@@ -218,7 +218,7 @@ class Part:
 
         :param before: (3, B) what each broker of the cluster held.
         """
-        # Seen from here, the box of a broker lies where what other slices hold has put it.
+        # Seen from here, the band of a broker lies where what other slices hold has put it.
         problem = replace(self.problem, targets=self._targets(goal, 1.0))
         needs = replace(Needs.of(problem), before=before, share=goal.share)
         return Report.of(

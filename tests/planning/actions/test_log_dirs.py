@@ -128,7 +128,7 @@ def test_a_log_dir_never_holds_more_than_its_free_space_while_old_copies_are_sti
     made = plan(of)
     assert of.after(made).loads() == {(0, A): 300, (0, B): 100}
     assert named(made)["broker 0, /disk/b"] == "its free space does not hold its share"
-    # An exchange would end within both boxes, but 200 arrive before 100 leave.
+    # An exchange would end within both bands, but 200 arrive before 100 leave.
     of = Stored({(0, A): {0: 200, 1: 150}, (0, B): {2: 100}})
     assert plan(of, tolerance=0.12).moves != ()
     of = replace(of, disks={(0, A): (1_000, 600), (0, B): (1_000, 120)})

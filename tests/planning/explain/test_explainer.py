@@ -96,7 +96,7 @@ def test_what_keeping_a_replica_would_have_meant_is_told():
     assert held.leaves
     assert held.load == ((Resource.BYTES, 300, 196, 204),)
     text = partition_text(found)
-    assert "If it kept its replica, broker 0 would end with: 300 B, above its box" in text
+    assert "If it kept its replica, broker 0 would end with: 300 B, above its band" in text
     assert f"Why: {found.move.why}" in text
 
 
@@ -153,7 +153,7 @@ def test_a_partition_that_stays_says_what_bars_it(of, params, told):
     assert (told or "Nothing asks for it") in partition_text(found)
 
 
-def test_a_broker_tells_its_loads_and_boxes_and_what_it_gives_and_receives():
+def test_a_broker_tells_its_loads_and_bands_and_what_it_gives_and_receives():
     of = with_rates(cluster([""] * 3, [(0,)] * 6))
     found = explainer(of, action="rebalance", exclude_brokers=[2]).broker(0)
     loads = {resource: rest for resource, *rest in found.loads}
@@ -168,11 +168,11 @@ def test_a_broker_tells_its_loads_and_boxes_and_what_it_gives_and_receives():
     assert "what keeps it outside in bytes" in text
 
 
-def test_a_balanced_broker_says_that_no_box_needs_more():
+def test_a_balanced_broker_says_that_no_band_needs_more():
     text = broker_text(explainer(cluster([""] * 2, [(0,)] * 4), action="rebalance").broker(1))
-    assert "bytes: 0 B → 200 B (box 196 B to 204 B, inside)" in text
+    assert "bytes: 0 B → 200 B (band 196 B to 204 B, inside)" in text
     assert "receives 2 replicas, 200 B, the largest:" in text
-    assert "it ends inside all its boxes" in text
+    assert "it ends inside all its bands" in text
     drained = explainer(cluster([""] * 2, [(0,)] * 4), action="drain", brokers=[0]).broker(0)
     assert "the action asks for no more" in broker_text(drained)
 

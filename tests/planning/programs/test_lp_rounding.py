@@ -98,13 +98,13 @@ def test_classes_move_as_amounts_and_arrive_as_whole_classes():
     assert np.allclose(seats, [[0, 4]])
 
 
-def test_a_plan_by_prices_comes_close_to_the_boxes():
+def test_a_plan_by_prices_comes_close_to_the_bands():
     problem, _ = posed_case("stress", 4_000, 24)
     before = Search(problem)
     far = before.excess(slice(None), before.load).sum()
     search = guided(problem)
     left = search.excess(slice(None), search.load).sum()
-    print(f"outside of boxes: {far:.3f} shares before, {left:.3f} after")
+    print(f"outside of bands: {far:.3f} shares before, {left:.3f} after")
     assert left < 0.05 * far
     assert not problem.tree.violations(problem.layout.rows).any()
 

@@ -43,7 +43,7 @@ def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules(monkeypa
     assert not of.tree.violations(of.layout.rows).any()
 
 
-def test_boxes_that_trades_leave_unmet_are_missed_by_less(monkeypatch):
+def test_bands_that_trades_leave_unmet_are_missed_by_less(monkeypatch):
     of = searched(6, "caps", monkeypatch)
     before = Search(of).outside()
     rearrange(of)

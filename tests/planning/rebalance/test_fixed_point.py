@@ -21,7 +21,7 @@ from tests.planning.planned import plan
 from tests.planning.stored_clusters import Stored
 from tests.planning.strategies import clusters
 
-# In each, the first search ends with some broker outside of its box, and one that begins where it
+# In each, the first search ends with some broker outside of its band, and one that begins where it
 # ended comes closer.
 UNFINISHED: Mapping[str, tuple[Cluster, dict[str, Any]]] = {
     "a swap of replicas, one of them on its way back": (

@@ -34,7 +34,7 @@ def test_a_broker_that_lacks_more_gains_more():
     assert np.argsort(-books.gain([5.0, 1.0, 5.0])).tolist() == [1, 2, 0]
 
 
-def test_resources_without_a_box_are_left_out():
+def test_resources_without_a_band_are_left_out():
     scale = np.full((3, 2), 0.01)
     scale[1:] = 0
     books = filled(np.array([[50.0, 60.0], [0.0, 0.0], [0.0, 0.0]]), scale)
@@ -51,18 +51,18 @@ def test_a_broker_is_filled_up_to_its_tight_limit_before_its_highest(held, fits)
 
 
 @examples(40)
-@given(seed=st.integers(0, 10_000), boxed=st.sampled_from([(0,), (0, 2), (0, 1, 2)]))
-def test_books_that_were_kept_are_those_of_what_brokers_hold_now(seed, boxed):
+@given(seed=st.integers(0, 10_000), banded=st.sampled_from([(0,), (0, 2), (0, 1, 2)]))
+def test_books_that_were_kept_are_those_of_what_brokers_hold_now(seed, banded):
     rng = np.random.default_rng(seed)
     load = rng.integers(0, 130, (3, 5)).astype(float)
     scale = np.zeros((3, 5))
-    scale[list(boxed)] = 0.01
+    scale[list(banded)] = 0.01
     books = filled(load.copy(), scale)
     for _ in range(6):
         place, weight = int(rng.integers(0, 5)), rng.integers(0, 20, 3).astype(float)
-        books.add(place, weight[list(boxed)].tolist())
+        books.add(place, weight[list(banded)].tolist())
         load[:, place] += weight
-    anew, one = filled(load, scale), [3.0] * len(boxed)
+    anew, one = filled(load, scale), [3.0] * len(banded)
     np.testing.assert_allclose(books.gain(one), anew.gain(one))
     for kept, counted in ((books.tight, anew.tight), (books.high, anew.high)):
         np.testing.assert_allclose(kept, counted)

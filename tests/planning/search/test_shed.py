@@ -6,7 +6,7 @@ import numpy as np
 
 from include.planning.model.arrays import broker_sums
 from include.planning.rebalance.solver import rebalance
-from include.planning.result.lower_bounds import boxes_bound
+from include.planning.result.lower_bounds import bands_bound
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.shed import coldest, narrow, wanted_loads
 from include.planning.search.state import Search
@@ -49,7 +49,7 @@ def test_larger_disks_are_filled_with_few_bytes_though_their_traffic_stays():
     load = np.stack([broker_sums(layout.rows, w, len(capacity)) for w in problem.weights])
     assert ((load >= targets.low) & (load <= targets.high)).all()
     assert not problem.tree.violations(layout.rows).any()
-    bound = boxes_bound(
+    bound = bands_bound(
         before, layout.load, targets.low[BYTES], targets.high[BYTES], targets.domain
     )
     ratio = layout.incoming.sum() / bound
