@@ -32,7 +32,7 @@ from include.cluster.snapshot import (
     Snapshot,
 )
 from include.load_history.histogram import RELATIVE_ERROR
-from include.load_history.history import Pace, pending_days, window
+from include.load_history.history import SnapshotPace, pending_days, window
 from include.load_history.known_rates import LoadHistory
 from include.load_history.load_profile import loads_of
 from include.warehouse import Warehouse, read_snapshot
@@ -147,7 +147,7 @@ def measured(warehouse: Warehouse, options: argparse.Namespace) -> dict[str, Any
     with spark_session("rehome-bench-load") as spark:
         spark.range(1).count()
         started = time.perf_counter()
-        roll_up_all(spark, pending_days(warehouse, CLUSTER), Pace(longest_s=2 * step_s))
+        roll_up_all(spark, pending_days(warehouse, CLUSTER), SnapshotPace(longest_s=2 * step_s))
         rollup_s = time.perf_counter() - started
         started = time.perf_counter()
         modelled = loads(spark, warehouse, [CLUSTER], options.days)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
-from include.load_history.history import Pace, PendingDay, pending_days, roll_up
+from include.load_history.history import PendingDay, SnapshotPace, pending_days, roll_up
 from include.warehouse import Warehouse
 from spark_jobs.session import spark_session
 
@@ -44,14 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     with spark_session("rehome-rollup") as spark:
         for cluster_id, day, snapshots, gaps in roll_up_all(
-            spark, pending, Pace(longest_s=options.max_snapshot_gap_s)
+            spark, pending, SnapshotPace(longest_s=options.max_snapshot_gap_s)
         ):
             print(f"{cluster_id} {day}: {snapshots} snapshots, {gaps} gaps")
     return 0
 
 
 def roll_up_all(
-    spark: SparkSession, pending: Sequence[PendingDay], pace: Pace
+    spark: SparkSession, pending: Sequence[PendingDay], pace: SnapshotPace
 ) -> list[tuple[str, str, int, int]]:
     """Cluster, day, snapshots and gaps of each day; one task each, the longest first."""
     ordered = sorted(pending, key=lambda day: (-len(day.snapshots), day.cluster_id, day.day))

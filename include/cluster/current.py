@@ -24,7 +24,7 @@ from include.domain.kafka import TopicDescription
 
 ATTEMPTS, PAUSE_S = 20, 0.1
 """Brokers fetch the metadata log at least every 500 ms, and show what they fetched at once."""
-ASKED = 2
+BROKERS_ASKED = 2
 
 
 def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str, TopicDescription]:
@@ -46,7 +46,7 @@ def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str,
             return _agreed_on(clients, names)
         committed = quorum.committed if committed is None else committed
         ready = [broker for broker, end in quorum.read_to.items() if end >= committed]
-        answers = _ask(clients, names, random.sample(ready, min(ASKED, len(ready))))
+        answers = _ask(clients, names, random.sample(ready, min(BROKERS_ASKED, len(ready))))
         if answers:
             return answers[0]
     raise ClusterError(

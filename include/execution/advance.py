@@ -88,7 +88,7 @@ def advance(
     done = Advance()
     if ledger.plan(plan.plan_id).state in (PlanState.PLANNED, PlanState.APPROVED):
         ledger.claim(plan.plan_id)
-    step = _Step(plan, ledger, cluster, done)
+    step = _ActionRunner(plan, ledger, cluster, done)
     backlog = Backlog()
     while True:
         look = poll(plan, ledger, cluster, policy, backlog, clock)
@@ -102,7 +102,7 @@ def advance(
             return done
 
 
-class _Step:
+class _ActionRunner:
     """Carries actions out: ledger first, then the cluster."""
 
     def __init__(self, plan: Plan, ledger: Ledger, cluster: OwnCluster, done: Advance) -> None:

@@ -22,7 +22,7 @@ from include.execution.throttle.coverage import look_at_throttles
 from include.ledger.database import Clock, utc_now
 from include.ledger.store import Ledger
 
-ROUNDS = 5
+DECISIONS_PER_POLL = 5
 """So often in one poll, at most, what `decide` chooses is read before it is acted upon."""
 
 
@@ -89,7 +89,7 @@ def _decided(
     """
     actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
     read = seen.read or frozenset()
-    for _ in range(ROUNDS):
+    for _ in range(DECISIONS_PER_POLL):
         unread = _concerned(actions, seen, backlog) - read
         if not unread:
             return seen, actions

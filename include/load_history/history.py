@@ -18,7 +18,7 @@ from include.warehouse import Warehouse, taken_at_of
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SnapshotPace:
     """How far apart snapshots may be, in seconds.
 
     :param shortest_s: one that follows sooner is passed over: too little happens to be measured.
@@ -63,7 +63,7 @@ def pending_days(warehouse: Warehouse, cluster_id: str) -> list[PendingDay]:
     return found
 
 
-def roll_up(pending: PendingDay, pace: Pace) -> Span:
+def roll_up(pending: PendingDay, pace: SnapshotPace) -> Span:
     """Bring one day's rollup up to date; returns what it covers then.
 
     Idempotent: a snapshot that is in the rollup already is not counted again, and a rollup is
@@ -147,7 +147,7 @@ def _readings(uri: str) -> Readings:
     return readings_of(taken_at_of(uri), tables)
 
 
-def _step(before: Readings | None, now: Readings, so_far: Rollup, pace: Pace) -> Rollup:
+def _step(before: Readings | None, now: Readings, so_far: Rollup, pace: SnapshotPace) -> Rollup:
     """What happened between two snapshots as a rollup, or that there is a gap."""
     at = now.taken_at.isoformat()
     if before is None:

@@ -52,7 +52,7 @@ PLANNERS = {
     Action.BALANCE_LEADERS: plan_leaders,
 }
 
-TRIES = 4
+PLANS_PER_REQUEST = 4
 """Plans that are made until what each broker receives can be packed into its log dirs. A search
 keeps to a packing of its own, so that the first one nearly always does."""
 
@@ -230,7 +230,7 @@ def _that_fits(
         outcome = _plan(snapshot, arrays, request, min_free_disk_fraction)
         return outcome, planned_moves(outcome)
     asked_for, planned_on = request.action is Action.REASSIGN, arrays
-    for _ in range(TRIES):
+    for _ in range(PLANS_PER_REQUEST):
         outcome = _plan(snapshot, planned_on, request, min_free_disk_fraction)
         planned = planned_moves(outcome)
         moves, misfits = choose_log_dirs(planned, arrays.brokers, name=not asked_for)

@@ -23,7 +23,7 @@ class Tone(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StatusSummary:
     """The report's head.
 
     :param label: the state in one or two words.
@@ -43,14 +43,14 @@ UNCHANGED = "Nothing was changed on the cluster."
 SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
 
 
-def standing_of(data: ReportData) -> Standing:
+def standing_of(data: ReportData) -> StatusSummary:
     """The plan's standing. What was not verified is never called good."""
     return _STANDINGS[data.state](data)
 
 
-def _planned(data: ReportData) -> Standing:
+def _planned(data: ReportData) -> StatusSummary:
     if data.dry_run is None:
-        return Standing(
+        return StatusSummary(
             Tone.CALM,
             "Planned",
             "The plan is made; its dry run is still to come.",
@@ -60,7 +60,7 @@ def _planned(data: ReportData) -> Standing:
     if not data.dry_run.get("ok"):
         return _refused(data)
     if data.request.get("dry_run"):
-        return Standing(
+        return StatusSummary(
             Tone.GOOD,
             "Ready",
             "The dry run found nothing that speaks against this plan.",
@@ -73,15 +73,15 @@ def _planned(data: ReportData) -> Standing:
         if data.request.get("approval")
         else "Nothing: the run goes on by itself."
     )
-    return Standing(
+    return StatusSummary(
         Tone.CALM, "Ready", "The dry run found nothing that speaks against it.", UNCHANGED, step
     )
 
 
-def _refused(data: ReportData) -> Standing:
+def _refused(data: ReportData) -> StatusSummary:
     findings = (data.dry_run or {}).get("findings", ())
     errors = [item for item in findings if item["severity"] == "error"]
-    return Standing(
+    return StatusSummary(
         Tone.BAD,
         "Refused",
         f"The dry run refuses this plan: {count_text(len(errors), 'error')}.",
@@ -90,8 +90,8 @@ def _refused(data: ReportData) -> Standing:
     )
 
 
-def _approved(data: ReportData) -> Standing:
-    return Standing(
+def _approved(data: ReportData) -> StatusSummary:
+    return StatusSummary(
         Tone.CALM,
         "Approved",
         "The plan is approved and about to start.",
@@ -100,8 +100,8 @@ def _approved(data: ReportData) -> Standing:
     )
 
 
-def _running(data: ReportData) -> Standing:
-    return Standing(
+def _running(data: ReportData) -> StatusSummary:
+    return StatusSummary(
         Tone.BUSY,
         "Running",
         f"{_done_of_all(data)} so far.",
@@ -110,8 +110,8 @@ def _running(data: ReportData) -> Standing:
     )
 
 
-def _paused(data: ReportData) -> Standing:
-    return Standing(
+def _paused(data: ReportData) -> StatusSummary:
+    return StatusSummary(
         Tone.CALM,
         "Paused",
         f"The plan is paused: {data.cause}. {_done_of_all(data)}.",
@@ -120,11 +120,11 @@ def _paused(data: ReportData) -> Standing:
     )
 
 
-def _done(data: ReportData) -> Standing:
+def _done(data: ReportData) -> StatusSummary:
     verified = data.verification is not None and data.verification.get("ok")
     if not verified:
         what = "did not verify" if data.verification else "was not verified"
-        return Standing(
+        return StatusSummary(
             Tone.BAD,
             "Not verified",
             f"Every move ended, but the plan {what}.",
@@ -132,7 +132,7 @@ def _done(data: ReportData) -> Standing:
             "See below what differs, or compare with kafka-reassign-partitions --verify.",
         )
     if data.owed:
-        return Standing(
+        return StatusSummary(
             Tone.BAD,
             "Throttles owed",
             f"Every partition is where the plan says, but {_owed(data)}.",
@@ -142,7 +142,7 @@ def _done(data: ReportData) -> Standing:
     if data.drained is not None and not data.drained["as_planned"]:
         return _not_empty(data, data.drained)
     if not data.plan.moves:
-        return Standing(
+        return StatusSummary(
             Tone.GOOD,
             "Done",
             "The cluster was already as asked: nothing had to move.",
@@ -151,7 +151,7 @@ def _done(data: ReportData) -> Standing:
         )
     took = f", after {duration_text(data.elapsed_s)}" if data.elapsed_s is not None else ""
     moved = count_text(len(data.plan.moves), "partition is", "partitions are")
-    return Standing(
+    return StatusSummary(
         Tone.GOOD,
         "Done",
         f"{moved} where the plan says{took}. A fresh read proves it.",
@@ -160,12 +160,12 @@ def _done(data: ReportData) -> Standing:
     )
 
 
-def _not_empty(data: ReportData, drained: Mapping[str, Any]) -> Standing:
+def _not_empty(data: ReportData, drained: Mapping[str, Any]) -> StatusSummary:
     found = count_text(len(drained["left"]), "replica was", "replicas were")
     step = "See below what was found. Do not take the brokers away; trigger the drain again."
     if drained["follow_up"] is not None:
         step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
-    return Standing(
+    return StatusSummary(
         Tone.BAD,
         "Not empty",
         f"Every partition is where the plan says, but {found} found on the brokers to be drained.",
@@ -197,32 +197,32 @@ def _after_done(data: ReportData) -> str:
     return "See below which replicas are out of the ISR, and look at their brokers."
 
 
-def _failed(data: ReportData) -> Standing:
+def _failed(data: ReportData) -> StatusSummary:
     if not data.started:
         if data.dry_run is not None and not data.dry_run.get("ok"):
             return _refused(data)
-        return Standing(
+        return StatusSummary(
             Tone.BAD,
             "Failed",
             f"The plan failed before it started: {data.cause}.",
             UNCHANGED,
             "Remove the cause and trigger again: a new plan is made from what is there then.",
         )
-    return Standing(
+    return StatusSummary(
         Tone.BAD, "Failed", f"The plan failed: {data.cause}.", _left_by(data), _after_failure(data)
     )
 
 
-def _cancelled(data: ReportData) -> Standing:
+def _cancelled(data: ReportData) -> StatusSummary:
     if not data.started:
         who = [event.actor for event in data.events if event.kind == PlanState.CANCELLED]
         by = f" by {who[-1]}" if who else ""
         rejected = data.record is not None and data.record.end_reason is EndReason.REJECTED
         what = f"rejected{by}" if rejected else f"cancelled: {data.cause}"
-        return Standing(
+        return StatusSummary(
             Tone.CALM, "Cancelled", f"The plan was {what}.", UNCHANGED, "Nothing is left to do."
         )
-    return Standing(
+    return StatusSummary(
         Tone.BAD,
         "Cancelled",
         f"The plan was cancelled: {data.cause}.",
@@ -231,8 +231,8 @@ def _cancelled(data: ReportData) -> Standing:
     )
 
 
-def _rolled_back(data: ReportData) -> Standing:
-    return Standing(
+def _rolled_back(data: ReportData) -> StatusSummary:
+    return StatusSummary(
         Tone.CALM,
         "Rolled back",
         f"The plan was taken back: {data.cause}.",

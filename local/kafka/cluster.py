@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from local.kafka.acls import Acls
 from local.kafka.jvm import ClusterStartError, run_java, write_properties
-from local.kafka.node_config import CONTROLLER_ID, Layout, default_rack, server_properties
+from local.kafka.node_config import CONTROLLER_ID, NodeLayout, default_rack, server_properties
 from local.kafka.node_processes import NodeProcesses
 from local.kafka.security import ADMIN, Security
 from local.kafka.storage import format_broker, format_controller, random_id
@@ -59,7 +59,7 @@ class LocalCluster:
         self.racks = dict(
             zip(self.broker_ids, racks or map(default_rack, self.broker_ids), strict=True)
         )
-        self._layout = Layout.on_free_ports(directory, self.racks, log_dirs)
+        self._layout = NodeLayout.on_free_ports(directory, self.racks, log_dirs)
         self._broker_config = dict(broker_config or {})
         self._release_version = release_version
         self._cluster_id = random_id()

@@ -21,7 +21,7 @@ def default_rack(broker: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class NodeLayout:
     """Places of the nodes: one controller, and a broker for each entry of ``racks``.
 
     :param directory: of everything the cluster writes.
@@ -36,7 +36,7 @@ class Layout:
     log_dirs_per_broker: int
 
     @classmethod
-    def on_free_ports(cls, directory: Path, racks: Mapping[int, str], log_dirs: int) -> Layout:
+    def on_free_ports(cls, directory: Path, racks: Mapping[int, str], log_dirs: int) -> NodeLayout:
         """A layout on ports that nobody listens on now."""
         nodes = (CONTROLLER_ID, *racks)
         ports = dict(zip(nodes, _free_ports(len(nodes)), strict=True))
@@ -85,13 +85,13 @@ class Layout:
             return probe.connect_ex(("127.0.0.1", self.ports[node])) == 0
 
 
-def server_properties(layout: Layout, node: int, security: Security | None) -> dict[str, str]:
+def server_properties(layout: NodeLayout, node: int, security: Security | None) -> dict[str, str]:
     """server.properties of one node."""
     role = _controller(layout) if node == CONTROLLER_ID else _broker(layout, node)
     return _common(layout, node) | _protocols(layout, security) | role
 
 
-def _common(layout: Layout, node: int) -> dict[str, str]:
+def _common(layout: NodeLayout, node: int) -> dict[str, str]:
     copies = str(min(3, len(layout.racks)))
     return {
         "node.id": str(node),
@@ -116,21 +116,21 @@ def _common(layout: Layout, node: int) -> dict[str, str]:
     }
 
 
-def _protocols(layout: Layout, security: Security | None) -> dict[str, str]:
+def _protocols(layout: NodeLayout, security: Security | None) -> dict[str, str]:
     if security is None:
         plain = f"CONTROLLER:PLAINTEXT,{LISTENER}:PLAINTEXT"
         return {"listener.security.protocol.map": plain}
     return security.node_settings(layout.certificates, LISTENER)
 
 
-def _controller(layout: Layout) -> dict[str, str]:
+def _controller(layout: NodeLayout) -> dict[str, str]:
     return {
         "process.roles": "controller",
         "listeners": f"CONTROLLER://{layout.address(CONTROLLER_ID)}",
     }
 
 
-def _broker(layout: Layout, node: int) -> dict[str, str]:
+def _broker(layout: NodeLayout, node: int) -> dict[str, str]:
     listener = f"{LISTENER}://{layout.address(node)}"
     return {
         "process.roles": "broker",

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable
 
 from local.kafka.jvm import ClusterStartError, java_command
-from local.kafka.node_config import Layout
+from local.kafka.node_config import NodeLayout
 from local.process.guard import Guard
 
 
@@ -17,7 +17,7 @@ class NodeProcesses:
     :param heap_mb: maximal heap of each JVM, in MB.
     """
 
-    def __init__(self, layout: Layout, heap_mb: int) -> None:
+    def __init__(self, layout: NodeLayout, heap_mb: int) -> None:
         self._layout = layout
         self._heap_mb = heap_mb
         self._running: dict[int, subprocess.Popen[bytes]] = {}

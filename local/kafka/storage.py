@@ -6,7 +6,7 @@ import base64
 import uuid
 
 from local.kafka.jvm import ClusterStartError, run_java, write_properties
-from local.kafka.node_config import CONTROLLER_ID, Layout
+from local.kafka.node_config import CONTROLLER_ID, NodeLayout
 from local.kafka.security import Security
 
 
@@ -18,7 +18,7 @@ def random_id() -> str:
             return text
 
 
-def format_broker(layout: Layout, broker: int, cluster_id: str) -> None:
+def format_broker(layout: NodeLayout, broker: int, cluster_id: str) -> None:
     """Write meta.properties version 1 to each of a broker's directories.
 
     A broker needs nothing else of StorageTool, and a JVM for each would slow every start.
@@ -37,7 +37,7 @@ def format_broker(layout: Layout, broker: int, cluster_id: str) -> None:
 
 
 def format_controller(
-    layout: Layout, cluster_id: str, security: Security | None, release_version: str | None
+    layout: NodeLayout, cluster_id: str, security: Security | None, release_version: str | None
 ) -> None:
     """Let StorageTool write the cluster's first metadata: features and SCRAM credentials.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
     from include.execution.access.connection_policy import ConnectionPolicy
-    from include.execution.access.lease import Held
+    from include.execution.access.lease import LeasedCluster
     from include.execution.control.controller import Controller
     from include.ledger.records import PlanRecord
     from include.ledger.store import Ledger
@@ -214,7 +214,7 @@ def driving(
     cluster: ClusterPort,
     record: PlanRecord,
     **options: Any,
-) -> Iterator[Held]:
+) -> Iterator[LeasedCluster]:
     """Act on a plan's cluster as the run that drives the plan: see ``lease.hold``.
 
     :param options: ``wait_s`` and ``release``, as there.

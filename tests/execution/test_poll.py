@@ -154,7 +154,7 @@ def test_what_was_not_read_neither_starts_nor_ends_a_plan(
     last = plan.plan.moves[-1].partition
     plan.cluster.step(1000)
     with monkeypatch.context() as patched:
-        patched.setattr(poll_module, "ROUNDS", 0)
+        patched.setattr(poll_module, "DECISIONS_PER_POLL", 0)
         startable = plan.look().actions
         plan.cluster.targets[last] = (4,)
         superseded = plan.look().actions

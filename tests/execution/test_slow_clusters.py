@@ -12,7 +12,7 @@ from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
-from include.execution.access.patience import LOOKS
+from include.execution.access.patience import READINGS_WITHOUT_NEWS
 from include.execution.control import cancel as aborting
 from include.execution.throttle.configs import VERIFY_TIMEOUT_S, read_settled
 from include.execution.throttle.keys import LEADER_RATE, LISTS
@@ -84,7 +84,7 @@ def test_a_cluster_that_never_makes_a_change_is_given_up_for_want_of_progress(
     assert (done.cleared, len(done.owed)) == ((), 4)
     assert {e.state for e in ledger.throttles(plan.plan_id)} == {ThrottleState.OWED}
     rounds = (time.now_s - begun) / (2 * cluster.delay_s)
-    assert LOOKS < rounds < 40
+    assert READINGS_WITHOUT_NEWS < rounds < 40
 
 
 def test_a_throttle_that_does_not_read_back_is_refused_after_more_than_one_look(
@@ -95,7 +95,7 @@ def test_a_throttle_that_does_not_read_back_is_refused_after_more_than_one_look(
     cluster.delay_s, cluster.stuck = 4 * VERIFY_TIMEOUT_S, True
     with pytest.raises(RehomeError, match="does not read back as set"):
         set_up_throttle(plan, ledger, port(cluster), 1000)
-    assert time.now_s > (LOOKS + 2) * cluster.delay_s
+    assert time.now_s > (READINGS_WITHOUT_NEWS + 2) * cluster.delay_s
 
 
 def test_a_rate_that_keeps_changing_is_told_of_and_everything_else_is_read_once_it_has_settled(

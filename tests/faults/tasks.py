@@ -21,7 +21,7 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.port import ClusterPort
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
-from include.execution.access.lease import Held, hold
+from include.execution.access.lease import LeasedCluster, hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import Advance, advance
@@ -119,7 +119,7 @@ class Tasks:
     policy: Policy
 
     @contextmanager
-    def _task(self, name: str, *, release: bool = False) -> Iterator[Held]:
+    def _task(self, name: str, *, release: bool = False) -> Iterator[LeasedCluster]:
         self.ledger.strike.task = name
         record = self.ledger.plan(self.plan.plan_id)
         own, options = OwnCluster.of_plan(self.cluster, record), {"release": release}

@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from include.load_history.history import Pace, pending_days, roll_up, window
+from include.load_history.history import SnapshotPace, pending_days, roll_up, window
 from include.load_history.rollup import Rollup
 from include.warehouse import Warehouse
 from tests.quality.snapshots import Rows
 
 CLUSTER = "test"
 START = datetime(2026, 1, 5, 22, 0, tzinfo=UTC)
-PACE = Pace()
+PACE = SnapshotPace()
 RATE = 1_000  # bytes per second of partition n are n times that
 Change = Callable[[Rows], Any]
 

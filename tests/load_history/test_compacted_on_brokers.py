@@ -16,7 +16,7 @@ from include.cluster.collect import take_snapshot
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
-from include.load_history.history import Pace, pending_days, roll_up, window
+from include.load_history.history import SnapshotPace, pending_days, roll_up, window
 from include.load_history.load_profile import loads_of
 from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
@@ -88,7 +88,7 @@ def test_what_the_cleaner_removed_is_told_as_estimated_with_what_is_certain(
         snapshot = take_snapshot(gateway, datetime.now(UTC))
         warehouse.write_snapshot(snapshot)
         for day in pending_days(warehouse, cluster.cluster_id):
-            roll_up(day, Pace(shortest_s=0.0))
+            roll_up(day, SnapshotPace(shortest_s=0.0))
         (found,) = (row for row in snapshot.replicas.to_pylist() if row["topic"] == topic)
         return int(found["size_bytes"])
 

@@ -18,7 +18,7 @@ from include.cluster.collect import take_snapshot
 from include.cluster.connection import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
-from include.load_history.history import Pace, pending_days, roll_up, window
+from include.load_history.history import SnapshotPace, pending_days, roll_up, window
 from include.load_history.load_profile import loads_of
 from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
@@ -110,7 +110,7 @@ def test_rates_are_those_of_producers_followers_and_groups(
         began = time.monotonic()
         warehouse.write_snapshot(take_snapshot(gateway, datetime.now(UTC)))
         for day in pending_days(warehouse, cluster.cluster_id):
-            roll_up(day, Pace(shortest_s=0.1))
+            roll_up(day, SnapshotPace(shortest_s=0.1))
         return began
 
     # The groups' first commits say nothing of how long they took to read that far.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-AT_ONCE = 65_536
+ROWS_PER_BATCH = 65_536
 """Rows that are turned into text, or into objects, together."""
 
 ANY_LOG_DIR = "any"
@@ -44,7 +44,7 @@ def entries(table: pa.Table, shape: Sequence[str]) -> Iterator[str]:
         list, are written as ``any``.
     """
     texts, names = shape[::2], shape[1::2]
-    for batch in table.to_batches(max_chunksize=AT_ONCE):
+    for batch in table.to_batches(max_chunksize=ROWS_PER_BATCH):
         if not len(batch):
             continue
         columns = [_text(batch, name) for name in names]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.move_columns import ANY_LOG_DIR as ANY_LOG_DIR
-from include.domain.plan.move_columns import AT_ONCE, padded
+from include.domain.plan.move_columns import ROWS_PER_BATCH, padded
 from include.domain.plan.moves_by_partition import MovesByPartition
 
 MOVES = pa.schema(
@@ -111,7 +111,7 @@ class MoveTable(Sequence[Move]):
         return self._at(wanted)
 
     def __iter__(self) -> Iterator[Move]:
-        for batch in self.table.to_batches(max_chunksize=AT_ONCE):
+        for batch in self.table.to_batches(max_chunksize=ROWS_PER_BATCH):
             yield from moves_from_table(batch)
 
     def __eq__(self, other: object) -> bool:

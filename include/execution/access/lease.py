@@ -37,7 +37,7 @@ _READS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LeasedCluster:
     """What may be changed while the lease is held.
 
     :param ledger: every write of it depends on the lease.
@@ -82,7 +82,7 @@ def hold(
     plan_id: str | None = None,
     wait_s: float | None = None,
     release: bool = False,
-) -> Iterator[Held]:
+) -> Iterator[LeasedCluster]:
     """Take the cluster's lease and act under it.
 
     :param cluster: compared before the ledger is written to.
@@ -102,7 +102,9 @@ def hold(
     lease = _acquire(ledger, cluster.cluster_id, owner, lasting_s, plan_id, deadline)
     under = ledger.under(lease)
     try:
-        yield Held(under, cluster.behind(lambda port: cast(ClusterPort, _Fenced(port, under))))
+        yield LeasedCluster(
+            under, cluster.behind(lambda port: cast(ClusterPort, _Fenced(port, under)))
+        )
     finally:
         if release:
             ledger.release_lease(lease)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 
-LOOKS = 3
+READINGS_WITHOUT_NEWS = 3
 """So many looks in a row must have shown nothing new, however long each of them took."""
 
 
 class Patience:
     """Counts time from the first answer on, and again from each that shows progress.
 
-    :param limit_s: how long, and for :data:`LOOKS` looks at least, nothing new may be shown.
+    :param limit_s: how long nothing new may be shown, and for :data:`READINGS_WITHOUT_NEWS` readings
+        at least.
     """
 
     def __init__(self, limit_s: float) -> None:
@@ -33,7 +34,7 @@ class Patience:
     @property
     def exhausted(self) -> bool:
         """Whether nothing has come closer for too long."""
-        if self._since is None or self._looks < LOOKS:
+        if self._since is None or self._looks < READINGS_WITHOUT_NEWS:
             return False
         return time.monotonic() - self._since >= self._limit_s
 

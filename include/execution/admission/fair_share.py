@@ -22,7 +22,7 @@ CopyId = tuple[TopicPartition, BrokerId]
 BytesPerS = Callable[[Slot], float]
 """What a broker copies in a direction."""
 DONE_BELOW_BYTES = 1e-3
-STEPS = 32
+SETTLEMENTS = 32
 """So many times at most shares are settled anew in :func:`granted`: of thousands of copies some end
 all the time."""
 
@@ -217,7 +217,7 @@ def granted(copies: Collection[Copy], seconds: float, bytes_per_s: BytesPerS) ->
     copying = Copies({slot.broker for copy in copies for slot in copy.slots})
     copying.set_rates(bytes_per_s)
     copying.start([(copy.id, copy.read_from, copy.left_bytes) for copy in copies])
-    at_s, at_least_s = 0.0, seconds / STEPS
+    at_s, at_least_s = 0.0, seconds / SETTLEMENTS
     while copying and at_s < seconds:
         step_s = min(max(copying.next_end_s(), at_least_s), seconds - at_s)
         copying.run(step_s)

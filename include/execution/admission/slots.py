@@ -42,7 +42,7 @@ class Slot:
     There is one object for each, so that comparing and hashing cost next to nothing: `decide`
     looks thousands up at every call.
 
-    :ivar rank: what slots are sorted by; ``number``: its place in :data:`_NUMBERED`.
+    :ivar rank: what slots are sorted by; ``number``: its place in :data:`_SLOTS_BY_NUMBER`.
     """
 
     __slots__ = ("broker", "direction", "number", "rank")
@@ -53,7 +53,7 @@ class Slot:
 
     def __new__(cls, direction: Direction, broker: BrokerId) -> Slot:
         """The one of this direction and broker."""
-        return _SLOTS[direction][broker]
+        return _SLOT_OF[direction][broker]
 
     def __repr__(self) -> str:
         return f"Slot({self.direction}, {self.broker})"
@@ -71,17 +71,17 @@ class _SlotsOfDirection(dict[BrokerId, Slot]):
         slot.rank = self._direction.value, broker
         with _NUMBERING:
             if broker not in self:
-                slot.number = len(_NUMBERED)
-                _NUMBERED.append(slot)
+                slot.number = len(_SLOTS_BY_NUMBER)
+                _SLOTS_BY_NUMBER.append(slot)
                 self[broker] = slot
         return self[broker]
 
 
 _NUMBERING = Lock()
-_NUMBERED: list[Slot] = []
+_SLOTS_BY_NUMBER: list[Slot] = []
 """Every slot that was asked for: arrays hold their numbers."""
-_SLOTS = {direction: _SlotsOfDirection(direction) for direction in Direction}
-_IN, _OUT = _SLOTS[Direction.IN], _SLOTS[Direction.OUT]
+_SLOT_OF = {direction: _SlotsOfDirection(direction) for direction in Direction}
+_IN, _OUT = _SLOT_OF[Direction.IN], _SLOT_OF[Direction.OUT]
 
 
 Replica = tuple[str, int, BrokerId]
@@ -231,7 +231,7 @@ class InUse:
         np.add.at(sums[0], at, left)
         np.add.at(sums[1], at, parts_of_slot(left, self._whole_bytes))
         for number, left_bytes, parts in zip(taken.tolist(), *sums.tolist(), strict=True):
-            use = self.slots[_NUMBERED[number]]
+            use = self.slots[_SLOTS_BY_NUMBER[number]]
             use.left_bytes += left_bytes
             use.parts += parts
 

@@ -14,7 +14,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
 
-AT_ONCE = 300
+ELECTED_TOGETHER = 300
 """Partitions whose leaders are elected together."""
 PAUSE_S = 1.0
 """Least time between two such batches."""
@@ -67,7 +67,7 @@ def restore_preferred_leaders(
     plan: Plan,
     cluster: OwnCluster,
     *,
-    at_once: int = AT_ONCE,
+    at_once: int = ELECTED_TOGETHER,
     pause_s: float = PAUSE_S,
     tell: Callable[[int, int], None] = lambda done, of: None,
 ) -> RestoredLeaders:

@@ -21,7 +21,7 @@ from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.patience import Patience, pause
 from include.execution.observation.log_dir_copies import (
-    Place,
+    LogDirState,
     all_there,
     places,
     stop_copies,
@@ -187,7 +187,7 @@ def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:
         return None  # whether anything of it is in flight, the cancel itself will tell
     if state.replicas == move.target and all_there(move, seen):
         return MoveState.DONE if _arrived(move, state) or wanted_log_dirs(move) else None
-    if Place.TAKEN in places(move, seen).values():
+    if LogDirState.TAKEN in places(move, seen).values():
         return MoveState.SUPERSEDED
     if set(state.replicas) - set(move.current) - set(move.target):
         return MoveState.SUPERSEDED

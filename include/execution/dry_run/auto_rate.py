@@ -12,7 +12,7 @@ from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.text import bytes_text
 from include.execution.admission.slots import Direction, Slot
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 
 USABLE = 0.8
 """Part of a broker's capacity that traffic and copies together may take."""
@@ -20,7 +20,7 @@ WITHOUT_WINDOW = 0.5
 """Part of what is spare, where nothing hurries: the rest is for peaks of the traffic."""
 WINDOW_MARGIN = 1.2
 """How much faster than the window needs: partitions grow, and traffic does."""
-LEAST = 0.25
+LEAST_PART_OF_SPARE = 0.25
 """Part of what is spare below which slowness brings nobody anything."""
 _MINIMUM_SPAN_S = 1.0
 
@@ -33,7 +33,7 @@ class AutoRate:
     cause: str
 
 
-def traffic_bytes_per_s(snapshot: Snapshot, now: Reading) -> dict[Slot, float] | None:
+def traffic_bytes_per_s(snapshot: Snapshot, now: ClusterState) -> dict[Slot, float] | None:
     """What each broker takes in and sends for producers and in-sync followers.
 
     By how much its replicas have grown since the snapshot. What consumers read is not seen.
@@ -71,7 +71,7 @@ def traffic_bytes_per_s(snapshot: Snapshot, now: Reading) -> dict[Slot, float] |
 
 def auto_rate(
     plan: Plan,
-    now: Reading,
+    now: ClusterState,
     traffic: Mapping[Slot, float],
     capacity_bytes_per_s: float,
     *,
@@ -94,7 +94,7 @@ def auto_rate(
     rate, why = WITHOUT_WINDOW * least, "half of that, for nothing hurries"
     if window_left_s is not None:
         needed = WINDOW_MARGIN * max(loads.values()) / max(window_left_s, 1.0)
-        rate = min(least, max(needed, LEAST * least))
+        rate = min(least, max(needed, LEAST_PART_OF_SPARE * least))
         why = f"the window needs {bytes_text(needed)}/s"
     bounded = min(max(rate, at_least or 0), at_most or inf) if least else 0.0
     cause = (
@@ -104,7 +104,7 @@ def auto_rate(
     return AutoRate(round(bounded), cause)
 
 
-def _loads(plan: Plan, now: Reading) -> Counter[Slot]:
+def _loads(plan: Plan, now: ClusterState) -> Counter[Slot]:
     """Bytes that the plan copies, by broker and direction."""
     loads: Counter[Slot] = Counter()
     for move in plan.moves:

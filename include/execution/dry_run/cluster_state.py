@@ -30,7 +30,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClusterState:
     """The cluster as it is now, as far as a plan is concerned.
 
     :param topics: every topic that may be seen, and each topic of the plan, seen or not.
@@ -75,7 +75,7 @@ class Reading:
         return self.sizes.get(ReplicaId(*move.partition, broker), move.size_bytes)
 
 
-def read_cluster(plan: Plan, cluster: ClusterPort) -> Reading:
+def read_cluster(plan: Plan, cluster: ClusterPort) -> ClusterState:
     """Read it.
 
     :raises ClusterError: it could not be read at all.
@@ -84,7 +84,7 @@ def read_cluster(plan: Plan, cluster: ClusterPort) -> Reading:
     topics = cluster.describe_topics()
     topics |= cluster.describe_topics(names - topics.keys())
     log_dirs = cluster.describe_log_dirs()
-    return Reading(
+    return ClusterState(
         taken_at=datetime.now(UTC),
         cluster=cluster.describe_cluster(),
         topics=topics,

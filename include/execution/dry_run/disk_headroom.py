@@ -13,7 +13,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.run.findings import Finding, Severity
 from include.domain.text import bytes_text
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 from include.planning.model.packing import pack
 from include.planning.model.volumes import LogDirSize, Place, Volume, volumes_of
 
@@ -34,7 +34,7 @@ class _Incoming:
         return sum(size for size, _ in self.free) + self.named.total()
 
 
-def disk_findings(plan: Plan, now: Reading, min_free_fraction: float) -> Iterator[Finding]:
+def disk_findings(plan: Plan, now: ClusterState, min_free_fraction: float) -> Iterator[Finding]:
     """Brokers, and log dirs that the plan names, that cannot hold what comes.
 
     The worst moment is assumed, whatever the order of moves and the number of slots: every
@@ -48,7 +48,7 @@ def disk_findings(plan: Plan, now: Reading, min_free_fraction: float) -> Iterato
             yield from _broker_findings(broker, coming, volumes[broker], min_free_fraction)
 
 
-def _incoming(plan: Plan, now: Reading) -> dict[BrokerId, _Incoming]:
+def _incoming(plan: Plan, now: ClusterState) -> dict[BrokerId, _Incoming]:
     """What each broker receives."""
     incoming: dict[BrokerId, _Incoming] = {}
     for move in plan.moves:

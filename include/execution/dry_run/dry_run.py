@@ -13,7 +13,7 @@ from include.domain.run.timing import RunTiming
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.dry_run.airflow_times import airflow_times
 from include.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
-from include.execution.dry_run.cluster_state import Reading, read_cluster
+from include.execution.dry_run.cluster_state import ClusterState, read_cluster
 from include.execution.dry_run.controller_rules import predict
 from include.execution.dry_run.disk_headroom import disk_findings
 from include.execution.dry_run.inflow import growth_bytes_per_s, inflow_findings, size_findings
@@ -93,7 +93,11 @@ def dry_run(
 
 
 def _rate(
-    plan: Plan, request: ReassignmentRequest, snapshot: Snapshot, now: Reading, settings: Settings
+    plan: Plan,
+    request: ReassignmentRequest,
+    snapshot: Snapshot,
+    now: ClusterState,
+    settings: Settings,
 ) -> tuple[int, str]:
     """The throttle of a request, and why it is this one where nobody asked for it."""
     if request.throttle_bytes_per_s is not None:
@@ -136,7 +140,7 @@ def _active(plan: Plan, active_plan: str | None) -> Iterator[Finding]:
         )
 
 
-def _rights(now: Reading) -> Iterator[Finding]:
+def _rights(now: ClusterState) -> Iterator[Finding]:
     for right in now.missing_rights:
         yield Finding(
             Severity.ERROR,
@@ -148,7 +152,7 @@ def _rights(now: Reading) -> Iterator[Finding]:
         )
 
 
-def _drift(plan: Plan, now: Reading) -> Iterator[Finding]:
+def _drift(plan: Plan, now: ClusterState) -> Iterator[Finding]:
     for partition, what in drift(plan, now.topics).items():
         yield Finding(
             Severity.ERROR,
@@ -161,7 +165,7 @@ def _drift(plan: Plan, now: Reading) -> Iterator[Finding]:
 
 
 def _foreign(
-    plan: Plan, request: ReassignmentRequest, now: Reading, ours: Collection[TopicPartition]
+    plan: Plan, request: ReassignmentRequest, now: ClusterState, ours: Collection[TopicPartition]
 ) -> Iterator[Finding]:
     for partition, entry in sorted(now.ongoing.items()):
         if partition in ours:
@@ -186,7 +190,7 @@ def _foreign(
             )
 
 
-def _verdicts(plan: Plan, now: Reading) -> Iterator[Finding]:
+def _verdicts(plan: Plan, now: ClusterState) -> Iterator[Finding]:
     targets = {move.partition: move.target for move in plan.moves}
     facts = now.controller_facts(allow=plan.allow_replication_factor_change)
     for partition, error in predict(targets, facts).items():

@@ -14,7 +14,7 @@ from include.domain.run.findings import Finding, Severity
 from include.domain.run.pace import Pace
 from include.domain.text import bytes_text
 from include.execution.admission.slots import WHOLE_SLOT, part_of_slot
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 
 _MINIMUM_SPAN_S = 1.0
 _GREW_FRACTION = 0.2
@@ -22,7 +22,7 @@ _GREW_BYTES = 1_000_000
 
 
 def inflow_findings(
-    plan: Plan, inflow: Mapping[TopicPartition, float], now: Reading, pace: Pace
+    plan: Plan, inflow: Mapping[TopicPartition, float], now: ClusterState, pace: Pace
 ) -> Iterator[Finding]:
     """A copy that its partition outgrows never ends: the throttle must exceed the inflow.
 
@@ -82,7 +82,7 @@ def _busiest_together(flows: Iterable[_Flow], slots: int) -> float:
 
 
 def growth_bytes_per_s(
-    plan: Plan, snapshot: Snapshot, now: Reading
+    plan: Plan, snapshot: Snapshot, now: ClusterState
 ) -> Mapping[TopicPartition, float]:
     """Bytes per second that each partition has grown by since the snapshot.
 
@@ -102,7 +102,7 @@ def growth_bytes_per_s(
     return grown
 
 
-def size_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
+def size_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
     """Partitions that have grown so much that the plan's numbers no longer hold."""
     for move in plan.moves:
         size = now.size_bytes(move)

@@ -11,7 +11,7 @@ from include.domain.kafka import BrokerId, PartitionState
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 
 _CHECK = "in-sync replicas"
 
@@ -91,7 +91,7 @@ class _Shape:
         }[self.kind]
 
 
-def isr_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
+def isr_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
     """Every partition that is under-replicated, that is at or below ``min.insync.replicas`` while
     it moves, or that cannot be moved as planned; partitions of a topic that are alike together.
     """
@@ -112,7 +112,7 @@ def isr_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
         )
 
 
-def _shapes(move: Move, state: PartitionState, now: Reading) -> Iterator[_Shape]:
+def _shapes(move: Move, state: PartitionState, now: ClusterState) -> Iterator[_Shape]:
     """What is to be said of a partition: of its ISR and minimum one thing, the worst."""
     entry = now.ongoing.get(move.partition)
     adding = {*(entry.adding if entry else ())}

@@ -20,7 +20,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.admission.backlog import Backlog
 from include.execution.dry_run.airflow_times import AirflowTimes
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.progress.projection import play_out
 
 FASTEST_PART, SLOWEST_PART = 1.08, 0.95
@@ -35,7 +35,7 @@ END_OF_COPY_S = 4.0
 
 def predicted_time(
     plan: Plan,
-    now: Reading,
+    now: ClusterState,
     policy: Policy,
     rate_bytes_per_s: int,
     airflow: AirflowTimes,
@@ -65,7 +65,7 @@ def predicted_time(
     )
 
 
-def _observation(plan: Plan, now: Reading) -> Observation:
+def _observation(plan: Plan, now: ClusterState) -> Observation:
     """What admission would go by if the plan started now."""
     found = ((move.partition, now.state(move.partition)) for move in plan.moves)
     return Observation(

@@ -8,12 +8,12 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 
 _CHECK = "brokers"
 
 
-def broker_findings(plan: Plan, now: Reading) -> Iterator[Finding]:
+def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
     """Destinations that could not take their copies, and brokers of the plan that do not answer.
 
     The controller accepts a dead broker that is registered, and one whose log dirs are all
@@ -51,7 +51,7 @@ def _error(subject: str, message: str, remedy: str, code: int | None = None) -> 
     return Finding(Severity.ERROR, _CHECK, subject, message, remedy, code)
 
 
-def _closed(now: Reading) -> dict[BrokerId, str]:
+def _closed(now: ClusterState) -> dict[BrokerId, str]:
     """Brokers that answered and have no log dir for new replicas, with the reason."""
     open_dirs: dict[BrokerId, int] = {}
     cordoned: set[BrokerId] = set()

@@ -11,7 +11,7 @@ from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity
 from include.domain.text import bytes_text
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.observation.move_status import relocating
 from include.execution.throttle.configs import named
 from include.execution.throttle.keys import (
@@ -35,7 +35,7 @@ Standing = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
 def throttle_findings(
     plan: Plan,
     cluster: ClusterPort,
-    now: Reading,
+    now: ClusterState,
     rate_bytes_per_s: int,
     *,
     efficiency: float,
@@ -79,7 +79,7 @@ def _refused(resource: ConfigResource, error: BrokerError) -> Finding:
 def _rates(
     plan: Plan,
     cluster: ClusterPort,
-    now: Reading,
+    now: ClusterState,
     rate_bytes_per_s: int,
     efficiency: float,
     changes: list[ConfigChange],
@@ -108,7 +108,7 @@ def _rates(
             changes.append(ConfigChange(*set_it))
 
 
-def _loads(plan: Plan, now: Reading, key: str) -> Counter[BrokerId]:
+def _loads(plan: Plan, now: ClusterState, key: str) -> Counter[BrokerId]:
     """Bytes that the rate would slow, by broker."""
     loads: Counter[BrokerId] = Counter()
     for move in plan.moves:

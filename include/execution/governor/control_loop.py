@@ -46,7 +46,7 @@ LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.6, 1.25
 RETRY_AFTER = timedelta(minutes=5)
 """So long a raise that brought nothing is not tried again, unless more is delivered by itself."""
 CUT = 0.5
-GROWTH = 0.1
+RECOVERY_STEP = 0.1
 """Under strain the target is halved; afterwards it grows by a tenth of what was asked for."""
 CALM_S = 30.0
 """Between two cuts, and before each growth."""
@@ -199,7 +199,7 @@ def _grown(view: LedgerView, standing: RateChange, now: datetime) -> SetRate | N
         return None
     if not well_since(view.flows, now - timedelta(seconds=CALM_S)):
         return None
-    wanted = min(limit, target + round(GROWTH * limit))
+    wanted = min(limit, target + round(RECOVERY_STEP * limit))
     cause = f"no watched partition has suffered for {CALM_S:.0f} s"
     return _towards(standing, wanted, limit, RateReason.RECOVERY, cause)
 

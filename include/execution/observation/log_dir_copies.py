@@ -20,7 +20,7 @@ from include.domain.run.observation import Observation
 NOT_AVAILABLE = ErrorCode.BROKER_NOT_AVAILABLE.error()
 
 
-class Place(enum.Enum):
+class LogDirState(enum.Enum):
     """Where a replica is that the plan names a log dir for."""
 
     UNKNOWN = enum.auto()  # its broker did not tell
@@ -40,7 +40,7 @@ def wanted_log_dirs(move: Move) -> dict[ReplicaId, str]:
     }
 
 
-def places(move: Move, seen: Observation) -> dict[ReplicaId, Place]:
+def places(move: Move, seen: Observation) -> dict[ReplicaId, LogDirState]:
     """Where each of the replicas is that the plan names a log dir for."""
     if not move.target_log_dirs:
         return {}
@@ -53,15 +53,15 @@ def places(move: Move, seen: Observation) -> dict[ReplicaId, Place]:
 
 def _place(
     replica: ReplicaId, wanted: str, planned: str | None, seen: Observation, move: Move
-) -> Place:
+) -> LogDirState:
     here, to = seen.log_dirs.get(replica), seen.future_log_dirs.get(replica)
     if to is not None:
-        return Place.COPYING if to == wanted else Place.TAKEN
+        return LogDirState.COPYING if to == wanted else LogDirState.TAKEN
     if here is None or here == wanted:
-        return Place.UNKNOWN if here is None else Place.THERE
+        return LogDirState.UNKNOWN if here is None else LogDirState.THERE
     if replica.broker in move.adding:
-        return Place.STARTED_ELSEWHERE
-    return Place.STAYED if planned in (None, "", ANY_LOG_DIR, here) else Place.TAKEN
+        return LogDirState.STARTED_ELSEWHERE
+    return LogDirState.STAYED if planned in (None, "", ANY_LOG_DIR, here) else LogDirState.TAKEN
 
 
 def misplaced(move: Move, seen: Observation) -> dict[ReplicaId, str]:
@@ -70,19 +70,19 @@ def misplaced(move: Move, seen: Observation) -> dict[ReplicaId, str]:
     return {
         replica: wanted[replica]
         for replica, place in places(move, seen).items()
-        if place is Place.STARTED_ELSEWHERE
+        if place is LogDirState.STARTED_ELSEWHERE
     }
 
 
 def all_there(move: Move, seen: Observation) -> bool:
     """Whether each replica lies in the log dir that the plan names for it, if it names one."""
-    return all(place is Place.THERE for place in places(move, seen).values())
+    return all(place is LogDirState.THERE for place in places(move, seen).values())
 
 
 def all_taken_up(move: Move, seen: Observation) -> bool:
     """Whether each replica that the plan names a log dir for is in it, or on its way."""
     found = set(places(move, seen).values())
-    return bool(found) and found <= {Place.THERE, Place.COPYING}
+    return bool(found) and found <= {LogDirState.THERE, LogDirState.COPYING}
 
 
 def where_copied_from(move: Move, seen: Observation) -> dict[ReplicaId, str]:
@@ -93,7 +93,7 @@ def where_copied_from(move: Move, seen: Observation) -> dict[ReplicaId, str]:
     return {
         replica: seen.log_dirs[replica]
         for replica, place in places(move, seen).items()
-        if place is Place.COPYING and replica in seen.log_dirs
+        if place is LogDirState.COPYING and replica in seen.log_dirs
     }
 
 
@@ -104,7 +104,7 @@ def may_be_copied(move: Move, seen: Observation) -> bool:
     """
     found = places(move, seen)
     staying = (found.get(ReplicaId(*move.partition, broker)) for broker in move.relocating)
-    return not {Place.COPYING, Place.UNKNOWN}.isdisjoint(staying)
+    return not {LogDirState.COPYING, LogDirState.UNKNOWN}.isdisjoint(staying)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _silent(moves: Iterable[Move], seen: Observation) -> tuple[Errors, Errors]:
     for move in moves:
         for replica, place in places(move, seen).items():
             broker = replica.broker
-            if place is not Place.UNKNOWN or not _may_copy(move, broker, seen):
+            if place is not LogDirState.UNKNOWN or not _may_copy(move, broker, seen):
                 continue
             if broker not in seen.live_brokers:
                 what = f"broker {broker} is not alive, and goes on copying when it returns"

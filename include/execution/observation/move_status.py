@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from include.domain.kafka import BrokerId, OngoingReassignment, PartitionState, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
-from include.execution.observation.log_dir_copies import Place, places, wanted_log_dirs
+from include.execution.observation.log_dir_copies import LogDirState, places, wanted_log_dirs
 from include.execution.observation.out_of_isr import out_of_isr, told
 
 
@@ -111,21 +111,21 @@ def _arrived(
     done = Fate.DONE, told(out_of_isr(move, state, seen.live_brokers))
     if not move.target_log_dirs:
         return done
-    found: dict[Place, ReplicaId] = {}
+    found: dict[LogDirState, ReplicaId] = {}
     for replica, place in places(move, seen).items():
         found.setdefault(place, replica)
-    if Place.TAKEN in found:
-        return Fate.SUPERSEDED, _taken(found[Place.TAKEN], seen)
-    if Place.STAYED in found and sent_at is None:
+    if LogDirState.TAKEN in found:
+        return Fate.SUPERSEDED, _taken(found[LogDirState.TAKEN], seen)
+    if LogDirState.STAYED in found and sent_at is None:
         return Fate.UNTOUCHED, ""
-    if Place.STAYED in found:
-        return Fate.UNDONE, _stopped(move, found[Place.STAYED])
-    if Place.STARTED_ELSEWHERE in found:
+    if LogDirState.STAYED in found:
+        return Fate.UNDONE, _stopped(move, found[LogDirState.STAYED])
+    if LogDirState.STARTED_ELSEWHERE in found:
         return Fate.MISPLACED, ""
-    if Place.COPYING in found:
+    if LogDirState.COPYING in found:
         return Fate.IN_FLIGHT, "a replica is moving between log dirs"
-    if Place.UNKNOWN in found:
-        return Fate.IN_FLIGHT, f"log dir on broker {found[Place.UNKNOWN].broker} is not known"
+    if LogDirState.UNKNOWN in found:
+        return Fate.IN_FLIGHT, f"log dir on broker {found[LogDirState.UNKNOWN].broker} is not known"
     return done
 
 

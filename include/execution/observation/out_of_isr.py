@@ -15,7 +15,7 @@ from include.domain.kafka import BrokerId, PartitionState
 from include.domain.plan.move import Move
 
 
-class Role(enum.StrEnum):
+class ReplicaRole(enum.StrEnum):
     """What a plan did to a replica of its target."""
 
     KEPT = "kept"  # it was there before, and nothing was copied to it
@@ -31,7 +31,7 @@ class OutOfIsr:
     """
 
     broker: BrokerId
-    role: Role
+    role: ReplicaRole
     alive: bool
 
     def __str__(self) -> str:
@@ -41,9 +41,13 @@ class OutOfIsr:
 
 
 _DONE_TO_IT = {
-    Role.KEPT: "It was there before the plan, which copied nothing to it",
-    Role.ADDED: "It was in the ISR when the controller completed the move, and has left it since",
-    Role.RELOCATED: "It was there before the plan, which copied it to another of its log dirs",
+    ReplicaRole.KEPT: "It was there before the plan, which copied nothing to it",
+    ReplicaRole.ADDED: (
+        "It was in the ISR when the controller completed the move, and has left it since"
+    ),
+    ReplicaRole.RELOCATED: (
+        "It was there before the plan, which copied it to another of its log dirs"
+    ),
 }
 
 
@@ -63,7 +67,7 @@ def told(found: Iterable[OutOfIsr]) -> str:
     return "; ".join(map(str, found))
 
 
-def _role(move: Move, broker: BrokerId) -> Role:
+def _role(move: Move, broker: BrokerId) -> ReplicaRole:
     if broker in move.adding:
-        return Role.ADDED
-    return Role.RELOCATED if broker in move.relocating else Role.KEPT
+        return ReplicaRole.ADDED
+    return ReplicaRole.RELOCATED if broker in move.relocating else ReplicaRole.KEPT

@@ -25,7 +25,7 @@ from include.execution.admission.slots import Slot, slots_of
 from include.execution.governor.cluster_health import strain_of
 from include.execution.progress.flow_samples import Copied, flow_sample
 from include.execution.progress.projection import play_out
-from include.execution.progress.rate_regression import WINDOW, Trend, trend
+from include.execution.progress.rate_regression import COMMON_WINDOW, Trend, trend
 from include.execution.progress.reaction import measured_reaction_s
 
 
@@ -213,6 +213,6 @@ def _last_stretch(samples: Sequence[ProgressSample]) -> Sequence[ProgressSample]
     starts = [
         place
         for place, (earlier, later) in enumerate(pairwise(samples), start=1)
-        if later.sampled_at - earlier.sampled_at > WINDOW
+        if later.sampled_at - earlier.sampled_at > COMMON_WINDOW
     ]
     return samples[starts[-1] :] if starts else samples

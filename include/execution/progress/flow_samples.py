@@ -30,7 +30,7 @@ class Copied(NamedTuple):
 NOTHING = Copied(0)
 
 
-class _Span(NamedTuple):
+class _CopyProgress(NamedTuple):
     """What became of a copy between two looks.
 
     :param slots: what it took; only its destination's where nobody leads the partition.
@@ -108,7 +108,7 @@ def _linked_to(silent: Set[BrokerId], moves: Collection[Move], seen: Observation
     return {slot for slots in linked for slot in slots}
 
 
-def _allowed(spans: Collection[_Span], seconds: float, known: Trend) -> dict[Slot, int]:
+def _allowed(spans: Collection[_CopyProgress], seconds: float, known: Trend) -> dict[Slot, int]:
     """What the whole throttle would have let through each broker, by ``BrokerFlow``.
 
     Shares follow from what brokers deliver. Who delivers all that its copies' other ends leave
@@ -119,7 +119,9 @@ def _allowed(spans: Collection[_Span], seconds: float, known: Trend) -> dict[Slo
     return {slot: round(size / known.part_of(slot)) for slot, size in passed.items()}
 
 
-def _spans(move: Move, seen: Observation, before: Mapping[ReplicaId, Copied]) -> Iterator[_Span]:
+def _spans(
+    move: Move, seen: Observation, before: Mapping[ReplicaId, Copied]
+) -> Iterator[_CopyProgress]:
     leader = source_of(move, seen)
     state = seen.partitions.get(move.partition)
     source = None if leader is None else seen.sizes.get(ReplicaId(*move.partition, leader))
@@ -150,7 +152,7 @@ def _span(
     sizes: tuple[int, int | None, int],
     before: Mapping[ReplicaId, Copied],
     seen: Observation,
-) -> _Span:
+) -> _CopyProgress:
     """Of a copy from the broker that it is read from.
 
     :param sizes: of the copy, of what it is made from (None = unknown), and as planned.
@@ -161,12 +163,12 @@ def _span(
     grown = 0 if source is None or was.source_bytes is None else max(0, source - was.source_bytes)
     if read_from is None:
         slots: tuple[Slot, ...] = (Slot(Direction.IN, replica.broker),)
-        return _Span(slots, None, max(0, size - was.size_bytes), grown)
+        return _CopyProgress(slots, None, max(0, size - was.size_bytes), grown)
     copy = Copy(replica, read_from, max(0, whole - was.size_bytes))
     if size < was.size_bytes:  # retention has cut it, or it has begun anew: nobody can tell
-        return _Span(copy.slots, None, 0, 0)
+        return _CopyProgress(copy.slots, None, 0, 0)
     alive = seen.live_brokers.issuperset((replica.broker, read_from))
-    return _Span(copy.slots, copy if alive else None, size - was.size_bytes, grown)
+    return _CopyProgress(copy.slots, copy if alive else None, size - was.size_bytes, grown)
 
 
 def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:

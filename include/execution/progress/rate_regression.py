@@ -18,7 +18,7 @@ from include.domain.array_types import Floats
 from include.domain.run.flows import FlowSample
 from include.execution.admission.slots import Slot
 
-WINDOW = timedelta(seconds=120)
+COMMON_WINDOW = timedelta(seconds=120)
 """What all deliver is measured over this time: many of the brokers' own windows (11 x 1 s)."""
 OWN_WINDOW = timedelta(seconds=300)
 """By how much a broker differs from the others, over this."""
@@ -30,7 +30,7 @@ at the throttle: the standard deviation that the brokers' window and single fetc
 second one of a single broker, which for a minute may get less than its share because of how the
 others' quotas fall. One look tells of the whole time since the one before it."""
 LOOKS_APART_S = 5.0
-BROKERS = 100
+BROKERS_MEASURED = 100
 """Only so many are looked at, those with most left: the others' end comes before theirs."""
 BURST_S = 5.0
 """What has come at once in the beginning, or did not come: standard deviation, likewise."""
@@ -86,10 +86,12 @@ def trend(
         counts most, by the square.
     :param expected: the part that is expected before anything is measured.
     """
-    busiest = nlargest(BROKERS, left_bytes.items(), key=lambda item: (item[1], item[0].rank))
+    busiest = nlargest(
+        BROKERS_MEASURED, left_bytes.items(), key=lambda item: (item[1], item[0].rank)
+    )
     looks = _Looks.of(flows, now, [slot for slot, _ in busiest], throttle_bytes_per_s)
     weights = np.array([size for _, size in busiest], np.float64) ** 2
-    recent = looks.since(WINDOW)
+    recent = looks.since(COMMON_WINDOW)
     allowed, passed = recent.mean(weights)
     line = _line(allowed, passed, recent.seconds, LOOKS_STRAY_S, expected, PART_STRAYS)
     part = max(LEAST_PART * expected, float(line.slope[0]))

@@ -9,7 +9,7 @@ from statistics import median_low
 
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
-from include.execution.progress.rate_regression import WINDOW
+from include.execution.progress.rate_regression import COMMON_WINDOW
 
 
 def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy: Policy) -> float:
@@ -24,7 +24,7 @@ def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy
     """
     steps, silences = [], []
     for before, step, after in zip(history, history[1:], history[2:], strict=False):
-        if after.moves_done != step.moves_done and now - after.sampled_at <= WINDOW:
+        if after.moves_done != step.moves_done and now - after.sampled_at <= COMMON_WINDOW:
             steps.append(after.sampled_at)
             silences.append((step.sampled_at - before.sampled_at).total_seconds())
     if len(steps) < 2:

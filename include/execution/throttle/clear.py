@@ -27,7 +27,7 @@ from include.execution.throttle.keys import (
     own_value,
     put_back,
 )
-from include.execution.throttle.needs import Needs, needs
+from include.execution.throttle.needs import NeededThrottles, needs
 from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
@@ -115,7 +115,7 @@ class _Clearing:
             self._round(first=False)
         self.owe_all("does not read back as restored")
 
-    def _keep(self, relied_on: Needs) -> None:
+    def _keep(self, relied_on: NeededThrottles) -> None:
         """Nothing in flight may lose its throttle, though its plan has ended, or owes it."""
         for entry in list(self._left.values()):
             partition = relied_on.relying_on(entry)

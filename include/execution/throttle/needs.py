@@ -19,7 +19,7 @@ from include.ledger.store import Ledger
 
 
 @dataclass(frozen=True)
-class Needs:
+class NeededThrottles:
     """What is in flight, as the ledger knows it and the cluster shows it.
 
     :param copying: reassignments that the controller lists.
@@ -52,14 +52,14 @@ class Needs:
                 yield start.partition
 
 
-def needs(ledger: Ledger, cluster: ClusterPort, cluster_id: str) -> Needs:
+def needs(ledger: Ledger, cluster: ClusterPort, cluster_id: str) -> NeededThrottles:
     """What of any plan is in flight on the cluster.
 
     :raises ClusterError: the cluster did not tell.
     """
     starts = ledger.open_starts(cluster_id)
     if not starts:
-        return Needs()
+        return NeededThrottles()
     ongoing = cluster.list_reassignments()
     copying: list[Reassignment] = []
     rest: list[Reassignment] = []
@@ -67,7 +67,7 @@ def needs(ledger: Ledger, cluster: ClusterPort, cluster_id: str) -> Needs:
         entry = ongoing.get(start.partition)
         listed = entry is not None and entry.leads_to(start.replicas_target)
         (copying if listed else rest).append(start)
-    return Needs(tuple(copying), tuple(_within(cluster, rest)))
+    return NeededThrottles(tuple(copying), tuple(_within(cluster, rest)))
 
 
 def _within(cluster: ClusterPort, starts: Collection[Reassignment]) -> list[ReplicaId]:

@@ -55,7 +55,7 @@ def plan_log_dirs(
     dirs, replicas = stored(snapshot, arrays, min_free_disk_fraction=min_free_disk_fraction)
     scope, notes = free_to_move(arrays, partitions_in_scope(arrays, request))
     movable = scope[replicas.partition] & ~replicas.moving & replicas.sized
-    disks = _Disks(dirs, replicas, movable, request)
+    disks = _LogDirBalance(dirs, replicas, movable, request)
     disks.balance(_brokers(arrays, request))
     under_way = replicas.moving & disks.takes_part[replicas.log_dir] & scope[replicas.partition]
     return _outcome(
@@ -98,7 +98,7 @@ def within_brokers(outcome: Outcome) -> WithinBrokers:
     return WithinBrokers(replicas, size_bytes, size_bytes.total())
 
 
-class _Disks:
+class _LogDirBalance:
     """All log dirs as the brokers of one cluster, balanced group by group.
 
     :ivar layout: replica (as partition) → log dir (as broker), as planned.
@@ -265,7 +265,7 @@ def _tree(arrays: ClusterArrays, seed: int) -> RackTree:
 def _outcome(
     arrays: ClusterArrays,
     request: ReassignmentRequest,
-    disks: _Disks,
+    disks: _LogDirBalance,
     infeasible: tuple[Infeasible, ...],
 ) -> Outcome:
     """The moves of single replicas as changes of partitions, whose brokers stay."""
@@ -300,6 +300,6 @@ def _outcome(
     )
 
 
-def _way(disks: _Disks, replica: int) -> tuple[int, int]:
+def _way(disks: _LogDirBalance, replica: int) -> tuple[int, int]:
     """Where a replica lies, and where it goes."""
     return int(disks.replicas.log_dir[replica]), int(disks.layout.rows[replica, 0])

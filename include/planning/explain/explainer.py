@@ -51,7 +51,7 @@ class Verdict(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Choice:
+class BrokerAsTarget:
     """One broker as the place of a replica.
 
     :param excess: how far it would be outside its bands with the replica, in shares, beyond
@@ -66,7 +66,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Copy:
+class CopyExplained:
     """One new replica of a partition: where it goes, and where else it could have gone.
 
     :param target: the broker that receives it; ``source``: the leader it is copied from.
@@ -75,11 +75,11 @@ class Copy:
 
     target: BrokerId
     source: BrokerId
-    choices: tuple[Choice, ...]
+    choices: tuple[BrokerAsTarget, ...]
 
 
 @dataclass(frozen=True)
-class Held:
+class ReplicaExplained:
     """A replica as it lies now: what keeping it there means for its broker.
 
     :param load: per resource with a band: what the broker would hold at the end of the plan if
@@ -105,8 +105,8 @@ class PartitionExplained:
     replicas: tuple[BrokerId, ...]
     move: Move | None
     barred: str
-    copies: tuple[Copy, ...]
-    held: tuple[Held, ...]
+    copies: tuple[CopyExplained, ...]
+    held: tuple[ReplicaExplained, ...]
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,9 @@ class Explainer:
             move=move,
             barred="" if move else self._barred(p),
             copies=tuple(
-                Copy(target, source, self._choices(p, move, target)) for target in added if move
+                CopyExplained(target, source, self._choices(p, move, target))
+                for target in added
+                if move
             ),
             held=tuple(self._held(p, move, broker) for broker in replicas),
         )
@@ -285,16 +287,16 @@ class Explainer:
     def _weight(self, resource: Resource, p: int) -> float:
         return float(partition_weight(self._arrays, resource)[p])
 
-    def _held(self, p: int, move: Move | None, broker: BrokerId) -> Held:
+    def _held(self, p: int, move: Move | None, broker: BrokerId) -> ReplicaExplained:
         b, leaves = self._index[broker], bool(move and broker in move.removing)
         load = []
         for resource in self._judged:
             after, low, high = (side[b] for side in self._banded[resource])
             with_it = after + (self._weight(resource, p) if leaves else 0)
             load.append((resource, int(with_it), int(low), int(high)))
-        return Held(broker, leaves, tuple(load))
+        return ReplicaExplained(broker, leaves, tuple(load))
 
-    def _choices(self, p: int, move: Move, target: BrokerId) -> tuple[Choice, ...]:
+    def _choices(self, p: int, move: Move, target: BrokerId) -> tuple[BrokerAsTarget, ...]:
         row = [self._index[broker] for broker in move.target]
         place, brokers = row.index(self._index[target]), self._arrays.brokers
         rows: Rows = np.tile(np.array(row, np.int32), (len(brokers.ids), 1))
@@ -318,7 +320,9 @@ class Explainer:
             verdict = next((v for v, mask in against if mask[b]), Verdict.POSSIBLE)
             judged = verdict in (Verdict.OUTSIDE, Verdict.CHOSEN)
             resource = worst[b] if judged and excess[b] > 0 else None
-            choices.append(Choice(broker, verdict, float(excess[b]) if judged else 0.0, resource))
+            choices.append(
+                BrokerAsTarget(broker, verdict, float(excess[b]) if judged else 0.0, resource)
+            )
         order = list(Verdict)
         best_first = (order[0], *order[:0:-1])
         choices.sort(key=lambda c: (best_first.index(c.verdict), c.excess, c.broker))

@@ -9,9 +9,9 @@ from include.domain.plan.move import Move
 from include.domain.resources import NAMES, Resource
 from include.domain.text import amount_text, brokers_text, bytes_text, listed
 from include.planning.explain.explainer import (
+    BrokerAsTarget,
     BrokerExplained,
-    Choice,
-    Copy,
+    CopyExplained,
     PartitionExplained,
     Verdict,
 )
@@ -56,7 +56,7 @@ def _partition_lines(found: PartitionExplained) -> Iterator[str]:
         yield from _copy_lines(copy, found.size_bytes)
 
 
-def _copy_lines(copy: Copy, size_bytes: int) -> Iterator[str]:
+def _copy_lines(copy: CopyExplained, size_bytes: int) -> Iterator[str]:
     yield f"Broker {copy.target} copies {bytes_text(size_bytes)} from broker {copy.source}."
     (chosen,) = (choice for choice in copy.choices if choice.verdict is Verdict.CHOSEN)
     if chosen.resource is not None:
@@ -71,7 +71,7 @@ def _copy_lines(copy: Copy, size_bytes: int) -> Iterator[str]:
             yield f"  {_brokers(those)}: {verdict.value}"
 
 
-def _brokers(choices: Sequence[Choice]) -> str:
+def _brokers(choices: Sequence[BrokerAsTarget]) -> str:
     """``brokers 1, 4 (bytes +3 %), … and 80 more``."""
     names = [
         f"{c.broker} ({NAMES[c.resource]}, {100 * c.excess:.2g} % of its share)"

@@ -26,14 +26,14 @@ AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)
 other, as long as some broker is off its share.
 """
 
-ROUNDS = 25
+BALANCE_ROUNDS = 25
 LEAST_GAIN = 1e-15
 MANY, PROGRESS = 10_000, 0.98
 """Of more partitions than that, rounds go on as long as each leaves no more than this part of what
 brokers are off their shares: one hand-over a round hardly counts among so many.
 """
 
-AT_ONCE = 4_096
+LEADER_CHANGES_PER_ROUND = 4_096
 """Hand-overs that are made before the others are looked at again."""
 
 
@@ -136,7 +136,7 @@ def _descend(
     rows = layout.rows
     aims = (aim * shares.tolerance)[:, None]
     before = np.inf
-    for _ in range(ROUNDS):
+    for _ in range(BALANCE_ROUNDS):
         leaders = rows[:, 0]
         beyond = shares.beyond(leaders)
         if beyond <= 0 or (len(some) > MANY and beyond > PROGRESS * before):
@@ -213,7 +213,7 @@ def _hand_over_in_order(
     chosen: list[int] = []
     left = np.arange(len(partitions))
     while len(left):
-        some, left = left[:AT_ONCE], left[AT_ONCE:]
+        some, left = left[:LEADER_CHANGES_PER_ROUND], left[LEADER_CHANGES_PER_ROUND:]
         chosen += some[_helpful(weight[:, some], old[some], new[some], off, scale, aim)].tolist()
         more = weight.take(left, axis=1)
         gain = _gained(old[left], -more, off, scale, aim)

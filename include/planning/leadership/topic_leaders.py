@@ -12,7 +12,7 @@ from include.planning.model.topic_bands import TopicBands
 from include.planning.placement.topic_counts import TopicBooks
 from include.planning.search.compatible_moves import harmless
 
-ROUNDS = 50
+SPREAD_ROUNDS = 50
 
 
 def even_leaders(
@@ -34,7 +34,7 @@ def even_leaders(
     some = np.flatnonzero(
         movable & (rows[:, 0] != NONE) & (spread_bands.row < len(spread_bands.topics))
     )
-    for _ in range(ROUNDS):
+    for _ in range(SPREAD_ROUNDS):
         books = TopicBooks.of_leaders(spread_bands, rows)
         if not books.outside():
             return

@@ -23,7 +23,7 @@ ANY = 2**30
 ROUNDING = 1e-6
 """Of a replica: what shares may be off for being computed."""
 
-PASSES = 60
+SHARE_PASSES = 60
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def _poured(total: Floats, base: Floats, weight: Floats, low: Floats, high: Floa
     total, base, low, high = total[off], base[off], low[off], high[off]
     room = np.where(weight > 0, np.maximum(high - base, 0) / np.maximum(weight, 1e-300), 0.0)
     bottom, top = np.zeros(len(off)), room.max(axis=1) + 1
-    for _ in range(PASSES):
+    for _ in range(SHARE_PASSES):
         level = (bottom + top) / 2
         short = np.clip(base + level[:, None] * weight, low, high).sum(axis=1) < total
         bottom, top = np.where(short, level, bottom), np.where(short, top, level)

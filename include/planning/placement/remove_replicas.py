@@ -13,7 +13,7 @@ from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.placement.replica_sets import replica_overhead
 
-AT_ONCE = 500_000
+SETS_PER_BATCH = 500_000
 """Sets of kept replicas that the spread rule is asked about at once."""
 
 FINE = 256
@@ -62,7 +62,7 @@ class _Shrinker:
 
     def run(self, partitions: Ints) -> Ints:
         """Choose for these partitions, in this order; see :func:`shrink`."""
-        chunk = max(1, AT_ONCE // len(self._kept))
+        chunk = max(1, SETS_PER_BATCH // len(self._kept))
         uneven = [np.zeros(0, np.int64)]
         for start in range(0, len(partitions), chunk):
             some = partitions[start : start + chunk]

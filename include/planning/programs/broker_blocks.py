@@ -13,10 +13,10 @@ import numpy as np
 
 from include.domain.array_types import Floats, Ints
 
-ENOUGH = 1e-9
+LEAST_GAIN = 1e-9
 """Squared shares that a trade has to even out."""
 
-TRADES = 4
+TRADES_PER_BROKER = 4
 """Trades per broker after which blocks are even enough."""
 
 
@@ -50,14 +50,14 @@ def _trade(features: Floats, of: Ints) -> None:
     features = features - features.mean(axis=1, keepdims=True)
     blocks = int(of.max()) + 1
     sums: Floats = np.stack([np.bincount(of, feature, blocks) for feature in features])
-    for _ in range(TRADES * len(of)):
+    for _ in range(TRADES_PER_BROKER * len(of)):
         more, change = sums[:, of], np.zeros((len(of), len(of)))
         for feature, held in zip(features, more, strict=True):  # one order of sums anywhere
             gained = feature[None, :] - feature[:, None]
             change += gained * (held[:, None] - held[None, :] + gained)
         change[of[:, None] == of[None, :]] = 0.0
         one, other = divmod(int(change.argmin()), len(of))
-        if change[one, other] > -ENOUGH:
+        if change[one, other] > -LEAST_GAIN:
             return
         gained = features[:, other] - features[:, one]
         sums[:, of[one]] += gained

@@ -62,7 +62,7 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class Solution:
+class FlowSolution:
     """What the program says.
 
     :param part: (n, B) of each replica of its own, where it should go; the rest of it stays.
@@ -126,7 +126,7 @@ class Program:
         """The same without some of the load (K, B)."""
         return replace(self, load=self.load - gone)
 
-    def solve(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> Solution:
+    def solve(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> FlowSolution:
         """The cheapest way into the bands.
 
         :param weight, owner: (K, n), (n,) of the replicas that are variables of their own.
@@ -153,7 +153,7 @@ class Program:
         charged = np.zeros(self.load.size)
         charged[banded] = below - above
         part = posed.parts(solved.x, len(owner), brokers)
-        return Solution(part, leaves, charged.reshape(self.load.shape))
+        return FlowSolution(part, leaves, charged.reshape(self.load.shape))
 
     def whole(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> Floats | None:
         """(n, B) the same where each replica of its own goes as a whole or stays: ones and zeros.

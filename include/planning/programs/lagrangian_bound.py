@@ -23,16 +23,18 @@ CLASSES, FEWER_CLASSES = (12, 24), (6, 24)
 of more than so many brokers."""
 
 MANY_BROKERS = 200
-STEPS = 200
+SUBGRADIENT_STEPS = 200
 PATIENCE = 12
 """Steps without a better bound after which steps become smaller."""
 
 SLOWER = 0.6
-AT_ONCE = 200_000
+REPLICAS_PER_BATCH = 200_000
 """Replicas that are priced at once."""
 
 
-def priced_bound(problem: Problem, load: Floats, copied: float, steps: int = STEPS) -> float:
+def priced_bound(
+    problem: Problem, load: Floats, copied: float, steps: int = SUBGRADIENT_STEPS
+) -> float:
     """Bytes that any plan copies whose loads are as close to the bands as these.
 
     :param load: (K, B) reached; a band that is not met is widened to it.
@@ -95,8 +97,8 @@ class _Relaxed:
         """What the priced problem costs, and how that changes with admitted prices (K, B)."""
         load, cost = self.load.copy(), 0.0
         for owner, weight, forced in zip(self._owners, self._weights, (False, True), strict=True):
-            for start in range(0, len(owner), AT_ONCE):
-                part = slice(start, start + AT_ONCE)
+            for start in range(0, len(owner), REPLICAS_PER_BATCH):
+                part = slice(start, start + REPLICAS_PER_BATCH)
                 cost += self._move(prices, owner[part], weight[:, part], forced, load)
         above, below = np.maximum(prices, 0), np.maximum(-prices, 0)
         high, low = (np.where(np.isfinite(of), of, 0.0) for of in (self.high, self.low))

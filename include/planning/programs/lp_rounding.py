@@ -19,7 +19,7 @@ from include.planning.programs.flow_lp import Classes, Program, charges
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.state import Problem, Search
 
-INSIDE = (0.98, 0.94, 0.94)
+INNER_PART_OF_BAND = (0.98, 0.94, 0.94)
 """Part of its band that a load is to end in: slack for whole replicas."""
 
 BLOCK = 40
@@ -37,16 +37,16 @@ TIERS = 3
 TIER = 250
 """Replicas, the largest worth it, that are variables of a program by themselves."""
 
-WORTH = 0.05
+LEAST_GAIN_PER_COST = 0.05
 """Of what its copy costs: a replica may be worth moving if it costs no more at the prices."""
 
-WHOLE = 0.999
+COUNTS_AS_WHOLE = 0.999
 
 
-FREE = 0.9
+LEAST_FREE_PART = 0.9
 """Part of the moves within domains that racks have to allow: the programs know nothing of them."""
 
-ASKED = 2_000
+REPLICAS_CHECKED_FOR_RACKS = 2_000
 """Replicas of which that is asked."""
 
 
@@ -76,7 +76,7 @@ def guided(problem: Problem) -> PricedSearch:
     search = PricedSearch(problem)
     search.charged = np.zeros_like(search.load)
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
-    part = np.array(INSIDE)[:, None]
+    part = np.array(INNER_PART_OF_BAND)[:, None]
     low = search.share - (search.share - search.low) * part
     high = np.where(
         np.isfinite(search.high), search.share + (search.high - search.share) * part, np.inf
@@ -106,10 +106,16 @@ def unhindered(search: Search) -> bool:
     """Whether replicas may go nearly anywhere in their domains, as the programs have it."""
     domain, receivers = search.problem.targets.domain, search.receivers
     slots = np.flatnonzero((search.flat != NONE) & search.problem.gives[search.flat])
-    slots = slots[np.linspace(0, len(slots) - 1, min(len(slots), ASKED)).astype(np.int64)]
+    slots = slots[
+        np.linspace(0, len(slots) - 1, min(len(slots), REPLICAS_CHECKED_FOR_RACKS)).astype(np.int64)
+    ]
     target = np.resize(receivers, len(slots))
     apart = (search.flat[slots] != target) & (domain[search.flat[slots]] == domain[target])
-    return bool(search.valid(slots[apart], target[apart]).mean() >= FREE) if apart.any() else False
+    return (
+        bool(search.valid(slots[apart], target[apart]).mean() >= LEAST_FREE_PART)
+        if apart.any()
+        else False
+    )
 
 
 def blocks(search: Search) -> list[Ints]:
@@ -168,7 +174,7 @@ class _Block:
         cheapest = charges(weight, prices[:, self._program.takes]).min(axis=1)
         stays = (weight * prices[:, self._owner[some]]).sum(axis=0)
         copied = weight[BYTES] + self._program.overhead
-        worth: Mask = cheapest - stays < (WORTH - 1) * copied
+        worth: Mask = cheapest - stays < (LEAST_GAIN_PER_COST - 1) * copied
         return worth
 
     def _decide_each(self, own: Ints, rest: Ints) -> None:
@@ -176,7 +182,7 @@ class _Block:
         a program of whole replicas beside coarser classes of the rest.
         """
         part, _ = self._solve(own, self._classes(rest, SMALL_CLASSES))
-        sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > WHOLE
+        sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > COUNTS_AS_WHOLE
         self._follow(own[sure], part[sure])
         divided, part = own[~sure], part[~sure]
         if len(divided):

@@ -19,16 +19,16 @@ from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.planning.programs.flow_lp import MISSED, elastic
 from include.planning.search.state import Problem, Search
 
-BROKERS = 40
+MOST_BROKERS = 40
 """The most brokers of which trios are formed: there are B³ / 6."""
 
-PROGRAMS, IN_VAIN = 150, 30
+MOST_PROGRAMS, IN_VAIN = 150, 30
 """Trios that are decided about at most; and one after the other without any gain."""
 
 NODES, GAP = 100, 0.001
 """Branches, and part of the cost, after which a program is good enough."""
 
-INSIDE = 2e-6
+BAND_MARGIN = 2e-6
 """By how many shares loads stay within the bands: what a solver takes for equal is further apart
 than what a plan does."""
 
@@ -41,13 +41,13 @@ def rearrange(problem: Problem) -> None:
     """
     search, layout = Search(problem), problem.layout
     stay = np.flatnonzero(problem.gives & ~problem.leaving)
-    if len(stay) > BROKERS:
+    if len(stay) > MOST_BROKERS:
         return
     trios = np.array(list(combinations(stay.tolist(), 3)), np.int64).reshape(-1, 3)
     changed = np.zeros(len(problem.gives), np.int64)  # how often each broker was
     tried: dict[tuple[int, ...], tuple[int, ...]] = {}
     in_vain = 0
-    for _ in range(PROGRAMS):
+    for _ in range(MOST_PROGRAMS):
         chosen = _most_promising(search, trios, changed, tried)
         if chosen is None or in_vain >= IN_VAIN:
             return
@@ -202,8 +202,8 @@ class _Trio:
             adds = self.holds[:, column] * weight[resource] * scale
             others = search.load[resource, broker] * scale - adds[self.now].sum()
             load.append(adds)
-            low.append(search.low[resource, broker] * scale - others + INSIDE)
-            high.append(search.high[resource, broker] * scale - others - INSIDE)
+            low.append(search.low[resource, broker] * scale - others + BAND_MARGIN)
+            high.append(search.high[resource, broker] * scale - others - BAND_MARGIN)
         for adds, least, most in self._spread():
             load.append(adds)
             low.append(least)

@@ -18,7 +18,7 @@ from include.domain.request.request import ReassignmentRequest
 from include.planning.model.arrays import fresh
 from include.planning.search.state import Problem, Search
 
-LOOKS = 64
+RANKINGS = 64
 """How often what is left is ranked anew."""
 
 
@@ -65,12 +65,12 @@ def keep_within_budget(problem: Problem, budget: Floats) -> bool:
     layout.refresh()
     search = Search(problem)
     left = budget
-    for _ in range(LOOKS * 4):
+    for _ in range(RANKINGS * 4):
         planned = planned[(costs[:, planned] <= left[:, None]).all(axis=0)]
         gain = _gain(search, wanted, planned)
         score = gain / (costs[0, planned] + problem.overhead_bytes * costs[1, planned] + 1)
         order = np.argsort(-score, kind="stable")
-        order = order[gain[order] > 0][: max(1, len(planned) // LOOKS)]
+        order = order[gain[order] > 0][: max(1, len(planned) // RANKINGS)]
         if not len(order):
             break
         sums = np.cumsum(costs[:, planned[order]], axis=1)

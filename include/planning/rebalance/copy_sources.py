@@ -21,7 +21,7 @@ from include.planning.model.copies import sources
 from include.planning.rebalance.solver import undo
 from include.planning.rebalance.swap_candidates import Pools
 from include.planning.rebalance.swap_slack import Room
-from include.planning.search.local_search import TINY
+from include.planning.search.local_search import LEAST_CHANGE
 from include.planning.search.state import Problem, Search
 
 SLACK = 0.05
@@ -32,10 +32,10 @@ TRADED_UP_TO = 300_000
 little, and which replicas leave was chosen by leader and zone already.
 """
 
-MOST = 1_500
+COPIES_PER_SWEEP = 1_500
 """Copies that are traded in one sweep, the largest ones."""
 
-TRIED = 4
+CANDIDATES_CHECKED = 4
 """Of the replicas that are alike, the most fitting that racks and disks are asked about."""
 
 UNLIKE = 0.3
@@ -144,7 +144,7 @@ class _Trader:
         """
         search = self._search
         middle = search.holders(away) if at_target else self._home[away].astype(np.int64)
-        chosen = wrong & (np.cumsum(wrong) <= MOST)
+        chosen = wrong & (np.cumsum(wrong) <= COPIES_PER_SWEEP)
         some = np.flatnonzero(chosen)
         if not len(some):
             return
@@ -231,7 +231,7 @@ class _Trader:
         places, some, more, beyond, fits = self._candidates(backs, room, near, making_up)
         for i in np.flatnonzero(fits.any(axis=1)).tolist():
             mine, back = fits[i], int(backs[places[i]])
-            order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))[:TRIED]
+            order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))[:CANDIDATES_CHECKED]
             for slot in some[i, mine][order].tolist():
                 if self._allowed(back, slot):
                     return int(places[i]), slot
@@ -260,7 +260,7 @@ class _Trader:
         weight = self._weights.take(some // width, axis=1)
         more = room.sign * (weight - self._weights.take(partition, axis=1)[:, :, None])
         beyond, before = room.beyond(here[:, :, None] + more), room.beyond(here[:, :, None])
-        unlike = -TINY if making_up else (UNLIKE * size * room.scale[0])[:, None]
+        unlike = -LEAST_CHANGE if making_up else (UNLIKE * size * room.scale[0])[:, None]
         fits &= (beyond <= before + unlike) & (search.flat[some] == self._home[backs, None])
         other = (self._home if room.sign > 0 else search.flat)[backs].astype(np.int64)
         load = self._held(other)[:, :, None] - more

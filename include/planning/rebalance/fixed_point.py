@@ -21,7 +21,7 @@ from include.planning.model.layout import Layout
 UP_TO = 10_000
 """Slots up to which that is done: each look takes as long as a plan."""
 
-ROUNDS = 20
+MOST_PLANS = 20
 """Plans that are taken in at most."""
 
 
@@ -36,7 +36,7 @@ def plan_on(
     :param again: the finished layout of a plan that begins with such a cluster.
     :param finish: what follows the moving of replicas; whether it took some back, which ends it.
     """
-    for _ in range(ROUNDS if layout.rows.size <= UP_TO else 0):
+    for _ in range(MOST_PLANS if layout.rows.size <= UP_TO else 0):
         if not len(layout.changed()):
             return
         then = again(carried_out(layout))

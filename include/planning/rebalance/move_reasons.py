@@ -13,12 +13,12 @@ from include.planning.model.arrays import broker_sums, fresh
 from include.planning.placement.topic_counts import TopicBooks
 from include.planning.search.state import Problem
 
-LEAST = 1e-12
+LEAST_EXCESS = 1e-12
 """Shares by which a broker must be further out of its band for it to count."""
 
 
 @dataclass(frozen=True)
-class Needs:
+class CopyReasons:
     """The copies of a finished rebalance, by partition, and what each is for.
 
     :param partition: (n,) whose replica is copied, ascending; ``source``: the broker that gives
@@ -41,7 +41,7 @@ class Needs:
     topics: TopicBooks | None
 
     @classmethod
-    def of(cls, problem: Problem) -> Needs:
+    def of(cls, problem: Problem) -> CopyReasons:
         """The needs of the layout as it is now."""
         home, rows = problem.layout.home, problem.layout.rows
         gone, new = fresh(home, rows), fresh(rows, home)
@@ -117,5 +117,5 @@ def _most_harmed(problem: Problem, brokers: Ints, load: Floats, more: Floats) ->
         return np.where(banded, off / np.maximum(share, 1.0), 0.0)
 
     harm = outside(load + more) - outside(load)
-    most: Ints = np.where(harm.max(axis=0) > LEAST, harm.argmax(axis=0), NONE)
+    most: Ints = np.where(harm.max(axis=0) > LEAST_EXCESS, harm.argmax(axis=0), NONE)
     return most

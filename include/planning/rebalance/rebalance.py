@@ -28,7 +28,7 @@ from include.planning.placement.movable import free_to_move
 from include.planning.rebalance.budget_cut import budget_of, keep_within_budget
 from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.fixed_point import plan_on
-from include.planning.rebalance.move_reasons import Needs
+from include.planning.rebalance.move_reasons import CopyReasons
 from include.planning.rebalance.solver import rebalance
 from include.planning.rebalance.target_costs import target_prices
 from include.planning.result.lower_bounds import asked_bound, rebalance_bound
@@ -57,8 +57,8 @@ def _planned(
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
 
-    def solved(arrays: ClusterArrays) -> _Solution:
-        return _Solution(arrays, request, named, movable, fill_only=fill_only)
+    def solved(arrays: ClusterArrays) -> _Solved:
+        return _Solved(arrays, request, named, movable, fill_only=fill_only)
 
     solution = solved(arrays)
     problem, lead, capacity = solution.problem, solution.lead, solution.capacity
@@ -111,7 +111,7 @@ def _missed_topics(
     )
 
 
-class _Solution:
+class _Solved:
     """What a rebalance is to solve, and the layout that solves it.
 
     :ivar capacity: (B,) relative size of the brokers.
@@ -153,7 +153,7 @@ class _Solution:
         """What follows the search: the budget, and leaders; whether the budget took some back."""
         problem = self.problem
         self.cut = keep_within_budget(problem, budget_of(self._request))
-        self.needs = Needs.of(problem)
+        self.needs = CopyReasons.of(problem)
         settle_leaders(problem.layout)
         lead_evenly(problem, self.lead)
         return self.cut
@@ -193,7 +193,7 @@ def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
         )
 
 
-def balance_reasons(problem: Problem, needs: Needs) -> Callable[[int], str]:
+def balance_reasons(problem: Problem, needs: CopyReasons) -> Callable[[int], str]:
     """The sentence of each move of a rebalance, by dense partition index."""
     layout = problem.layout
 

@@ -29,12 +29,12 @@ from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.cheaper_copies import exchange
 from include.planning.search.fill import fill
-from include.planning.search.local_search import TINY, Polisher
+from include.planning.search.local_search import LEAST_CHANGE, Polisher
 from include.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.search.state import Problem, Search
 from include.planning.search.topic_repair import TopicRepair
 
-SMALL = 2_000
+SMALL_CLUSTER = 2_000
 """Slots up to which a cluster is small."""
 
 UNMET_FROM, UNMET_UP_TO = 100, 600
@@ -99,7 +99,7 @@ time by broker and brings less each time.
 ONE_IN = 2
 """Of a broker's replicas, those among which the ones that make such room are chosen."""
 
-ROUNDS = 4
+SEARCH_ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
 
 TOGETHER = 2**18
@@ -122,9 +122,9 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     if before <= 0:
         return
     after, copied = _search(search, capacity, INNER)
-    if after > before - TINY:
+    if after > before - LEAST_CHANGE:
         layout.lay_out(layout.home)
-    if layout.rows.size <= SMALL:
+    if layout.rows.size <= SMALL_CLUSTER:
         may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part_of_a_cluster
         if after <= 0 or may_be_unmet:
             _in_several_ways(problem, capacity, before, few=part_of_a_cluster)
@@ -148,7 +148,7 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
     """
     layout = problem.layout
     ways = [(Search(problem).worth(), layout.rows.copy())]
-    most = 0.0 if ways[0][0][0] <= 0 else before - TINY
+    most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
     for inner in OTHER_INNER[:FEW] if few else OTHER_INNER:
         layout.lay_out(layout.home)
         search = Search(problem)
@@ -171,11 +171,11 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
     """
     problem = search.problem
     layout, copied = problem.layout, 0.0
-    evened_out_last = search.books is not None and layout.rows.size > SMALL
+    evened_out_last = search.books is not None and layout.rows.size > SMALL_CLUSTER
     if evened_out_last:
         inner = WITH_TOPICS
-    for _ in range(ROUNDS):
-        search.strict = layout.rows.size <= SMALL
+    for _ in range(SEARCH_ROUNDS):
+        search.strict = layout.rows.size <= SMALL_CLUSTER
         wanted = wanted_loads(search, inner)
         short = narrow(search, wanted)
         fill(search, wanted, shed(search, wanted, short), short)
@@ -213,7 +213,7 @@ def _even_topics(search: Search) -> None:
     search.strict = True
     repair = TopicRepair(search)
     moved = repair.run()
-    for turn in range(RELIEVED if search.flat.size > SMALL else 0):
+    for turn in range(RELIEVED if search.flat.size > SMALL_CLUSTER else 0):
         unmet = search.unmet_topics()
         if not unmet.any() or (turn and unmet.mean() > OF_FEW):
             break
@@ -281,7 +281,7 @@ def _reconsider(search: Search) -> tuple[float, float]:
     :returns: the worth of what it comes to.
     """
     home, worth, trials = search.home.reshape(-1), search.worth(), 0
-    for _ in range(ROUNDS):
+    for _ in range(SEARCH_ROUNDS):
         before = worth
         away = search.away()
         size = search.weights[0].take(away // search.width)
@@ -316,7 +316,7 @@ def undo(search: Search) -> None:
     for start in range(0, len(away), TOGETHER):
         some = away[start : start + TOGETHER]
         while len(some):
-            some = some[_harm(search, some) <= TINY]
+            some = some[_harm(search, some) <= LEAST_CHANGE]
             some = some[search.spreads(some, home[some].astype(np.int64))]
             for _ in range(HOMECOMINGS):
                 if len(some):
@@ -333,7 +333,7 @@ def _send_home(search: Search, away: Ints) -> Ints:
         earliest[of_slot[::-1]] = np.arange(len(away))[::-1]
         first &= earliest[of_slot] == np.arange(len(away))
     slots, homes = away[first], target[first]
-    back = (_harm(search, slots) <= TINY) & search.valid(slots, homes)
+    back = (_harm(search, slots) <= LEAST_CHANGE) & search.valid(slots, homes)
     back &= ~(search.rows[partition[first]] == homes[:, None]).any(axis=1)
     back &= search.spreads(slots, homes)
     search.lift(slots[back])

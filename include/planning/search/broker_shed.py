@@ -23,18 +23,18 @@ BROUGHT = 0.6
 FILLED = 0.6
 """How far above its share, towards the edge of its band, a broker's rate may be filled."""
 
-CROWD = 0.5
+WEIGHT_OF_COUNT = 0.5
 """What a replica more counts beside its rate where the coldest replicas leave."""
 
-ENOUGH = 1e-5
+BYTES_LEFT_OVER = 1e-5
 """Of a share: bytes that may be left to give up where only bytes matter."""
 
-AT_ONCE = 64
+ORDERED_TOGETHER = 64
 """Replicas, the largest ones, that are put in order together: few are needed."""
 
 REPLACED = 2
 ALL = float("inf")
-PASSES = 60
+SHED_PASSES = 60
 
 
 class Shedder:
@@ -94,7 +94,7 @@ class Shedder:
         self._coldest = self._largest
         if not (self._loose and not self._weight[RATE].any()):
             extra = self._weight[REPLICAS] / per_byte
-            crowd = CROWD if self._cold else 1.0
+            crowd = WEIGHT_OF_COUNT if self._cold else 1.0
             self._coldest = np.argsort(self._heat + crowd * extra, kind="stable")
         if self.due[BYTES] > 0:
             self._shed_bytes()
@@ -226,12 +226,12 @@ def largest_within(
     search: Search, slots: Ints, broker: int, size_bytes: float, senders: Senders
 ) -> Ints:
     """The largest replicas of a broker that together hold no more than these bytes: each that fits
-    beside those before it, until no more than :data:`ENOUGH` is missing.
+    beside those before it, until no more than :data:`BYTES_LEFT_OVER` is missing.
 
     :param senders: say which of the largest come first; they are told what is given up.
     """
     size = search.weights[BYTES].take(slots // search.width)
-    enough = ENOUGH * search.share[BYTES, broker]
+    enough = BYTES_LEFT_OVER * search.share[BYTES, broker]
     taken: list[int] = []
     left = size_bytes
     while left > enough:
@@ -247,8 +247,8 @@ def largest_within(
 def _largest_up_to(size: Floats, most: float) -> Ints:
     """Indexes of some of the largest sizes above 0 that are no more than that."""
     fitting = np.flatnonzero((size <= most) & (size > 0))
-    if len(fitting) > AT_ONCE:
-        least = np.partition(size[fitting], -AT_ONCE)[-AT_ONCE]
+    if len(fitting) > ORDERED_TOGETHER:
+        least = np.partition(size[fitting], -ORDERED_TOGETHER)[-ORDERED_TOGETHER]
         fitting = fitting[size[fitting] >= least]
     return fitting
 
@@ -261,7 +261,7 @@ def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:
     limited = np.isfinite(limit)
     taken, left = [], limit[limited].astype(float)
     weight = weight[limited].take(order, axis=1)
-    for _ in range(PASSES):
+    for _ in range(SHED_PASSES):
         small = ~_any_above(weight, left)
         if not small.all():
             order, weight = order[small], weight.compress(small, axis=1)

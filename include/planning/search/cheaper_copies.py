@@ -7,10 +7,10 @@ import numpy as np
 from include.domain.array_types import Floats, Mask
 from include.planning.search.state import Search
 
-TRIED = 32
+REPLACEMENTS_CHECKED = 32
 """Replacements of one replica that are checked, the cheapest first."""
 
-ROUNDS = 4
+EXCHANGE_ROUNDS = 4
 
 
 def exchange(search: Search, most: int) -> None:
@@ -20,7 +20,7 @@ def exchange(search: Search, most: int) -> None:
         followed by another as long as it helps.
     """
     home = search.home.reshape(-1)
-    for _ in range(ROUNDS):
+    for _ in range(EXCHANGE_ROUNDS):
         away = search.away()
         away = away[(search.problem.gives & ~search.problem.leaving)[home[away]]]
         size = search.weights[0].take(away // search.width)
@@ -41,7 +41,7 @@ def _replace(search: Search, slot: int, home: int) -> bool:
     weight = search.weight(candidates)
     fits = _harmless(search, home, there, mine - weight) & (weight[0] < mine[0])
     candidates, weight = candidates[fits], weight[:, fits]
-    cheapest = np.argsort(weight[0], kind="stable")[:TRIED]
+    cheapest = np.argsort(weight[0], kind="stable")[:REPLACEMENTS_CHECKED]
     for other in candidates[cheapest].tolist():
         if other // search.width == slot // search.width:
             continue

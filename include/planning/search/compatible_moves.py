@@ -6,7 +6,7 @@ import numpy as np
 
 from include.domain.array_types import Floats, Ints, Mask
 
-ROUNDS = 100
+LEAVE_OUT_ROUNDS = 100
 """How often moves that would take brokers out of their bands are left out."""
 
 
@@ -20,7 +20,7 @@ def harmless(
         where there is no limit.
     """
     kept = np.ones(len(source), bool)
-    for _ in range(ROUNDS):
+    for _ in range(LEAVE_OUT_ROUNDS):
         before = kept.copy()
         for row, more in enumerate(weight):
             count = len(load[row])

@@ -7,7 +7,7 @@ import numpy as np
 from include.domain.array_types import Floats, Ints
 from include.planning.search.state import Problem
 
-MOST = 20_000
+MOST_WAYS = 20_000
 """Ways that are tried at most."""
 
 
@@ -17,7 +17,7 @@ def is_small(problem: Problem) -> bool:
         return False
     home = problem.layout.home[problem.partitions, 0]
     places = problem.takes.sum() + ~problem.takes[home]
-    return bool(np.log(np.maximum(places, 1)).sum() <= np.log(MOST))
+    return bool(np.log(np.maximum(places, 1)).sum() <= np.log(MOST_WAYS))
 
 
 def settle(problem: Problem) -> None:

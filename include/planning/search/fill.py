@@ -35,7 +35,7 @@ PER_TURN = 8
 MOST_TURNS = 8
 """A broker gets another small replica in a round for each so many that it lacks, up to a limit."""
 
-TRIES = 8
+BROKERS_TRIED = 8
 """Brokers that are tried at once where the spread rule is dear to ask."""
 
 IMPORTANCE = (1.0, 0.03, 0.16)
@@ -207,8 +207,8 @@ class _Filler:
         """The first of these places whose broker may take the replica."""
         search = self._search
         plain = search.seats.plain()
-        for start in range(0, len(order), TRIES):
-            places = order[start : start + TRIES]
+        for start in range(0, len(order), BROKERS_TRIED):
+            places = order[start : start + BROKERS_TRIED]
             brokers = self._brokers[places]
             if plain:
                 for place, broker in zip(places.tolist(), brokers.tolist(), strict=True):

@@ -10,7 +10,7 @@ from include.domain.array_types import Floats, Ints
 from include.planning.model.copies import sources
 from include.planning.search.state import Search
 
-MOST = 1.2
+MOST_EGRESS = 1.2
 """What a leader is to send, over what the neediest broker receives. Less costs more moves."""
 
 SPARED = 0.5
@@ -51,7 +51,7 @@ class Senders:
             search.weights[0],
             search.width,
             np.zeros(len(lack)),
-            MOST * float(lack.max(initial=0.0)),
+            MOST_EGRESS * float(lack.max(initial=0.0)),
         )
 
     def spared(self, slots: Ints) -> Ints:

@@ -22,7 +22,7 @@ QUICK_BROKERS = 140
 RICH = 4
 """Brokers that are asked first for what another lacks."""
 
-AT_ONCE = 1_000_000
+MOST_TRADES_WEIGHED = 1_000_000
 """Trades that are weighed at once; of more, a sample evenly spaced by size."""
 
 PARTNERS = 8
@@ -38,23 +38,23 @@ CHECKED = 16_384
 """Trades of one look that are checked, best first: at first, and before it gives up."""
 
 BATCH = 400
-ENOUGH = 40
+TRADES_CHECKED = 40
 """Trades that are checked at once, and valid ones that suffice."""
 
-WORTH = 0.3
+LEAST_PART_OF_BEST_GAIN = 0.3
 """Part of the best trade's gain per byte that further trades of the same look must reach."""
 
-FREE = 2e-4
+LEAST_TRADE_COST = 2e-4
 """What a trade costs at least, in shares: trades without copies are ranked by gain."""
 
-WINDOW = 200
-PROGRESS = 0.97
+STEPS_PER_WINDOW = 200
+MOST_EXCESS_LEFT = 0.97
 """The search ends when a window of steps leaves more than this part of the excess."""
 
 STILL = 0.5
 """Part of its gain that such a trade must still have when its turn comes."""
 
-TINY = 1e-12
+LEAST_CHANGE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ class Polisher:
         search, gives = self._search, self._search.problem.gives
         excess = np.where(gives, search.excess(slice(None), search.load), 0.0)
         stuck = np.zeros(len(excess), bool)
-        helped, before, window = False, np.inf, max(WINDOW, len(excess))
+        helped, before, window = False, np.inf, max(STEPS_PER_WINDOW, len(excess))
         for step in itertools.count(1):
             if step % window == 0:
-                if excess.sum() > PROGRESS * before:
+                if excess.sum() > MOST_EXCESS_LEFT * before:
                     return
                 before = excess.sum()
             worst = int(np.where(stuck, 0.0, excess).argmax())
@@ -158,7 +158,7 @@ class Polisher:
     def _make(self, broker: int, trades: Trades) -> list[int]:
         """Make the best trade, and what is nearly as good and still helps after it."""
         search, touched, here = self._search, [broker], np.array([broker])
-        enough = WORTH * trades.score.max(initial=0.0)
+        enough = LEAST_PART_OF_BEST_GAIN * trades.score.max(initial=0.0)
         while len(trades.give):
             gain = self._gain(broker, trades.give, trades.take, trades.other)
             score = np.where(gain >= STILL * trades.gain, gain / trades.cost, 0.0)
@@ -196,9 +196,9 @@ class Polisher:
             valid &= search.trade_spreads(give, take, broker, other)
             kept.append(start + np.flatnonzero(valid))
             found += int(valid.sum())
-            if found >= ENOUGH:
+            if found >= TRADES_CHECKED:
                 break
-        return trades.only(np.concatenate(kept)[:ENOUGH])
+        return trades.only(np.concatenate(kept)[:TRADES_CHECKED])
 
     def _valid(self, broker: int, give: int, take: int, other: int) -> bool:
         search = self._search
@@ -219,7 +219,7 @@ class Polisher:
         own = search.excess(np.array([broker]), search.load[:, [broker]])[0]
         rest = search.load[:, broker, None] - search.weight(slots)
         relief = own - search.excess(broker, rest) if len(slots) else np.zeros(0)
-        relief = np.where(relief > TINY, relief / self._price(slots), 0.0)
+        relief = np.where(relief > LEAST_CHANGE, relief / self._price(slots), 0.0)
         some = _largest(relief, QUICK_REPLICAS)
         some = some[relief[some] > 0]
         load, high, scale = (
@@ -250,10 +250,12 @@ class Polisher:
     def _thorough(self, broker: int) -> Iterator[Trades]:
         search, near = self._search, self._takers[self._domain[broker]]
         slots = search.on(broker)
-        yield self._pushes(broker, self._sample(slots, AT_ONCE // max(1, len(near))), near)
+        yield self._pushes(
+            broker, self._sample(slots, MOST_TRADES_WEIGHED // max(1, len(near))), near
+        )
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
             theirs = search.held_by(self._givers[self._domain[broker]])
-            yield self._pulls(broker, self._sample(theirs, AT_ONCE))
+            yield self._pulls(broker, self._sample(theirs, MOST_TRADES_WEIGHED))
 
     def _swaps(self, broker: int, sample: int) -> Iterator[Trades]:
         near = self._takers[self._domain[broker]]
@@ -296,17 +298,17 @@ class Polisher:
 
     def _scored(self, broker: int, give: Ints, take: Ints, other: Ints) -> Trades:
         gain = self._gain(broker, give, take, other)
-        some = np.flatnonzero(gain > TINY)
+        some = np.flatnonzero(gain > LEAST_CHANGE)
         give, take, other, gain = give[some], take[some], other[some], gain[some]
         search, cost = self._search, np.zeros(len(some))
         for slots, target in ((give, other), (take, np.full(len(take), broker))):
             real = slots != NONE
             cost[real] += search.price(slots[real], target[real])
-        return Trades(give, take, other, gain, cost * self._byte + FREE)
+        return Trades(give, take, other, gain, cost * self._byte + LEAST_TRADE_COST)
 
     def _price(self, slots: Ints) -> Floats:
         nowhere = np.full(len(slots), NONE - 1)
-        price: Floats = self._search.price(slots, nowhere) * self._byte + FREE
+        price: Floats = self._search.price(slots, nowhere) * self._byte + LEAST_TRADE_COST
         return price
 
     def _gain(self, broker: int, give: Ints, take: Ints, other: Ints) -> Floats:

@@ -34,7 +34,7 @@ INNER: Inner = (0.98, 0.8, 0.8)
 ALONE = 0.985
 """The same where only one resource has bands: there is nothing else to match."""
 
-PASSES = 60
+BAND_PASSES = 60
 
 NARROW = 0.6
 """Part of the rate that bytes bring on average for which there must be room, or it is short."""
@@ -48,7 +48,7 @@ LACKING = 0.01
 WARMER = 1.2
 """How much more rate comes than the coldest replicas have: they do not all fit."""
 
-WORTH = 1e-4
+LEAST_ROOM = 1e-4
 """Of a share: bytes for which room is made."""
 
 
@@ -85,7 +85,7 @@ def _levelled(load: Floats, share: Floats, low: Floats, high: Floats) -> Floats:
     clipped, total = np.clip(load, low, high), share.sum()
     raises = clipped.sum() < total
     bottom, top = 0.0, 4.0
-    for _ in range(PASSES):
+    for _ in range(BAND_PASSES):
         level = (bottom + top) / 2
         if _at_level(clipped, level * share, low, high, raises).sum() < total:
             bottom = level
@@ -215,7 +215,7 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
             chosen[broker] = shedder.chosen()
         room = _room(search, wanted, here, short, chosen)
         for broker, size in zip(here.tolist(), room.tolist(), strict=True):
-            if size > WORTH * search.share[BYTES, broker]:
+            if size > LEAST_ROOM * search.share[BYTES, broker]:
                 shedder = Shedder(
                     search, wanted, broker, _spare(search, broker), cold=True, room=size
                 )

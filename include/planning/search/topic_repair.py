@@ -15,7 +15,7 @@ from include.planning.placement.topic_counts import TopicBooks, rank
 from include.planning.search.compatible_moves import harmless
 from include.planning.search.state import Search
 
-SMALL = 2_000
+ONE_BY_ONE_UP_TO = 2_000
 """Slots up to which replicas are moved one by one."""
 
 ONE_BY_ONE = 500
@@ -24,16 +24,16 @@ ONE_BY_ONE = 500
 WEIGHED = 200_000
 """Moves of a small cluster that are weighed at once."""
 
-ROUNDS = 64
+REPAIR_ROUNDS = 64
 IN_VAIN = 4
 """Rounds, and how many one after the other may move less than a hundredth of what is missing."""
 
-WORTH = 0.01
+LEAST_PROGRESS = 0.01
 
 RETRIED = 3
 """Rounds after which brokers at the edges of their bands are asked again."""
 
-TINY = 1e-12
+LEAST_CHANGE = 1e-12
 
 
 class TopicRepair:
@@ -48,7 +48,7 @@ class TopicRepair:
         search, books = self._search, self._search.books
         if books is None or not books.outside():
             return False
-        if search.flat.size <= SMALL:
+        if search.flat.size <= ONE_BY_ONE_UP_TO:
             return _one_by_one(search, books)
         self._rounds = self._rounds or _Rounds(search, books)
         return self._rounds.run()
@@ -88,7 +88,7 @@ def _best_move(
     gain = search.unit * fewer - harm
     cost = search.price(slots, targets) / max(float(search.share[0].mean()), 1.0)
     order = np.lexsort((cost, -gain))
-    for i in order[gain[order] > TINY].tolist():
+    for i in order[gain[order] > LEAST_CHANGE].tolist():
         slot, target = int(slots[i]), int(targets[i])
         if search.valid_one(slot, target):
             return slot, target
@@ -131,12 +131,12 @@ class _Rounds:
         search, books = self._search, self._books
         self._cells = books.cells(self._slots // search.width, search.flat[self._slots])
         moved, in_vain, missing = False, 0, books.outside()
-        for number in range(ROUNDS):
+        for number in range(REPAIR_ROUNDS):
             if not missing or in_vain >= IN_VAIN:
                 break
             moved |= self._round(number)
             left = books.outside()
-            in_vain = in_vain + 1 if missing - left <= WORTH * missing else 0
+            in_vain = in_vain + 1 if missing - left <= LEAST_PROGRESS * missing else 0
             missing = left
         return moved
 

@@ -33,15 +33,15 @@ from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.planning.model.scope import raise_if, shortened
-from include.planning.planner import TRIES, assemble, check_hidden, pace_of
+from include.planning.planner import PLANS_PER_REQUEST, assemble, check_hidden, pace_of
 from include.planning.rebalance.budget_cut import for_each_of, less
 from include.planning.result.certificate import planned_by
 from include.planning.result.log_dir_choice import choose_log_dirs, tightened
 from include.planning.result.lower_bounds import bands_bound
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.sharded.rounds import Balance
-from include.planning.sharded.shard import BALANCING, PLACING, Context, Place, Report, Slices
-from include.planning.sharded.shard_steps import Look, Part, Survey, Tell
+from include.planning.sharded.shard import BALANCING, PLACING, Context, PlaceInShard, Report, Slices
+from include.planning.sharded.shard_steps import Part, ReportShard, Survey, SurveyShard
 
 _NOT_SPREAD = Infeasible(
     Subject(SubjectKind.ALL_TOPICS), Obstacle.PLANNED_IN_PARTS, wanted=0, nearest=0
@@ -117,7 +117,7 @@ def _that_fit(context: Context, slices: Slices) -> tuple[list[Report], dict[str,
     brokers = context.brokers()
     order = [("topic", "ascending"), ("partition", "ascending")]
     planned_on = brokers
-    for _ in range(TRIES):
+    for _ in range(PLANS_PER_REQUEST):
         reports, found = plan(replace(context, rooms=planned_on.rooms), slices)
         table = pa.concat_tables([report.moves for report in reports]).sort_by(order)
         moves, misfits = choose_log_dirs(MoveTable(table), brokers, name=True)
@@ -202,7 +202,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
     numbers = range(slices.count)
     part = np.where(limited, rooms // slices.count, rooms)
     each = replace(context, request=for_each_of(slices.count, request))
-    reports: list[Report] = slices.each(Place(each, part), numbers)
+    reports: list[Report] = slices.each(PlaceInShard(each, part), numbers)
     for number in numbers:
         report = reports[number]
         crowded = limited.any() and (report.problems or report.violations_after)
@@ -212,7 +212,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
         taken = sum(r.packed for r in others if r.packed is not None)
         left = np.where(limited, np.maximum(rooms - taken, 0), rooms)
         rest = less(request, [MoveCounts.of(MoveTable(r.moves)) for r in others])
-        place = Place(replace(context, request=rest), left)
+        place = PlaceInShard(replace(context, request=rest), left)
         reports[number] = slices.each(place, [number])[0]
     _refuse(reports)
     return reports, {
@@ -225,14 +225,14 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
 
 def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
     """Brokers come into their bands, and lead their shares."""
-    surveys: list[Survey] = slices.each(Look(context), range(slices.count))
+    surveys: list[Survey] = slices.each(SurveyShard(context), range(slices.count))
     _refuse(surveys)
     balance = Balance(context, slices, surveys)
     balance.run(leads=False)
     balance.run(leads=True)
     goal = balance.goal
     before = reduce(add, (survey.held for survey in surveys)).load
-    tell = Tell(context, goal, balance.moved, before)
+    tell = ReportShard(context, goal, balance.moved, before)
     reports = slices.each(tell, range(slices.count))
     domain = goal.domain if all(survey.even for survey in surveys) else np.zeros_like(goal.domain)
     after = goal.held.load[0].astype(np.int64)

@@ -21,12 +21,12 @@ from include.planning.rebalance.budget_cut import budget_of, for_each_of
 from include.planning.rebalance.rebalance import asked_tolerances
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.sharded.shard import Context, Slices
-from include.planning.sharded.shard_steps import Goal, Held, Moved, Step, Survey
+from include.planning.sharded.shard_steps import BalanceShard, Goal, ShardLoads, ShardMoves, Survey
 
 FINISHING = 8
 """Slices in a row that may fail to bring any broker closer before a round ends."""
 
-TINY = 1e-9
+LEAST_CHANGE = 1e-9
 """What counts as no change of an excess, in shares."""
 
 
@@ -47,7 +47,7 @@ class Balance:
             resource: value if resource in self.known else LOOSE
             for resource, value in asked_tolerances(context.request).items()
         }
-        self.moved: dict[int, Moved] = {}
+        self.moved: dict[int, ShardMoves] = {}
         self.goal = self._goal(surveys)
 
     def run(self, *, leads: bool) -> None:
@@ -67,13 +67,13 @@ class Balance:
         """A step of some slices; whether it brings brokers closer. If not, it is taken back."""
         moved = {number: self.moved[number] for number in numbers if number in self.moved}
         budget = self._budget(len(numbers))
-        step = Step(self._context, self.goal, part, moved, budget, leads)
+        step = BalanceShard(self._context, self.goal, part, moved, budget, leads)
         results = self._slices.each(step, numbers)
         held = list(self._held)
         for number, (_, now) in zip(numbers, results, strict=True):
             held[number] = now
         total = reduce(add, held)
-        if self._beyond(total, leads) >= self._beyond(self.goal.held, leads) - TINY:
+        if self._beyond(total, leads) >= self._beyond(self.goal.held, leads) - LEAST_CHANGE:
             return False
         self.moved |= {number: rows for number, (rows, _) in zip(numbers, results, strict=True)}
         self._held, self.goal = held, replace(self.goal, held=total)
@@ -120,14 +120,14 @@ class Balance:
         led = LedShares(np.zeros((len(LED), 0)), goal.led_share, tolerance, self._one_sided)
         return ResourceBands.of(targets, led, self._tolerances)
 
-    def _off(self, held: Held) -> Floats:
+    def _off(self, held: ShardLoads) -> Floats:
         """(3, B) how far brokers are outside their bands."""
         goal = self.goal
         outside = np.maximum(np.maximum(held.load - goal.high, goal.low - held.load), 0)
         off: Floats = outside * self._gives
         return off
 
-    def _off_lead(self, held: Held) -> Floats:
+    def _off_lead(self, held: ShardLoads) -> Floats:
         """(2, B) by how much brokers miss their shares of leaders beyond the tolerance."""
         goal = self.goal
         loose = np.isinf(goal.led_tolerance)[:, None]
@@ -137,7 +137,7 @@ class Balance:
         off: Floats = np.maximum((beyond if self._one_sided else np.abs(beyond)) - slack, 0)
         return off
 
-    def _beyond(self, held: Held, leads: bool) -> float:
+    def _beyond(self, held: ShardLoads, leads: bool) -> float:
         off, share = (
             (self._off_lead(held), self.goal.led_share)
             if leads

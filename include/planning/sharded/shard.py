@@ -154,7 +154,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlaceInShard:
     """Gives the partitions of a slice the places they lack.
 
     :param rooms: (B, V) bytes the slice may add to each volume.

@@ -28,7 +28,7 @@ from include.planning.placement.movable import free_to_move
 from include.planning.placement.rack_constraint import Seats
 from include.planning.rebalance.budget_cut import keep_within_budget
 from include.planning.rebalance.copy_sources import prefer_sources
-from include.planning.rebalance.move_reasons import Needs
+from include.planning.rebalance.move_reasons import CopyReasons
 from include.planning.rebalance.rebalance import balance_reasons, problem_of
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.outcome import Outcome, tree_of
@@ -37,21 +37,21 @@ from include.planning.sharded.shard import Context, Report
 
 
 @dataclass(frozen=True)
-class Moved:
+class ShardMoves:
     """The rows of a slice that differ from the snapshot's: dense partition indexes, and rows."""
 
     partitions: Ints
     rows: Rows
 
     @classmethod
-    def of(cls, layout: Layout) -> Moved:
+    def of(cls, layout: Layout) -> ShardMoves:
         """What a layout has changed so far."""
         changed = layout.changed()
         return cls(changed, layout.rows[changed].copy())
 
 
 @dataclass(frozen=True)
-class Held:
+class ShardLoads:
     """Sums over the partitions of a slice, which add up to those of the cluster.
 
     :param load: (3, B) per resource of resources.PLACED; ``led``: (2, B) of resources.LED.
@@ -62,8 +62,8 @@ class Held:
     led: Floats
     packed: Ints
 
-    def __add__(self, other: Held) -> Held:
-        return Held(self.load + other.load, self.led + other.led, self.packed + other.packed)
+    def __add__(self, other: ShardLoads) -> ShardLoads:
+        return ShardLoads(self.load + other.load, self.led + other.led, self.packed + other.packed)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Survey:
     :param even: whether all partitions that may move are evenly spread.
     """
 
-    held: Held
+    held: ShardLoads
     share: Floats
     fair: Floats
     domain: Ints
@@ -95,7 +95,7 @@ class Goal:
     :param rooms: (B, V) bytes that the plan may add to each volume in all.
     """
 
-    held: Held
+    held: ShardLoads
     share: Floats
     low: Floats
     high: Floats
@@ -108,7 +108,9 @@ class Goal:
 class Part:
     """A slice of a cluster that is being balanced."""
 
-    def __init__(self, context: Context, replicas: pa.Table, moved: Moved | None = None) -> None:
+    def __init__(
+        self, context: Context, replicas: pa.Table, moved: ShardMoves | None = None
+    ) -> None:
         request, arrays = context.request, context.arrays(replicas)
         self.request, self.arrays, self.pace = request, arrays, context.pace
         hosts = arrays.brokers.live
@@ -134,11 +136,11 @@ class Part:
             self.layout.rows[moved.partitions] = moved.rows
             self.layout.refresh()
 
-    def held(self) -> Held:
+    def held(self) -> ShardLoads:
         """What brokers hold of the slice under its rows as they are now."""
         layout, brokers = self.layout, len(self.tree.hosts)
         leads = layout.rows[:, :1]
-        return Held(
+        return ShardLoads(
             np.stack([broker_sums(layout.rows, w, brokers) for w in self.problem.weights]),
             np.stack([broker_sums(leads, w, brokers) for w in self.led_weights]),
             layout.packed(),
@@ -220,7 +222,7 @@ class Part:
         """
         # Seen from here, the band of a broker lies where what other slices hold has put it.
         problem = replace(self.problem, targets=self._targets(goal, 1.0))
-        needs = replace(Needs.of(problem), before=before, share=goal.share)
+        needs = replace(CopyReasons.of(problem), before=before, share=goal.share)
         return Report.of(
             Outcome(
                 layout=self.layout,
@@ -235,7 +237,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Look:
+class SurveyShard:
     """Surveys a slice."""
 
     context: Context
@@ -246,7 +248,7 @@ class Look:
             return Part(self.context, replicas).survey()
         except InvalidRequestError as error:
             nothing = np.zeros(0)
-            held = Held(nothing, nothing, nothing.astype(np.int64))
+            held = ShardLoads(nothing, nothing, nothing.astype(np.int64))
             return Survey(
                 held,
                 nothing,
@@ -261,7 +263,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Step:
+class BalanceShard:
     """One step of balancing: some slices take some part of the distance.
 
     :param moved: per slice, what it has moved so far.
@@ -272,27 +274,27 @@ class Step:
     context: Context
     goal: Goal
     part: float
-    moved: dict[int, Moved]
+    moved: dict[int, ShardMoves]
     budget: Floats
     leads: bool = False
 
-    def run(self, number: int, replicas: pa.Table) -> tuple[Moved, Held]:
+    def run(self, number: int, replicas: pa.Table) -> tuple[ShardMoves, ShardLoads]:
         """What the slice has moved after the step, and what brokers hold of it then."""
         part = Part(self.context, replicas, self.moved.get(number))
         if self.leads:
             part.lead(self.goal, self.part)
         else:
             part.shift(self.goal, self.part, self.budget)
-        return Moved.of(part.layout), part.held()
+        return ShardMoves.of(part.layout), part.held()
 
 
 @dataclass(frozen=True)
-class Tell:
+class ReportShard:
     """Reports the slices as they are in the end."""
 
     context: Context
     goal: Goal
-    moved: dict[int, Moved]
+    moved: dict[int, ShardMoves]
     before: Floats
 
     def run(self, number: int, replicas: pa.Table) -> Report:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from include.quality.facts.jagged import Ints, Mask
 
-_AT_ONCE = 100_000
+_ROWS_PER_BATCH = 100_000
 _NO_SIBLING = np.iinfo(np.int32).max
 
 
@@ -36,8 +36,10 @@ def badly_placed(
         names = [tuple([*path, *[""] * depth][:level]) for path in paths]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
         node = np.array([numbers[name] for name in names], np.int64)
-        parts = range(0, len(rows), _AT_ONCE)
-        counts = [_in_level(parent, node, hosts, rows[part : part + _AT_ONCE]) for part in parts]
+        parts = range(0, len(rows), _ROWS_PER_BATCH)
+        counts = [
+            _in_level(parent, node, hosts, rows[part : part + _ROWS_PER_BATCH]) for part in parts
+        ]
         levels.append(np.concatenate([np.zeros(0, np.int64), *counts]))
         parent = node
     return levels

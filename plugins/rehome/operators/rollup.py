@@ -33,13 +33,13 @@ class RollUpSnapshotsOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Roll up, then remove."""
-        from include.load_history.history import Pace, pending_days, remove_old, roll_up
+        from include.load_history.history import SnapshotPace, pending_days, remove_old, roll_up
         from include.warehouse import cluster_of
 
         with run_context.plain_errors():
             settings, warehouse = run_context.settings(), run_context.warehouse()
             cluster_id = cluster_of(self.snapshot)
-            pace = Pace(longest_s=settings.max_snapshot_gap_s)
+            pace = SnapshotPace(longest_s=settings.max_snapshot_gap_s)
             for day in pending_days(warehouse, cluster_id):
                 span = roll_up(day, pace)
                 self.log.info("%s: %d snapshots, through %s", day.day, span.snapshots, span.through)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from include.domain.plan.plan import Plan
     from include.domain.run.approval_terms import Terms
-    from include.execution.access.lease import Held
+    from include.execution.access.lease import LeasedCluster
     from include.execution.throttle.set_up import Cleared
     from include.ledger.records import PlanRecord, ThrottleEntry
 
@@ -79,7 +79,7 @@ class SetThrottleOperator(ClusterOperator):
                 bytes_text(value),
             )
 
-    def _check(self, plan: Plan, terms: Terms, held: Held) -> None:
+    def _check(self, plan: Plan, terms: Terms, held: LeasedCluster) -> None:
         """See that what was approved is what starts; else the approval lapses.
 
         A plan that pauses stays as it is, one that has not started yet fails.
@@ -145,7 +145,7 @@ class ClearThrottleOperator(ClusterOperator):
         if done.owed:
             self._owe(context, done.owed)
 
-    def _clear(self, plan: PlanRecord, held: Held) -> Cleared:
+    def _clear(self, plan: PlanRecord, held: LeasedCluster) -> Cleared:
         from include.domain.run.states import PlanState
         from include.execution.control.cancel import abort
         from include.execution.throttle.set_up import clear_throttle

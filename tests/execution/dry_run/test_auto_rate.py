@@ -18,7 +18,7 @@ from include.domain.kafka import (
 )
 from include.execution.admission.slots import Direction, Slot
 from include.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import TAKEN_AT, Cluster
 
@@ -27,12 +27,12 @@ CAPACITY = 100
 PLAN = make_plan("p", move("t", 0, (1, 2), (3, 2), 1000))
 
 
-def reading(sizes: dict[int, int], after_s: float = 10) -> Reading:
+def reading(sizes: dict[int, int], after_s: float = 10) -> ClusterState:
     """Partition t-0, led by broker 1, as big as told by broker."""
     on_disk = {broker: {TP: ReplicaOnDisk(size, 0, False)} for broker, size in sizes.items()}
     dirs = [LogDir(b, "/d", None, None, None, None, rows) for b, rows in on_disk.items()]
     state = PartitionState(1, (1, 2), frozenset({1, 2}))
-    return Reading(
+    return ClusterState(
         taken_at=TAKEN_AT + timedelta(seconds=after_s),
         cluster=ClusterDescription("c", None, {}, None),
         topics={"t": TopicDescription("t", "t", False, {0: state})},

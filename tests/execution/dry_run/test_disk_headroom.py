@@ -19,7 +19,7 @@ from include.domain.kafka import (
 from include.domain.plan.move import Move
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.run.findings import Severity
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.dry_run.disk_headroom import disk_findings
 from tests.ledger.small_plans import make_plan, move
 
@@ -39,7 +39,7 @@ def findings(
 ) -> list[tuple[str, Severity]]:
     state = PartitionState(1, (1, 2), frozenset({1, 2}))
     topic = TopicDescription("t", "id", False, dict.fromkeys(range(10), state))
-    now = Reading(
+    now = ClusterState(
         taken_at=datetime.now(UTC),
         cluster=ClusterDescription("c", None, {}, None),
         topics={"t": topic},

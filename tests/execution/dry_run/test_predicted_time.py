@@ -22,7 +22,7 @@ from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
 from include.execution.dry_run.airflow_times import AirflowTimes
-from include.execution.dry_run.cluster_state import Reading
+from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.dry_run.predicted_time import BURST_S, predicted_time
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.quota import ThrottledCopies
@@ -36,14 +36,14 @@ AT_ONCE = AirflowTimes(TimeRange(0, 0), TimeRange(0, 0), 0.0)
 ONE = make_plan("p", move("t", 0, (1, 2), (1, 3), 600 * MB))
 
 
-def reading(plan: Plan) -> Reading:
+def reading(plan: Plan) -> ClusterState:
     """The cluster as the plan found it."""
     partitions = {
         m.partition.partition: PartitionState(m.current[0], m.current, frozenset(m.current))
         for m in plan.moves
     }
     brokers = {b: Broker(b, "127.0.0.1", 9000 + b, None) for b in range(1, 10)}
-    return Reading(
+    return ClusterState(
         taken_at=T0,
         cluster=ClusterDescription("c1", 1, brokers, None),
         topics={"t": TopicDescription("t", "", False, partitions)},

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka.net.connection import KafkaConnection
 
-from include.cluster.current import ASKED, ATTEMPTS
+from include.cluster.current import ATTEMPTS, BROKERS_ASKED
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import OngoingReassignment
 from include.domain.plan.plan import Plan
@@ -63,7 +63,7 @@ def test_a_poll_asks_the_controller_once_and_each_involved_broker_twice(
         "DescribeLogDirsRequest": INVOLVED,
     }
     # Who is there is asked of several brokers at once, before each question.
-    assert metadata <= (6 + ATTEMPTS) * len(cluster.broker_ids) + 1 + ASKED
+    assert metadata <= (6 + ATTEMPTS) * len(cluster.broker_ids) + 1 + BROKERS_ASKED
 
 
 @pytest.mark.parametrize("in_flight", [1, 40])

@@ -17,7 +17,7 @@ from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.completion.verify import verify
-from include.execution.observation.out_of_isr import OutOfIsr, Role
+from include.execution.observation.out_of_isr import OutOfIsr, ReplicaRole
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
@@ -87,7 +87,9 @@ def test_a_move_is_done_when_the_controller_says_so_and_the_dead_replica_is_a_fi
     assert ledger.moves(plan.plan_id)[second.partition].detail == ""
     proof = verify(plan, gateway)
     assert proof.ok, proof.text()
-    assert proof.findings == {first.partition: (OutOfIsr(BYSTANDER, Role.KEPT, alive=False),)}
+    assert proof.findings == {
+        first.partition: (OutOfIsr(BYSTANDER, ReplicaRole.KEPT, alive=False),)
+    }
     assert f"{first.partition}: the replica on broker 2 is not in the ISR" in proof.text()
 
 
@@ -140,5 +142,5 @@ def test_an_added_replica_that_leaves_the_isr_after_the_end_is_told_of_as_that(
     proof = verify(plan, gateway)
     assert proof.ok, proof.text()
     ((found,),) = proof.findings.values()
-    assert found == OutOfIsr(BYSTANDER, Role.ADDED, alive=False)
+    assert found == OutOfIsr(BYSTANDER, ReplicaRole.ADDED, alive=False)
     assert "It was in the ISR when the controller completed the move" in str(found)

@@ -111,6 +111,6 @@ def test_disks_hold_what_comes_to_the_byte():
 def test_clusters_of_many_brokers_are_left_to_the_search(monkeypatch):
     of = searched(3, "giant", monkeypatch)
     before = of.layout.rows.copy()
-    monkeypatch.setattr(neighbourhood_mip, "BROKERS", len(of.gives) - 1)
+    monkeypatch.setattr(neighbourhood_mip, "MOST_BROKERS", len(of.gives) - 1)
     rearrange(of)
     assert (of.layout.rows == before).all()
