@@ -29,9 +29,10 @@ from include.execution.actions import (
     KeepThrottled,
     PlaceReplicas,
 )
-from include.execution.admission.admit import SLOTS, Admission, admit
+from include.execution.admission.admit import Admission, admit
 from include.execution.admission.backlog import Admitted, Backlog
 from include.execution.admission.slots import InUse
+from include.execution.admission.waits import WaitKind
 from include.execution.governor.control_loop import govern
 from include.execution.observation.log_dir_copies import may_be_copied, misplaced, where_copied_from
 from include.execution.observation.move_status import Fate, fate, on_its_way, untouched
@@ -325,5 +326,5 @@ def _admission(now_true: _Assessed) -> Admission:
 
 def _reason(admission: Admission) -> str:
     """Slots are what one normally waits for; anything else is worth saying first."""
-    reasons = sorted(admission.reasons, key=lambda reason: (reason == SLOTS, reason))
-    return f"{admission.waiting} moves wait: {'; '.join(reasons)}"
+    waits = sorted(admission.waits, key=lambda wait: (wait.kind is WaitKind.SLOT, str(wait)))
+    return f"{admission.waiting} moves wait: {'; '.join(map(str, waits))}"

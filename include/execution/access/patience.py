@@ -15,7 +15,7 @@ READINGS_WITHOUT_NEWS = 3
 class Patience:
     """Counts time from the first answer on, and again from each that shows progress.
 
-    :param limit_s: how long nothing new may be shown, and for :data:`READINGS_WITHOUT_NEWS` readings
+    :param limit_s: how long nothing new may be shown, in :data:`READINGS_WITHOUT_NEWS` readings
         at least.
     """
 

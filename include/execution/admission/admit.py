@@ -23,8 +23,15 @@ from include.execution.admission.slots import (
     bytes_onto,
     slots_of,
 )
+from include.execution.admission.waits import (
+    FOR_CAP,
+    FOR_LEADER,
+    FOR_SLOT,
+    FOR_WINDOW,
+    Wait,
+    WaitKind,
+)
 from include.execution.observation.log_dir_copies import wanted_log_dirs
-from include.execution.observation.move_status import unreadable
 
 
 @dataclass(frozen=True)
@@ -32,23 +39,17 @@ class Admission:
     """Moves to start now, and why others have to wait.
 
     :param waiting: how many others there are.
-    :param reasons: what they wait for: all of the reasons that hold any of them back.
+    :param waits: what they wait for: all that holds any of them back.
     """
 
     moves: tuple[Move, ...]
     waiting: int = 0
-    reasons: frozenset[str] = frozenset()
+    waits: frozenset[Wait] = frozenset()
 
     @property
     def only_waits_for_window(self) -> bool:
         """Whether all that is left does not fit into the window any more."""
-        return not self.moves and self.reasons == {WINDOW}
-
-
-SLOTS = "no free slot"
-CAP = "as many partitions in flight as allowed"
-NO_LEADER = "the partition has no leader"
-WINDOW = "would not end before the window does"
+        return not self.moves and self.waits == {FOR_WINDOW}
 
 
 def admit(
@@ -109,9 +110,9 @@ class _Admitting:
         }
         self._bounded = bool(self._rooms) or self._window_bytes < inf
         self._open: set[Slot | None] = {None, *backlog.by_slot}
-        self._shut: dict[Slot, str] = {}  # and why
+        self._shut: dict[Slot, Wait] = {}  # and why
         self._moves: list[Move] = []
-        self._reasons: set[str] = set()
+        self._waits: set[Wait] = set()
         self._shut_where_full(in_use.slots)
         for slot in backlog.by_slot:
             if slot is not None and slot.direction is not Direction.OUT:
@@ -164,7 +165,7 @@ class _Admitting:
         fitting = 0
         for at in waiting.beside(self._open):
             if self._in_use.moves >= self._policy.max_partitions_in_flight:
-                self._reasons.add(CAP)
+                self._waits.add(FOR_CAP)
                 return
             if at < fitting:
                 continue
@@ -177,13 +178,13 @@ class _Admitting:
             if place is None or obstacle is None:
                 yield filed
                 continue
-            self._reasons.add(obstacle)
+            self._waits.add(obstacle)
             fitting = waiting.from_size(min(self._window_left(place), self._room_left(place)))
 
     def consider_again(self, move: Move) -> None:
         """:meth:`consider` a move that is not in the backlog any more."""
         if self._in_use.moves >= self._policy.max_partitions_in_flight:
-            self._reasons.add(CAP)
+            self._waits.add(FOR_CAP)
             return
         for slot in slots_of(move, self._seen):
             if slot.direction is not Direction.OUT:
@@ -195,7 +196,7 @@ class _Admitting:
         slots = slots_of(move, self._seen)
         obstacle = self._obstacle(move, slots)
         if obstacle is not None:
-            self._reasons.add(obstacle)
+            self._waits.add(obstacle)
             return
         self._moves.append(move)
         self._in_use.add(move, slots)
@@ -210,34 +211,36 @@ class _Admitting:
         if waiting <= 0:
             return Admission(tuple(self._moves))
         by_slot = self._backlog.by_slot
-        closed = {reason for slot, reason in self._shut.items() if slot in by_slot}
-        return Admission(tuple(self._moves), waiting, frozenset(self._reasons | closed))
+        closed = {wait for slot, wait in self._shut.items() if slot in by_slot}
+        return Admission(tuple(self._moves), waiting, frozenset(self._waits | closed))
 
     def _shut_where_full(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
             if self._used[slot].parts >= self._slots:
-                self._shut_for(slot, SLOTS)
+                self._shut_for(slot, FOR_SLOT)
 
     def _shut_unless_it_answers(self, slot: Slot) -> None:
         broker = slot.broker
         if broker not in self._seen.live_brokers:
-            self._shut_for(slot, _dead(broker))
+            self._shut_for(slot, Wait(WaitKind.BROKER_ALIVE, broker))
         elif broker in self._seen.missing:
             error = self._seen.missing[broker]
-            self._shut_for(slot, f"broker {broker} cannot be read: {error}")
+            self._shut_for(slot, Wait(WaitKind.BROKER_READ, broker, error=error))
 
-    def _shut_for(self, slot: Slot, reason: str) -> None:
-        self._shut[slot] = reason
+    def _shut_for(self, slot: Slot, wait: Wait) -> None:
+        self._shut[slot] = wait
         self._open.discard(slot)
 
-    def _obstacle(self, move: Move, slots: Mapping[Slot, int]) -> str | None:
-        if told := unreadable(move, self._seen):
-            return told
+    def _obstacle(self, move: Move, slots: Mapping[Slot, int]) -> Wait | None:
+        topic = move.partition.topic
+        if topic in self._seen.unreadable:
+            return Wait(WaitKind.TOPIC_READ, name=topic, error=self._seen.unreadable[topic])
         live = self._seen.live_brokers
         if not live.issuperset(move.target):
-            return _dead(min(broker for broker in move.target if broker not in live))
+            dead = min(broker for broker in move.target if broker not in live)
+            return Wait(WaitKind.BROKER_ALIVE, dead)
         if self._seen.partitions[move.partition].leader is None and move.adding:
-            return NO_LEADER
+            return FOR_LEADER
         for slot, left_bytes in slots.items():
             obstacle = self._shut.get(slot)
             if obstacle is None and self._bounded:
@@ -246,11 +249,11 @@ class _Admitting:
                 return obstacle
         return self._no_room_in_log_dir(move, slots) if move.target_log_dirs else None
 
-    def _too_large(self, slot: Slot, left_bytes: int) -> str | None:
+    def _too_large(self, slot: Slot, left_bytes: int) -> Wait | None:
         if left_bytes > self._window_left(slot):
-            return WINDOW
+            return FOR_WINDOW
         if left_bytes > self._room_left(slot):
-            return f"broker {slot.broker} has no room on its disks"
+            return Wait(WaitKind.DISK_ROOM, slot.broker)
         return None
 
     def _window_left(self, slot: Slot) -> float:
@@ -265,14 +268,14 @@ class _Admitting:
         into, across = (self._used[Slot(d, slot.broker)] for d in (Direction.IN, Direction.ACROSS))
         return room - into.left_bytes - across.left_bytes
 
-    def _no_room_in_log_dir(self, move: Move, slots: Mapping[Slot, int]) -> str | None:
+    def _no_room_in_log_dir(self, move: Move, slots: Mapping[Slot, int]) -> Wait | None:
         for replica, log_dir in wanted_log_dirs(move).items():
             left_bytes = bytes_onto(replica.broker, slots)
             for disk in self._seen.disks.get(replica.broker, ()) if left_bytes else ():
                 room = disk.room_bytes(self._policy.min_free_disk_fraction)
                 queued = self._in_use.to_dir[replica.broker, log_dir]
                 if disk.path == log_dir and queued + left_bytes > room:
-                    return f"broker {replica.broker} has no room in {log_dir}"
+                    return Wait(WaitKind.LOG_DIR_ROOM, replica.broker, log_dir)
         return None
 
 
@@ -289,7 +292,3 @@ def _bytes_until_window_end(now: datetime, policy: Policy, bytes_per_s: float) -
     if policy.window_end is None or policy.on_window_end is not OnWindowEnd.DRAIN:
         return inf
     return (policy.window_end - now).total_seconds() * bytes_per_s
-
-
-def _dead(broker: BrokerId) -> str:
-    return f"broker {broker} is not alive"
