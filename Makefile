@@ -19,9 +19,12 @@ help: ## list the targets
 setup: ## prepare this checkout: Java, Python packages, Kafka's jars
 	@bin/setup
 
+LOCK := uv pip compile -q --universal --python-version 3.11 --no-header
+
 .PHONY: lock
-lock: setup ## compile requirements.txt into requirements.lock
-	uv pip compile -q --universal --python-version 3.11 --no-header requirements.txt -o requirements.lock
+lock: setup ## compile requirements.txt and requirements-dev.txt into their locks
+	$(LOCK) requirements.txt -o requirements.lock
+	$(LOCK) requirements-dev.txt -o requirements-dev.lock
 
 .PHONY: demo
 demo: setup ## watch a broker being drained on a real cluster by a real Airflow

@@ -18,7 +18,7 @@ from include.domain.request.request import NEEDED, Action, ReassignmentRequest, 
 from rehome.params import reassignment_params, window_params
 from rehome.task_graph import POOL
 
-HEAVY = ("pyspark", "great_expectations", "pandas", "kafka", "matplotlib")
+HEAVY = ("pyspark", "great_expectations", "pandas", "kafka")
 
 NEEDED_FILE = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]}
 
