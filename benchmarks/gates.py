@@ -25,6 +25,7 @@ from benchmarks.clusters import Case, build, snapshot_of
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.request.request import Action, ReassignmentRequest
 from include.packaging import local_spark
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.quality.engine.results import GateResult, refusal
 from include.quality.engine.runner import prepare
@@ -46,7 +47,7 @@ def measured(spark: SparkSession, replicas: int, brokers: int, runs: int) -> lis
     request = ReassignmentRequest(
         Action.DRAIN, brokers=tuple(np.flatnonzero(instance.drained).tolist())
     )
-    plan = make_plan(snapshot, request, plan_id="bench")
+    plan = make_plan(snapshot, request, PlanOptions(plan_id="bench"))
     sent, back = reassignment_json(plan.moves), rollback_json(plan.moves)
     sizes = {
         "brokers": brokers,

@@ -38,6 +38,7 @@ from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
+from include.planning.options import PlanOptions
 from include.planning.planner import plan_of
 from include.planning.programs.lagrangian_bound import priced_bound
 from include.planning.rebalance.copy_sources import prefer_sources
@@ -152,11 +153,9 @@ def measured(case: Case, policy: str, uri: str, place: str) -> dict[str, Any]:
         snapshot,
         outcome,
         moves,
-        plan_id="bench",
+        PlanOptions(plan_id="bench"),
         action=Action.REBALANCE,
-        rate_bytes_per_s=None,
         pace=None,
-        min_free_disk_fraction=0.0,
     )
     PlanDirectory(f"{place}/{policy}").save(plan, request_of(policy))
     write_s, _ = lap.time()

@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from include.planning.options import PlanOptions
+
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
@@ -38,7 +40,7 @@ from include.quality.engine.runner import prepare
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs.gated_plan import Limits, Proof, RefusedError, evidence_of, read_parameters
-from spark_jobs.plan import add_history_options, by_history, demands_of, plan_forward
+from spark_jobs.plan import add_history_options, by_history, demands_of, plan_forward, plan_options
 from spark_jobs.session import spark_session
 
 if TYPE_CHECKING:
@@ -110,7 +112,6 @@ class PlanTask:
 
     :param snapshot: without its replicas, which come as a table.
     :param history: URI of the warehouse whose rollups tell the load; None = plan without.
-    :param common: see make_plan.
     """
 
     snapshot: Snapshot
@@ -118,7 +119,7 @@ class PlanTask:
     history: str | None
     demands: Demands
     forecast_days: int
-    common: Mapping[str, Any]
+    options: PlanOptions
 
     def run(self, replicas: pa.Table) -> Answer:
         """The plan, or why there is none. Whatever goes wrong, only this cluster is without."""
@@ -132,7 +133,7 @@ class PlanTask:
 
     def _plan(self, snapshot: Snapshot) -> Answer:
         def solve(rated: Snapshot) -> Plan:
-            return plan_forward(rated, self.request, **self.common)
+            return plan_forward(rated, self.request, self.options)
 
         warehouse = None if self.history is None else Warehouse(self.history)
         if warehouse is None or not warehouse.rollups(snapshot.cluster_id).days():
@@ -221,21 +222,13 @@ def plan_all(
 
 def _task(member: Member, options: argparse.Namespace) -> PlanTask:
     assert member.request is not None
-    common = {
-        "plan_id": member.out.uri.rsplit("/", 1)[-1],
-        "rate_bytes_per_s": options.rate_bytes_per_s or member.request.throttle_bytes_per_s,
-        "throttle_efficiency": options.throttle_efficiency,
-        "min_free_disk_fraction": options.min_free_disk_fraction,
-        "reaction_s": options.reaction_s,
-        "max_partitions_in_flight": options.max_partitions_in_flight,
-    }
     return PlanTask(
         snapshot=read_snapshot(member.uri, replicas=False),
         request=member.request,
         history=options.history,
         demands=demands_of(options),
         forecast_days=options.forecast_days,
-        common=common,
+        options=plan_options(options, member.out.uri.rsplit("/", 1)[-1], member.request),
     )
 
 

@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from include.planning.options import PlanOptions
+
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
@@ -168,13 +170,13 @@ def by_history(snapshot: Snapshot, history: LoadHistory, solve: Callable[[Snapsh
 
 
 def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot) -> Plan:
-    common = _common(options, request)
+    how = _plan_options(options, request)
     if request.action is Action.ROLLBACK:
         if not options.rollback_of:
             raise InvalidRequestError(["A rollback needs --rollback-of: the plan's directory."])
-        common["max_moves_per_broker"] = request.max_moves_per_broker
-        return rollback_plan(_taken_back(options), snapshot, **common)
-    return plan_forward(snapshot, request, **common)
+        most = request.max_moves_per_broker
+        return rollback_plan(_taken_back(options), snapshot, how, max_moves_per_broker=most)
+    return plan_forward(snapshot, request, how)
 
 
 def _taken_back(options: argparse.Namespace) -> Plan:
@@ -199,30 +201,37 @@ def _plan_in_slices(
         uri = f"{out.uri}/{RATED}"
     try:
         with spark_slices(spark, uri, count) as slices:
-            plan = plan_in_slices(without, request, slices, **_common(options, request))
+            plan = plan_in_slices(without, request, slices, _plan_options(options, request))
     finally:
         out.remove(RATED)
     return _guarded(plan, request)
 
 
-def _common(options: argparse.Namespace, request: ReassignmentRequest) -> dict[str, Any]:
-    return {
-        "plan_id": options.plan_id or Path(options.out.rstrip("/")).name,
-        "rate_bytes_per_s": options.rate_bytes_per_s or request.throttle_bytes_per_s,
-        "throttle_efficiency": options.throttle_efficiency,
-        "min_free_disk_fraction": options.min_free_disk_fraction,
-        "reaction_s": options.reaction_s,
-        "max_partitions_in_flight": options.max_partitions_in_flight,
-    }
+def _plan_options(options: argparse.Namespace, request: ReassignmentRequest) -> PlanOptions:
+    plan_id = options.plan_id or Path(options.out.rstrip("/")).name
+    return plan_options(options, plan_id, request)
 
 
-def plan_forward(snapshot: Snapshot, request: ReassignmentRequest, **common: Any) -> Plan:
+def plan_options(
+    options: argparse.Namespace, plan_id: str, request: ReassignmentRequest
+) -> PlanOptions:
+    """The job's options as the planner takes them."""
+    return PlanOptions(
+        plan_id=plan_id,
+        rate_bytes_per_s=options.rate_bytes_per_s or request.throttle_bytes_per_s,
+        throttle_efficiency=options.throttle_efficiency,
+        min_free_disk_fraction=options.min_free_disk_fraction,
+        reaction_s=options.reaction_s,
+        max_partitions_in_flight=options.max_partitions_in_flight,
+    )
+
+
+def plan_forward(snapshot: Snapshot, request: ReassignmentRequest, options: PlanOptions) -> Plan:
     """The plan of any request but a rollback.
 
-    :param common: see make_plan.
     :raises InvalidRequestError: lists every problem.
     """
-    return _guarded(make_plan(snapshot, request, **common), request)
+    return _guarded(make_plan(snapshot, request, options), request)
 
 
 def _guarded(plan: Plan, request: ReassignmentRequest) -> Plan:

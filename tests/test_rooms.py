@@ -26,7 +26,7 @@ FLOORS = """
     planning.result      planning.programs
     planning.leadership
     planning.search
-    planning.placement
+    planning.placement   planning.options
     load_history         quality.plan                    quality.snapshot
     planning.model       quality.facts                   quality.engine
     ledger               warehouse

@@ -17,6 +17,7 @@ from include.cluster.snapshot import Snapshot
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest, parse_request
 from include.errors import RehomeError
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.warehouse import (
     OF_ONE_PLAN,
@@ -44,7 +45,7 @@ def snapshot(hours: int = 0) -> Snapshot:
 
 
 def a_plan() -> Plan:
-    return make_plan(snapshot(), DRAIN, plan_id="p", rate_bytes_per_s=1_000_000)
+    return make_plan(snapshot(), DRAIN, PlanOptions(plan_id="p", rate_bytes_per_s=1_000_000))
 
 
 def test_a_snapshot_comes_back_as_it_was(warehouse: Warehouse) -> None:

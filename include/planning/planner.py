@@ -28,6 +28,7 @@ from include.planning.actions.placing import (
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.resource_loads import known_resources
 from include.planning.model.scope import raise_if, shortened, without_excluded
+from include.planning.options import PlanOptions
 from include.planning.rebalance.rebalance import plan_expansion, plan_rebalance
 from include.planning.result.certificate import (
     bytes_across_racks,
@@ -60,66 +61,27 @@ keeps to a packing of its own, so that the first one nearly always does."""
 def make_plan(
     snapshot: Snapshot,
     request: ReassignmentRequest,
-    *,
-    plan_id: str,
-    rate_bytes_per_s: int | None = None,
-    throttle_efficiency: float = 1.0,
-    min_free_disk_fraction: float = 0.0,
-    reaction_s: float = 0.0,
-    max_partitions_in_flight: int = 200,
+    options: PlanOptions,
 ) -> Plan:
     """Plan a request on a snapshot. Same snapshot, request and seed: same moves, same hash.
 
-    :param rate_bytes_per_s: the throttle that the prediction of time assumes; None = unknown.
-    :param throttle_efficiency: part of a nominal throttle that brokers deliver.
-    :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
-    :param reaction_s, max_partitions_in_flight: see Pace.
     :raises InvalidRequestError: when the cluster contradicts the request; lists the problems.
     """
-    arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=min_free_disk_fraction)
-    outcome, moves = _that_fits(snapshot, arrays, request, min_free_disk_fraction)
-    return plan_of(
-        snapshot,
-        outcome,
-        moves,
-        plan_id=plan_id,
-        action=request.action,
-        rate_bytes_per_s=rate_bytes_per_s,
-        pace=pace_of(
-            rate_bytes_per_s,
-            throttle_efficiency,
-            reaction_s,
-            request.max_moves_per_broker,
-            max_partitions_in_flight,
-        ),
-        min_free_disk_fraction=min_free_disk_fraction,
-    )
-
-
-def pace_of(
-    rate_bytes_per_s: int | None,
-    throttle_efficiency: float,
-    reaction_s: float,
-    max_moves_per_broker: int,
-    max_partitions_in_flight: int,
-) -> Pace | None:
-    """What time a plan may be predicted by; None where no rate is known."""
-    if not rate_bytes_per_s:
-        return None
-    delivered_bytes_per_s = rate_bytes_per_s * throttle_efficiency
-    return Pace(delivered_bytes_per_s, reaction_s, max_moves_per_broker, max_partitions_in_flight)
+    free = options.min_free_disk_fraction
+    arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=free)
+    outcome, moves = _that_fits(snapshot, arrays, request, free)
+    pace = options.pace(request.max_moves_per_broker)
+    return plan_of(snapshot, outcome, moves, options, action=request.action, pace=pace)
 
 
 def plan_of(
     snapshot: Snapshot,
     outcome: Outcome,
     moves: MoveTable,
+    options: PlanOptions,
     *,
-    plan_id: str,
     action: Action,
-    rate_bytes_per_s: int | None,
     pace: Pace | None,
-    min_free_disk_fraction: float,
 ) -> Plan:
     """An outcome as a plan: its moves with their reasons, and their summary."""
     within = within_brokers(outcome)
@@ -138,9 +100,8 @@ def plan_of(
             replace(load, log_dir_bytes=within.size_bytes.get(load.broker, 0))
             for load in broker_loads(outcome.layout)
         ),
-        plan_id=plan_id,
+        options,
         action=action,
-        rate_bytes_per_s=rate_bytes_per_s,
         predicted_s=predicted_seconds(outcome.layout, len(moves), pace, between) if pace else None,
         lower_bound_bytes=outcome.lower_bound_bytes,
         rack_violations_before=before,
@@ -151,7 +112,6 @@ def plan_of(
         resources=resource_balances(outcome),
         prices=outcome.prices(),
         links=links(outcome.layout, outcome.tree_after),
-        min_free_disk_fraction=min_free_disk_fraction,
         log_dir_moves=within.replicas,
         log_dir_bytes=within.total_bytes,
         log_dir_bound_bytes=within.bound_bytes,
@@ -164,10 +124,9 @@ def assemble(
     snapshot: Snapshot,
     moves: MoveTable,
     brokers: tuple[BrokerLoad, ...],
+    options: PlanOptions,
     *,
-    plan_id: str,
     action: Action,
-    rate_bytes_per_s: int | None,
     lower_bound_bytes: int,
     log_dir_bytes: int = 0,
     log_dir_bound_bytes: int = 0,
@@ -181,7 +140,7 @@ def assemble(
     """
     counts = MoveCounts.of(moves)
     summary = PlanSummary(
-        plan_id=plan_id,
+        plan_id=options.plan_id,
         plan_hash="",
         cluster_id=snapshot.cluster_id,
         action=action.value,
@@ -191,14 +150,15 @@ def assemble(
         leader_changes=counts.leader_changes,
         bytes_to_move=counts.bytes_to_move,
         lower_bound_bytes=lower_bound_bytes,
-        rate_bytes_per_s=rate_bytes_per_s,
+        rate_bytes_per_s=options.rate_bytes_per_s,
+        min_free_disk_fraction=options.min_free_disk_fraction,
         brokers=brokers,
         ratio_to_bound=ratio_to_bound(
             counts.bytes_to_move + log_dir_bytes,
             (lower_bound_bytes if asked_bound_bytes is None else asked_bound_bytes)
             + log_dir_bound_bytes,
         ),
-        makespan_bound_s=makespan_bound_s(brokers, rate_bytes_per_s),
+        makespan_bound_s=makespan_bound_s(brokers, options.rate_bytes_per_s),
         log_dir_bytes=log_dir_bytes,
         log_dir_bound_bytes=log_dir_bound_bytes,
         asked_bound_bytes=asked_bound_bytes,
@@ -206,7 +166,7 @@ def assemble(
     )
     return sealed(
         Plan(
-            plan_id=plan_id,
+            plan_id=options.plan_id,
             cluster_id=snapshot.cluster_id,
             action=action.value,
             moves=moves,

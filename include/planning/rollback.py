@@ -19,7 +19,8 @@ from include.planning.actions.reassign import lay_out
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import has_source, raise_if, shortened
-from include.planning.planner import pace_of, plan_of
+from include.planning.options import PlanOptions
+from include.planning.planner import plan_of
 from include.planning.result.log_dir_choice import choose_log_dirs
 from include.planning.result.outcome import Outcome
 from include.planning.result.plan_moves import planned_moves
@@ -28,14 +29,9 @@ from include.planning.result.plan_moves import planned_moves
 def rollback_plan(
     done: Plan,
     snapshot: Snapshot,
+    options: PlanOptions,
     *,
-    plan_id: str,
-    rate_bytes_per_s: int | None = None,
-    throttle_efficiency: float = 1.0,
-    min_free_disk_fraction: float = 0.0,
-    reaction_s: float = 0.0,
     max_moves_per_broker: int = 4,
-    max_partitions_in_flight: int = 200,
 ) -> Plan:
     """Plan the way back from a plan that was carried out, wholly or in part.
 
@@ -48,8 +44,7 @@ def rollback_plan(
 
     :param done: the plan to be taken back, as it was planned.
     :param snapshot: the cluster as it is now.
-    :param plan_id: of the rollback itself.
-    :param reaction_s, max_moves_per_broker, max_partitions_in_flight: see Pace.
+    :param options: of the rollback itself; max_moves_per_broker: see Pace.
     :raises InvalidRequestError: the plan is of another cluster, a log dir to go back to is gone
         or a disk full, or a partition is being reassigned now.
     """
@@ -60,7 +55,9 @@ def rollback_plan(
                 f"{snapshot.cluster_id}. Name the connection of the other cluster."
             ]
         )
-    arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=min_free_disk_fraction)
+    arrays = ClusterArrays.from_snapshot(
+        snapshot, min_free_disk_fraction=options.min_free_disk_fraction
+    )
     wanted, left_alone = _way_back(done.moves, arrays)
     layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=False)
     tree = RackTree(arrays.brokers.rack_paths, arrays.brokers.live, layout.rows.shape[1])
@@ -76,22 +73,8 @@ def rollback_plan(
     )
     moves, misfits = choose_log_dirs(planned_moves(outcome), arrays.brokers, name=False)
     raise_if(shortened([misfit.problem for misfit in misfits]))
-    return plan_of(
-        snapshot,
-        outcome,
-        moves,
-        plan_id=plan_id,
-        action=Action.ROLLBACK,
-        rate_bytes_per_s=rate_bytes_per_s,
-        pace=pace_of(
-            rate_bytes_per_s,
-            throttle_efficiency,
-            reaction_s,
-            max_moves_per_broker,
-            max_partitions_in_flight,
-        ),
-        min_free_disk_fraction=min_free_disk_fraction,
-    )
+    pace = options.pace(max_moves_per_broker)
+    return plan_of(snapshot, outcome, moves, options, action=Action.ROLLBACK, pace=pace)
 
 
 def _way_back(

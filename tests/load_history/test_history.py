@@ -18,6 +18,7 @@ from include.load_history.history import (
     roll_up,
 )
 from include.load_history.rollup import Rollup
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.warehouse import taken_at_of
 from tests.load_history.recorded import CLUSTER, PACE, RATE, START, Cluster
@@ -140,7 +141,7 @@ def test_old_snapshots_go_once_they_are_rolled_up_and_no_plan_needs_them(
     uris = [cluster.snapshot(10 * number) for number in range(13)]  # until midnight
     request = ReassignmentRequest(Action.DRAIN, brokers=(4,))
     planned = replace(Rows().snapshot(), taken_at=taken_at_of(uris[4]))
-    plan = make_plan(planned, request, plan_id="p", rate_bytes_per_s=1_000_000)
+    plan = make_plan(planned, request, PlanOptions(plan_id="p", rate_bytes_per_s=1_000_000))
     cluster.warehouse.plan("p").save(plan, request)
     later = START + timedelta(days=10)
     assert remove(cluster, later) == [], "nothing has been rolled up"

@@ -14,6 +14,7 @@ from include.domain.request.request import Action, ReassignmentRequest, parse_re
 from include.load_history.forecast import DAY_S, disk_forecast, load_report
 from include.load_history.known_rates import Demands, LoadHistory, ResourceHistory
 from include.planning.model.arrays import ClusterArrays
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from tests.load_history.recorded import RATE, START, Change, Cluster
 from tests.quality.snapshots import PARTITIONS, Rows
@@ -63,9 +64,9 @@ def test_a_plan_is_made_by_rates_once_they_are_known(cluster: Cluster) -> None:
     watched(cluster)
     snapshot = now(cluster)
     request = parse_request({"action": "rebalance", "tolerance": 0.9, "throttle": 1_000_000})
-    assert not make_plan(snapshot, request, plan_id="p").moves, "the disks are level"
+    assert not make_plan(snapshot, request, PlanOptions(plan_id="p")).moves, "the disks are level"
     rated = history(cluster, snapshot).rated(snapshot)
-    assert make_plan(rated, request, plan_id="p").moves, "the traffic is not"
+    assert make_plan(rated, request, PlanOptions(plan_id="p")).moves, "the traffic is not"
 
 
 def test_without_history_nothing_is_known_and_it_says_so(cluster: Cluster) -> None:
@@ -175,7 +176,7 @@ def test_disks_are_forecast_for_the_end_of_the_move_and_for_days_after(cluster: 
     rows = Rows()
     rows.log_dir(3, "/data/1").update(total_bytes=None, usable_bytes=None)
     snapshot = now(cluster, rows=rows)
-    plan = make_plan(snapshot, DRAIN, plan_id="p", rate_bytes_per_s=100)
+    plan = make_plan(snapshot, DRAIN, PlanOptions(plan_id="p", rate_bytes_per_s=100))
     assert plan.summary.predicted_s
     found = {f.broker: f for f in disk_forecast(snapshot, plan, history(cluster, snapshot), 2)}
     assert found[3].free_bytes is None
@@ -209,7 +210,7 @@ def test_disks_are_forecast_for_the_end_of_the_move_and_for_days_after(cluster: 
 
 def test_a_report_without_a_known_growth_has_no_forecast(cluster: Cluster) -> None:
     snapshot = now(cluster)
-    plan = make_plan(snapshot, DRAIN, plan_id="p", rate_bytes_per_s=100)
+    plan = make_plan(snapshot, DRAIN, PlanOptions(plan_id="p", rate_bytes_per_s=100))
     report = load_report(snapshot, plan, history(cluster, snapshot), 30)
     assert report["forecast"] == []
     assert [item["known"] for item in report["resources"]] == [False] * 3

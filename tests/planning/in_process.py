@@ -14,6 +14,7 @@ import pyarrow as pa
 from include.cluster.snapshot import Snapshot
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
+from include.planning.options import PlanOptions
 from include.planning.sharded.planner import plan_in_slices
 from include.planning.sharded.shard import Work
 
@@ -41,4 +42,4 @@ def plan_sliced(
     """The plan in that many slices; the driver's part never sees a replica."""
     without = replace(snapshot, replicas=snapshot.replicas.slice(0, 0))
     slices = InProcess(snapshot.replicas, count)
-    return plan_in_slices(without, request, slices, plan_id="p", **options)
+    return plan_in_slices(without, request, slices, PlanOptions(plan_id="p", **options))

@@ -9,6 +9,7 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.request.request import parse_request
 from include.errors import InvalidRequestError
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from tests.planning.clusters import Cluster
 
@@ -22,10 +23,12 @@ def plan(of: Cluster, *, rate=None, efficiency=1.0, min_free=0.0, **params):
     return make_plan(
         of.snapshot(),
         parse_request(params),
-        plan_id="p",
-        rate_bytes_per_s=rate,
-        throttle_efficiency=efficiency,
-        min_free_disk_fraction=min_free,
+        PlanOptions(
+            plan_id="p",
+            rate_bytes_per_s=rate,
+            throttle_efficiency=efficiency,
+            min_free_disk_fraction=min_free,
+        ),
     )
 
 

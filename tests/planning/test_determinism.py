@@ -19,6 +19,7 @@ import pytest
 
 from include.cluster.snapshot import Snapshot
 from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.warehouse import TABLES, Warehouse, read_snapshot
 from tests.planning.large import large_snapshot
@@ -44,7 +45,7 @@ def cluster() -> Snapshot:
 
 
 def plan_hash(snapshot: Snapshot, request: ReassignmentRequest) -> str:
-    plan = make_plan(snapshot, request, plan_id="p")
+    plan = make_plan(snapshot, request, PlanOptions(plan_id="p"))
     assert plan.moves
     return plan.plan_hash
 

@@ -7,6 +7,7 @@ import pytest
 from include.domain.plan.plan import Plan
 from include.domain.request.request import parse_request
 from include.domain.run.pace import Pace
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from tests.planning.clusters import cluster
 
@@ -19,7 +20,7 @@ def drained(sizes: list[int], **options: float) -> Plan:
     request = parse_request({"action": "drain", "brokers": [0], "max_moves_per_broker": 2})
     snapshot = cluster(RACKS, rows, sizes).snapshot()
     pace = {"rate_bytes_per_s": 100, "throttle_efficiency": 0.5, **options}
-    return make_plan(snapshot, request, plan_id="p", **pace)  # type: ignore[arg-type]
+    return make_plan(snapshot, request, PlanOptions(plan_id="p", **pace))  # type: ignore[arg-type]
 
 
 def test_the_last_look_comes_on_top_of_the_bytes() -> None:

@@ -12,6 +12,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from tests.examples import examples
 from tests.planning.clusters import Cluster
@@ -37,7 +38,7 @@ REQUESTS = st.one_of(
 
 
 def plan(of: Cluster, request: ReassignmentRequest, shuffle: int | None = None) -> Plan:
-    return make_plan(of.snapshot(shuffle), request, plan_id="p", rate_bytes_per_s=10)
+    return make_plan(of.snapshot(shuffle), request, PlanOptions(plan_id="p", rate_bytes_per_s=10))
 
 
 def paths(of: Cluster) -> dict[int, tuple[str, ...]]:

@@ -8,6 +8,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, vstack
 
 from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.large import large_snapshot
@@ -61,7 +62,7 @@ def _rows(rows: list[tuple[np.ndarray, np.ndarray]], width: int) -> csr_array:
 def test_a_rebalance_moves_hardly_more_than_an_exact_solver(seed):
     of = small(seed)
     request = ReassignmentRequest(Action.REBALANCE, tolerance=TOLERANCE)
-    summary = make_plan(of.snapshot(), request, plan_id="p").summary
+    summary = make_plan(of.snapshot(), request, PlanOptions(plan_id="p")).summary
     least = fewest_bytes(of)
     ratio = summary.bytes_to_move / least
     print(f"seed {seed}: {summary.bytes_to_move} bytes, {ratio:.3f} x the exact bound")
@@ -75,7 +76,9 @@ def test_a_rebalance_moves_hardly_more_than_an_exact_solver(seed):
 def test_a_large_cluster_is_planned_close_to_the_bound(partitions, brokers, action):
     new, drained = (0.2, ()) if action is Action.REBALANCE else (0.0, tuple(range(0, brokers, 20)))
     snapshot = large_snapshot(partitions, brokers, new=new)
-    summary = make_plan(snapshot, ReassignmentRequest(action, brokers=drained), plan_id="p").summary
+    summary = make_plan(
+        snapshot, ReassignmentRequest(action, brokers=drained), PlanOptions(plan_id="p")
+    ).summary
     assert summary.bytes_to_move < 1.02 * summary.lower_bound_bytes
     assert summary.rack_violations_after == 0
 
@@ -83,7 +86,7 @@ def test_a_large_cluster_is_planned_close_to_the_bound(partitions, brokers, acti
 def test_a_lower_replication_factor_of_a_large_cluster_leaves_it_level():
     snapshot = large_snapshot(100_000, 60)
     request = ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=2)
-    summary = make_plan(snapshot, request, plan_id="p").summary
+    summary = make_plan(snapshot, request, PlanOptions(plan_id="p")).summary
     load = np.array([broker.size_bytes_after for broker in summary.brokers])
     assert summary.partitions == 100_000
     assert summary.bytes_to_move == summary.rack_violations_after == 0

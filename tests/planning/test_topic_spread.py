@@ -14,6 +14,7 @@ from include.domain.request.request import (
     spread_tolerance,
 )
 from include.errors import InvalidRequestError
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from tests.planning.clusters import Cluster
 from tests.planning.planned import plan
@@ -144,7 +145,8 @@ def test_planning_again_leaves_topics_as_they_are():
 def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come():
     of, request = spread_cluster(), parse_request({"action": "rebalance"})
     hashes = {
-        make_plan(of.snapshot(shuffle=seed), request, plan_id="p").plan_hash for seed in (1, 2)
+        make_plan(of.snapshot(shuffle=seed), request, PlanOptions(plan_id="p")).plan_hash
+        for seed in (1, 2)
     }
     assert len(hashes) == 1
 

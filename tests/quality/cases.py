@@ -19,6 +19,7 @@ from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import hash_of
 from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.domain.request.request import ReassignmentRequest
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.quality.engine.frames import frame_of
 from include.quality.engine.results import ExpectationOutcome
@@ -37,7 +38,9 @@ MIN_FREE = 0.05
 
 def planned(snapshot: Snapshot, request: ReassignmentRequest, **options: Any) -> Checked:
     """What the planner makes of a request, with the files that go with it."""
-    plan = make_plan(snapshot, request, plan_id="p", min_free_disk_fraction=MIN_FREE, **options)
+    plan = make_plan(
+        snapshot, request, PlanOptions(plan_id="p", min_free_disk_fraction=MIN_FREE, **options)
+    )
     return with_files(snapshot, plan, request)
 
 

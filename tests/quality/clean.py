@@ -9,6 +9,7 @@ from random import Random
 from include.domain.kafka import TopicPartition
 from include.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.errors import InvalidRequestError
+from include.planning.options import PlanOptions
 from include.planning.rollback import rollback_plan
 from include.quality.facts.subject import Checked
 from tests.planning.clusters import Cluster
@@ -137,7 +138,7 @@ def _sound(rng: Random, of: Cluster, action: Action, depth: int) -> Checked:
         return planned(troubled(rng, of, request).snapshot(shuffle=seed_of(rng)), request)
     first = planned(of.snapshot(), random_request(rng, of, Action.DRAIN, depth)).plan
     snapshot = of.after(first).snapshot()
-    back = rollback_plan(first, snapshot, plan_id="p", min_free_disk_fraction=MIN_FREE)
+    back = rollback_plan(first, snapshot, PlanOptions(plan_id="p", min_free_disk_fraction=MIN_FREE))
     return with_files(snapshot, back, ReassignmentRequest(Action.ROLLBACK, plan_id="first"))
 
 

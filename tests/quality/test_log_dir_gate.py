@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.quality.gates import check_plan
 from tests.quality.snapshots import PARTITIONS, SIZE_BYTES, Rows
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def test_a_plan_that_moves_replicas_between_log_dirs_passes(spark: SparkSession):
     snapshot = Rows().snapshot()
     request = ReassignmentRequest(Action.MOVE_LOG_DIRS)
-    plan = make_plan(snapshot, request, plan_id="p")
+    plan = make_plan(snapshot, request, PlanOptions(plan_id="p"))
     assert plan.summary.log_dir_bytes == PARTITIONS * SIZE_BYTES
     result = check_plan(
         spark,

@@ -11,6 +11,7 @@ from typing import Any
 
 from include.cluster.snapshot import Snapshot
 from include.domain.request.request import parse_request
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.warehouse import PlanDirectory, Warehouse
 from tests.quality.snapshots import Rows
@@ -75,6 +76,6 @@ def good_fleet(directory: Path) -> Fleet:
 
 def hash_alone(of: Snapshot, request: Mapping[str, Any]) -> str:
     """Of the plan that the cluster gets by itself."""
-    plan = make_plan(of, parse_request(request), plan_id="alone")
+    plan = make_plan(of, parse_request(request), PlanOptions(plan_id="alone"))
     assert plan.moves
     return plan.plan_hash

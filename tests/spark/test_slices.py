@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from include.domain.plan.infeasible import Obstacle, SubjectKind
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.options import PlanOptions
 from include.planning.sharded.planner import plan_in_slices
 from include.warehouse import Warehouse, replicas_uri
 from spark_jobs.spark_shards import slices_of, spark_slices
@@ -26,7 +27,7 @@ def planned(spark: SparkSession, of: Snapshot, uri: str, partitions: int) -> Pla
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     with spark_slices(spark, replicas_uri(uri), slices_of(len(of.replicas), 900)) as slices:
         request = ReassignmentRequest(Action.REBALANCE, tolerance=0.05)
-        return plan_in_slices(without, request, slices, plan_id="p")
+        return plan_in_slices(without, request, slices, PlanOptions(plan_id="p"))
 
 
 def test_a_rebalance_in_slices_does_not_depend_on_how_many_run_at_once(

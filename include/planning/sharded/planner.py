@@ -33,7 +33,8 @@ from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.planning.model.scope import raise_if, shortened
-from include.planning.planner import PLANS_PER_REQUEST, assemble, check_hidden, pace_of
+from include.planning.options import PlanOptions
+from include.planning.planner import PLANS_PER_REQUEST, assemble, check_hidden
 from include.planning.rebalance.budget_cut import for_each_of, less
 from include.planning.result.certificate import planned_by
 from include.planning.result.log_dir_choice import choose_log_dirs, tightened
@@ -55,13 +56,7 @@ def plan_in_slices(
     snapshot: Snapshot,
     request: ReassignmentRequest,
     slices: Slices,
-    *,
-    plan_id: str,
-    rate_bytes_per_s: int | None = None,
-    throttle_efficiency: float = 1.0,
-    min_free_disk_fraction: float = 0.0,
-    reaction_s: float = 0.0,
-    max_partitions_in_flight: int = 200,
+    options: PlanOptions,
 ) -> Plan:
     """Plan a request whose action is in :data:`OVERLAID`; see planner.make_plan.
 
@@ -69,18 +64,12 @@ def plan_in_slices(
     :raises InvalidRequestError: when the cluster contradicts the request; lists the problems.
     """
     check_hidden(snapshot, request)
-    pace = pace_of(
-        rate_bytes_per_s,
-        throttle_efficiency,
-        reaction_s,
-        request.max_moves_per_broker,
-        max_partitions_in_flight,
-    )
+    pace = options.pace(request.max_moves_per_broker)
     unspread = not np.isinf(spread_tolerance(request))
     if unspread:
         tolerances = {**request.tolerances, TOPIC_SPREAD: None}
         request = replace(request, tolerances=tolerances)
-    context = Context(snapshot, slices.topics, request, min_free_disk_fraction, pace)
+    context = Context(snapshot, slices.topics, request, options.min_free_disk_fraction, pace)
     # What has nothing to do with replicas is refused before anything is spread out.
     if request.action in PLACING:
         PLACING[request.action](context.empty(), request)
@@ -95,15 +84,13 @@ def plan_in_slices(
         snapshot,
         moves,
         _added_up(reports),
-        plan_id=plan_id,
+        options,
         action=request.action,
-        rate_bytes_per_s=rate_bytes_per_s,
         predicted_s=None if pace is None else pace.plan_s(busiest_s, len(moves)),
         rack_violations_before=sum(report.violations_before for report in reports),
         rack_violations_after=sum(report.violations_after for report in reports),
         bytes_across_racks=sum(report.bytes_across_racks for report in reports),
         links=_links(reports),
-        min_free_disk_fraction=min_free_disk_fraction,
         **found,
     )
 

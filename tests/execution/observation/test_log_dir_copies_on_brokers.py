@@ -26,6 +26,7 @@ from include.execution.throttle.keys import LOG_DIR_RATE
 from include.execution.throttle.set_up import clear_throttle
 from include.ledger.store import Ledger
 from include.planning import planner
+from include.planning.options import PlanOptions
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
@@ -224,7 +225,7 @@ def test_a_plan_names_log_dirs_where_there_is_little_room_and_copies_go_there(
     request = ReassignmentRequest(
         Action.DRAIN, brokers=(1,), topics=(topic,), exclude_brokers=(2, 3), ignore_racks=True
     )
-    made = planner.make_plan(snapshot, request, plan_id="tight")
+    made = planner.make_plan(snapshot, request, PlanOptions(plan_id="tight"))
     named = [path for move in made.moves for path in move.target_log_dirs]
     assert sorted(named) == sorted([wide] * 3 + [narrow])
     plan = approved(*made.moves)

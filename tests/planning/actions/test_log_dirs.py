@@ -15,6 +15,7 @@ from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.request.request import parse_request
 from include.errors import InvalidRequestError
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.planning.rollback import rollback_plan
 from tests.planning.stored_clusters import Stored, partition
@@ -27,7 +28,7 @@ def plan(of: Stored, **params) -> Plan:
     options = {name: params.pop(name) for name in ("rate_bytes_per_s",) if name in params}
     options |= {"min_free_disk_fraction": params.pop("min_free", 0.0)}
     request = {"action": "move_log_dirs", "move_overhead_bytes": 0} | params
-    return make_plan(of.snapshot(), parse_request(request), plan_id="p", **options)
+    return make_plan(of.snapshot(), parse_request(request), PlanOptions(plan_id="p", **options))
 
 
 def loads(of: Stored, **params) -> dict[tuple[int, str], int]:
@@ -81,7 +82,7 @@ def test_both_of_kafkas_files_name_the_log_dirs():
 def test_a_rollback_takes_the_replicas_back_to_their_log_dirs():
     made = plan(SKEWED)
     after = SKEWED.after(made)
-    back = rollback_plan(made, after.snapshot(), plan_id="r")
+    back = rollback_plan(made, after.snapshot(), PlanOptions(plan_id="r"))
     assert after.after(back).holds == SKEWED.holds
     assert back.summary.log_dir_bytes == back.summary.log_dir_bound_bytes == 200
 
@@ -234,7 +235,8 @@ def test_neither_the_order_of_rows_nor_a_second_run_changes_the_plan(seed):
         replicas=snapshot.replicas.sort_by([("size_bytes", "ascending")]),
     )
     hashes = [
-        make_plan(one, request, plan_id="p").plan_hash for one in (snapshot, snapshot, shuffled)
+        make_plan(one, request, PlanOptions(plan_id="p")).plan_hash
+        for one in (snapshot, snapshot, shuffled)
     ]
     assert len(set(hashes)) == 1
 

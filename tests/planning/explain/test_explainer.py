@@ -16,6 +16,7 @@ from include.errors import InvalidRequestError
 from include.load_history.known_rates import Demands, LoadHistory
 from include.planning.explain.explainer import Explainer, Verdict
 from include.planning.explain.text import broker_text, partition_text
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.warehouse import Warehouse
 from spark_jobs import explain as command
@@ -30,7 +31,7 @@ from tests.quality.snapshots import Rows
 def explainer(of: Cluster, **params) -> Explainer:
     request = parse_request(params)
     snapshot = of.snapshot()
-    return Explainer(snapshot, request, make_plan(snapshot, request, plan_id="p"))
+    return Explainer(snapshot, request, make_plan(snapshot, request, PlanOptions(plan_id="p")))
 
 
 def verdicts(found) -> dict[int, Verdict]:
@@ -189,7 +190,7 @@ def test_long_lists_are_cut_short():
 def test_another_snapshot_is_refused():
     of = cluster([""] * 2, [(0,)])
     request, snapshot = parse_request({"action": "rebalance"}), of.snapshot()
-    plan = make_plan(snapshot, request, plan_id="p")
+    plan = make_plan(snapshot, request, PlanOptions(plan_id="p"))
     with pytest.raises(InvalidRequestError, match="not on cluster=other"):
         Explainer(replace(snapshot, cluster_id="other"), request, plan)
 
@@ -201,7 +202,7 @@ def plan_uri(tmp_path: Path) -> str:
     request, snapshot = parse_request(params), of.snapshot()
     warehouse.write_snapshot(snapshot)
     directory = warehouse.plan("p")
-    directory.save(make_plan(snapshot, request, plan_id="p"), request)
+    directory.save(make_plan(snapshot, request, PlanOptions(plan_id="p")), request)
     expired = directory.read_json("request.json") | {"window_end": "2001-01-01T00:00:00+00:00"}
     directory.write_json("request.json", expired)
     return directory.uri
@@ -233,7 +234,7 @@ def test_the_command_tells_what_is_not_there(plan_uri, capsys, asked, told):
 def test_rates_that_came_from_elsewhere_are_not_judged():
     of = with_rates(cluster([""] * 2, [(0,)] * 4))
     request, snapshot = parse_request({"action": "rebalance"}), of.snapshot()
-    plan = make_plan(snapshot, request, plan_id="p")
+    plan = make_plan(snapshot, request, PlanOptions(plan_id="p"))
     bare = cluster([""] * 2, [(0,)] * 4).snapshot()
     assert set(Explainer(bare, request, plan).unmeasured()) == {
         Resource.BYTES_IN,
@@ -253,7 +254,7 @@ def test_traffic_is_judged_by_the_history_that_the_plan_was_made_by(tmp_path, ca
     recorded.warehouse.write_snapshot(snapshot)
     rated = LoadHistory.read(recorded.warehouse, snapshot, Demands(min_hours=1.0)).rated(snapshot)
     request = parse_request({"action": "rebalance", "tolerance": 0.9})
-    made = make_plan(rated, request, plan_id="p")
+    made = make_plan(rated, request, PlanOptions(plan_id="p"))
     directory = recorded.warehouse.plan("p")
     directory.save(made, request)
     moved = next(iter(made.moves)).partition

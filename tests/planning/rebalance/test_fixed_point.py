@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from include.domain.request.request import parse_request
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.planning.rebalance.fixed_point import MOST_PLANS, plan_on
 from tests.examples import examples
@@ -148,8 +149,8 @@ def test_planning_again_within_brokers_plans_nothing(sizes, tolerance):
     holds[0, "/d9"] = {next(numbers): 1}
     of = Stored(holds)
     request = parse_request({"action": "move_log_dirs", "tolerance": tolerance})
-    made = make_plan(of.snapshot(), request, plan_id="p")
-    assert make_plan(of.after(made).snapshot(), request, plan_id="p").moves == ()
+    made = make_plan(of.snapshot(), request, PlanOptions(plan_id="p"))
+    assert make_plan(of.after(made).snapshot(), request, PlanOptions(plan_id="p")).moves == ()
 
 
 def moved(layout: Layout, targets: Mapping[int, int]) -> Layout:

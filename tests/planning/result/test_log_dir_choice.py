@@ -16,6 +16,7 @@ from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.packing import pack
 from include.planning.model.volumes import LogDirSize, volumes_of
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from tests.examples import examples
 from tests.planning.clusters import cluster
@@ -26,7 +27,7 @@ GB = 10**9
 
 
 def planned(snapshot, **params) -> Plan:
-    return make_plan(snapshot, parse_request(params), plan_id="p")
+    return make_plan(snapshot, parse_request(params), PlanOptions(plan_id="p"))
 
 
 def problems(snapshot, **params) -> str:

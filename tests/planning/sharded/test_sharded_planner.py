@@ -15,6 +15,7 @@ from include.domain.plan.infeasible_text import obstacle_text
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Action, ReassignmentRequest, parse_request
 from include.errors import InvalidRequestError
+from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.planning.sharded import shard_steps
 from include.planning.sharded.planner import OVERLAID
@@ -96,7 +97,7 @@ STRICT = {"tolerances": {"replicas": 0.1, "leaders": 0.1}}
 )
 def test_slices_reach_what_the_whole_reaches_for_hardly_more_bytes(params, new, over):
     snapshot, request = with_rates(large_snapshot(3_000, 30, new=new)), parse_request(params)
-    whole = make_plan(snapshot, request, plan_id="p").summary
+    whole = make_plan(snapshot, request, PlanOptions(plan_id="p")).summary
     summary = plan_sliced(snapshot, request, 4).summary
     print(f"{summary.bytes_to_move / whole.bytes_to_move:.4f} x the bytes of the whole's plan")
     led = [item for item in summary.infeasible if item.obstacle is Obstacle.NO_LEADER_CHANGE]
