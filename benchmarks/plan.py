@@ -40,7 +40,7 @@ from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.options import PlanOptions
 from include.planning.planner import plan_of
-from include.planning.programs.lagrangian_bound import priced_bound
+from include.planning.programs.lagrangian_bound import lagrangian_bound
 from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.rebalance import lead_evenly, problem_of, tolerances_of
 from include.planning.rebalance.solver import rebalance
@@ -243,7 +243,7 @@ def _over_priced(of: Solved, moved: int) -> float | None:
     bound = _outcome(of).lower_bound_bytes
     if len(of.resources) == 1 or (of.layout.rows.size > PRICED_UP_TO and moved <= DEAR * bound):
         return None
-    return round(moved / max(priced_bound(of.problem, _loads(of), moved), bound), 4)
+    return round(moved / max(lagrangian_bound(of.problem, _loads(of), moved), bound), 4)
 
 
 def _outside(of: Solved) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import broker_sums
-from include.planning.programs.lagrangian_bound import priced_bound
+from include.planning.programs.lagrangian_bound import lagrangian_bound
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.solver import UNMET_TRIALS, UNMET_WAYS, rebalance
 from include.planning.search.local_search import Polisher
@@ -152,7 +152,7 @@ def test_no_plan_undercuts_the_bound_from_prices(seed):
     problem = posed(of.arrays, asked(of, one_sided=False))
     low, high = problem.targets.low[[0, 2]], problem.targets.high[[0, 2]]
     exact = fewest_bytes(of, low, high)
-    bound = priced_bound(problem, problem.targets.share, exact.best)
+    bound = lagrangian_bound(problem, problem.targets.share, exact.best)
     assert 0.9 * exact.bound <= bound <= exact.best
 
 

@@ -23,7 +23,7 @@ from include.domain.resources import PLACED, Resource
 from include.domain.text import bytes_text
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.layout import Layout
-from include.planning.model.load_bands import Targets
+from include.planning.model.load_bands import LoadBands
 from include.planning.model.log_dir_arrays import LogDirs, StoredReplicas, stored
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
@@ -35,7 +35,7 @@ from include.planning.rebalance.rebalance import problem_of
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.result.outcome import Outcome, WithinBrokers, tree_of
-from include.planning.search.enumeration import is_small, settle
+from include.planning.search.enumeration import enumerate_layouts, is_enumerable
 from include.planning.search.state import Problem
 
 BYTES_ONLY = {"replicas": None, "bytes_in": None, "leaders": None, "bytes_out": None}
@@ -156,9 +156,9 @@ class _LogDirBalance:
             overhead_bytes=float(self._request.move_overhead_bytes),
         )
 
-    def _targets(self) -> Targets:
+    def _targets(self) -> LoadBands:
         share = np.stack([self.share] * len(PLACED))
-        return Targets(share, self.low, self.high, self.dirs.broker, share, ())
+        return LoadBands(share, self.low, self.high, self.dirs.broker, share, ())
 
     def lower_bound_bytes(self) -> int:
         """Bytes that any plan copies that meets the bands as well as this one."""
@@ -250,8 +250,8 @@ def _solved(arrays: ClusterArrays, movable: Mask, request: ReassignmentRequest) 
         capacity=capacity,
         whole=False,
     )
-    if is_small(problem):
-        settle(problem)
+    if is_enumerable(problem):
+        enumerate_layouts(problem)
     else:
         rebalance(problem, capacity, part_of_a_cluster=True)
     return problem

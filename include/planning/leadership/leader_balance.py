@@ -98,7 +98,7 @@ class LedShares:
         return off if self.one_sided else np.abs(off)
 
 
-def hand_over(
+def balance_leaders_by_share(
     layout: Layout,
     shares: LedShares,
     movable: Mask,

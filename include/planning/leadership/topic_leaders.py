@@ -9,8 +9,8 @@ from include.planning.leadership.preferred_leaders import promote
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 from include.planning.model.topic_bands import TopicBands
-from include.planning.placement.topic_counts import TopicBooks
-from include.planning.search.compatible_moves import harmless
+from include.planning.placement.topic_counts import TopicCounts
+from include.planning.search.compatible_moves import compatible
 
 SPREAD_ROUNDS = 50
 
@@ -35,7 +35,7 @@ def even_leaders(
         movable & (rows[:, 0] != NONE) & (spread_bands.row < len(spread_bands.topics))
     )
     for _ in range(SPREAD_ROUNDS):
-        books = TopicBooks.of_leaders(spread_bands, rows)
+        books = TopicCounts.of_leaders(spread_bands, rows)
         if not books.outside():
             return
         able = hosts[rows[some]] & may_lead(layout.arrays, some, rows[some])
@@ -57,12 +57,12 @@ def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, places: In
     """(n,) hand-overs to these places of rows after which, all made, leaders of topics are as well
     spread.
     """
-    books = TopicBooks.of_leaders(spread_bands, rows)
+    books = TopicCounts.of_leaders(spread_bands, rows)
     source, target = rows[partitions, 0], rows[partitions, places]
     return books.moving_together(partitions, source, target, 0)
 
 
-def _best_places(books: TopicBooks, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:
+def _best_places(books: TopicCounts, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:
     """(n,) what bands are missed by more after each partition's best hand-over, and its place.
 
     :param able: (n, R) replicas that may lead.
@@ -85,4 +85,4 @@ def _within(
     loads = [np.bincount(leaders[led], w[led], low.shape[1]) for w in weights]
     load = np.stack(loads).astype(float)
     source, target = (rows[partitions, place].astype(np.int64) for place in (0, places))
-    return harmless(source, target, weights[:, partitions], load, low, high)
+    return compatible(source, target, weights[:, partitions], load, low, high)

@@ -6,7 +6,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask, Rows
 from include.planning.model.arrays import ClusterArrays, fresh
-from include.planning.model.packing import Shelves, pack
+from include.planning.model.packing import CopyPacking, pack
 
 
 class Layout:
@@ -33,7 +33,7 @@ class Layout:
         self.load, self.count = (held.copy() for held in self._held)
         self.incoming = np.zeros(len(arrays.brokers.ids), np.int64)
         self.rooms: Ints = arrays.brokers.rooms
-        self._shelves = Shelves(self.rooms)
+        self._shelves = CopyPacking(self.rooms)
 
     @property
     def room(self) -> Ints:
@@ -43,7 +43,7 @@ class Layout:
 
     def give_room(self, rooms: Ints) -> None:
         """Have so much room on the volumes (B, V) from here on."""
-        self.rooms, self._shelves = rooms, Shelves(rooms)
+        self.rooms, self._shelves = rooms, CopyPacking(rooms)
 
     def fits(self, size_bytes: int) -> Mask:
         """(B,) brokers that take new replicas and have a log dir with room for one of this size."""

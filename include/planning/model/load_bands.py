@@ -22,7 +22,7 @@ from include.planning.model.rack_tree import RackTree
 
 
 @dataclass(frozen=True)
-class Targets:
+class LoadBands:
     """The band of each broker in each resource that comes with replicas (K rows, see PLACED).
 
     :param share: (K, B) aimed at; ``low`` ≤ ``share`` ≤ ``high``.
@@ -51,7 +51,7 @@ def placed_targets(
     capacity: Floats,
     tolerances: tuple[float, ...],
     one_sided: bool = False,
-) -> Targets:
+) -> LoadBands:
     """Bands for a rebalance.
 
     :param weights: (K, P) weight of one replica in each resource.
@@ -70,7 +70,7 @@ def placed_targets(
         for layer, size, tolerance in zip(layers, capacity, tolerances, strict=True)
     ]
     share, low, high, fair, infeasible = zip(*bands, strict=True)
-    return Targets(
+    return LoadBands(
         share=np.stack(share),
         low=np.where(brokers, 0.0, np.stack(low)) if one_sided else np.stack(low),
         high=np.stack(high),

@@ -38,11 +38,11 @@ def pack(rooms: Ints, broker: Ints, size: Ints) -> Ints:
     return chosen
 
 
-Books = tuple[dict[int, list[int]], dict[tuple[int, int], int], Floats, bool]
+PackedCopies = tuple[dict[int, list[int]], dict[tuple[int, int], int], Floats, bool]
 """Free bytes per broker and volume, the volume of each copy, the most free of each broker, on."""
 
 
-class Shelves:
+class CopyPacking:
     """The log dir that each copy would go into, while a plan is being made and copies come and go.
 
     Where any log dir of a broker holds all that comes to it there is nothing to keep books of.
@@ -128,11 +128,11 @@ class Shelves:
             shelf[volume] += size
             self._widest[broker] = max(shelf)
 
-    def saved(self) -> Books:
+    def saved(self) -> PackedCopies:
         """The books as they are, for :meth:`restore`."""
         free = {broker: shelf.copy() for broker, shelf in self._free.items()} if self.on else {}
         return free, self._held.copy() if self.on else {}, self._widest.copy(), self.on
 
-    def restore(self, state: Books) -> None:
+    def restore(self, state: PackedCopies) -> None:
         """Go back to books as they were saved."""
         self._free, self._held, self._widest, self.on = state

@@ -9,7 +9,7 @@ from include.planning.model.arrays import replica_counts
 from include.planning.model.rack_tree import RackTree
 
 
-class Seats:
+class RackConstraint:
     """The spread rule of a rack tree, asked for single replicas, fast.
 
     Take the first level with several branches. A partition with no more replicas than that

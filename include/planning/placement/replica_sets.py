@@ -17,7 +17,7 @@ from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.topic_bands import TopicBands
 from include.planning.placement.rack_spread import NoPlaceError, choose
-from include.planning.placement.topic_counts import TopicBooks
+from include.planning.placement.topic_counts import TopicCounts
 
 REPLICA_OVERHEAD = 0.1
 """What a replica weighs beside its bytes, in mean replicas: spreads small and empty ones too."""
@@ -67,7 +67,7 @@ class SpreadFirst:
     equals the emptiest.
     """
 
-    def __init__(self, tree: RackTree, fullness: Fullness, books: TopicBooks) -> None:
+    def __init__(self, tree: RackTree, fullness: Fullness, books: TopicCounts) -> None:
         self._tree, self._fullness, self._books = tree, fullness, books
         self._tiers: list[Ints] = []
 
@@ -117,7 +117,7 @@ class Placer:
         self._topics = None
         if bands is not None:
             self._topics = SpreadFirst(
-                tree, self.fullness, TopicBooks.of_replicas(bands, layout.rows)
+                tree, self.fullness, TopicCounts.of_replicas(bands, layout.rows)
             )
 
     def complete(self, partition: int, replicas: int) -> None:

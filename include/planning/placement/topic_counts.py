@@ -8,7 +8,7 @@ from include.domain.array_types import Ints, Mask, Rows
 from include.planning.model.topic_bands import TopicBands, beyond
 
 
-class TopicBooks:
+class TopicCounts:
     """What brokers hold of each topic against its bands. A *cell* is a topic on a broker:
     ``row · B + broker``.
 
@@ -22,12 +22,12 @@ class TopicBooks:
         self.held, self.low, self.high = (of.reshape(-1) for of in (held, low, high))
 
     @classmethod
-    def of_replicas(cls, bands: TopicBands, rows: Rows) -> TopicBooks:
+    def of_replicas(cls, bands: TopicBands, rows: Rows) -> TopicCounts:
         """The books on replicas under (P, R) rows."""
         return cls(bands.row, bands.counts(rows), bands.low, bands.high)
 
     @classmethod
-    def of_leaders(cls, bands: TopicBands, rows: Rows) -> TopicBooks:
+    def of_leaders(cls, bands: TopicBands, rows: Rows) -> TopicCounts:
         """The books on the preferred leaders."""
         return cls(bands.row, bands.leaders(rows), bands.led_low, bands.led_high)
 

@@ -20,7 +20,7 @@ TRADES_PER_BROKER = 4
 """Trades per broker after which blocks are even enough."""
 
 
-def even_blocks(surplus: Floats, share: Floats, most: int) -> list[Ints]:
+def alike_blocks(surplus: Floats, share: Floats, most: int) -> list[Ints]:
     """Positions of brokers, block by block; ascending within a block.
 
     :param surplus: (K, n) what brokers hold above their shares; below zero where they lack some.

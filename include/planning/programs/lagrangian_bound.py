@@ -14,7 +14,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.model.arrays import broker_sums
-from include.planning.placement.rack_constraint import Seats
+from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.programs.flow_lp import Classes, Program
 from include.planning.search.state import Problem
 
@@ -32,7 +32,7 @@ REPLICAS_PER_BATCH = 200_000
 """Replicas that are priced at once."""
 
 
-def priced_bound(
+def lagrangian_bound(
     problem: Problem, load: Floats, copied: float, steps: int = SUBGRADIENT_STEPS
 ) -> float:
     """Bytes that any plan copies whose loads are as close to the bands as these.
@@ -161,7 +161,7 @@ class _Relaxed:
 def _domains(problem: Problem) -> Ints:
     """(B,) domain of each broker from 0 on; one for all where rows are uneven."""
     layout, domain = problem.layout, problem.targets.domain
-    if not Seats(problem.tree, layout.home[problem.partitions]).even():
+    if not RackConstraint(problem.tree, layout.home[problem.partitions]).even():
         domain = np.zeros_like(domain)
     numbers: Ints = np.unique(domain, return_inverse=True)[1]
     return numbers

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.programs.broker_blocks import even_blocks
+from include.planning.programs.broker_blocks import alike_blocks
 from include.planning.programs.flow_lp import Classes, Program, charges
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.state import Problem, Search
@@ -71,7 +71,7 @@ class PricedSearch(Search):
         return positive
 
 
-def guided(problem: Problem) -> PricedSearch:
+def round_lp(problem: Problem) -> PricedSearch:
     """The problem's layout with replicas moved as the programs say; close to the bands, not in."""
     search = PricedSearch(problem)
     search.charged = np.zeros_like(search.load)
@@ -126,7 +126,7 @@ def blocks(search: Search) -> list[Ints]:
     banded = search.scale.any(axis=1)
     for number in np.unique(problem.targets.domain[problem.gives]):
         brokers = np.flatnonzero(problem.gives & (problem.targets.domain == number))
-        places = even_blocks(surplus[banded][:, brokers], share[brokers], BLOCK)
+        places = alike_blocks(surplus[banded][:, brokers], share[brokers], BLOCK)
         found += [brokers[block] for block in places]
     return [block for block in found if problem.takes[block].any()]
 

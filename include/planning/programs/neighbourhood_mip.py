@@ -33,7 +33,7 @@ BAND_MARGIN = 2e-6
 than what a plan does."""
 
 
-def rearrange(problem: Problem) -> None:
+def search_neighbourhoods(problem: Problem) -> None:
     """Decide about one trio after the other, in place, as long as that brings brokers closer to
     their bands, or costs less.
 
@@ -53,7 +53,7 @@ def rearrange(problem: Problem) -> None:
             return
         tried[tuple(chosen.tolist())] = tuple(changed[chosen].tolist())
         in_vain += 1
-        placed = _Trio(search, chosen).solved()
+        placed = _Neighbourhood(search, chosen).solved()
         if placed is None:
             continue
         before, worth = layout.rows.copy(), search.worth()
@@ -108,7 +108,7 @@ def _copied_between(search: Search) -> Floats:
     return copied + copied.T
 
 
-class _Trio:
+class _Neighbourhood:
     """What the replicas on three brokers may do. Each option is a row for one partition.
 
     :ivar partition, rows: (n,), (n, R) of each option; ``now``: (n,) whether it is as it is.

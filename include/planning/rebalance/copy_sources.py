@@ -18,9 +18,9 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.model.copies import sources
-from include.planning.rebalance.solver import undo
-from include.planning.rebalance.swap_candidates import Pools
-from include.planning.rebalance.swap_slack import Room
+from include.planning.rebalance.solver import undo_needless_moves
+from include.planning.rebalance.swap_candidates import SwapCandidates
+from include.planning.rebalance.swap_slack import SwapSlack
 from include.planning.search.local_search import LEAST_CHANGE
 from include.planning.search.state import Problem, Search
 
@@ -67,7 +67,7 @@ def prefer_sources(problem: Problem) -> None:
     if problem.tree.height > 1:
         for at_target in (False, True):
             trader.bring_near(at_target)
-    undo(search)
+    undo_needless_moves(search)
     problem.layout.refresh()
 
 
@@ -97,7 +97,7 @@ class _Trader:
         self._weights = search.weights[self._banded]
         self._low = np.minimum(search.low, search.load)[self._banded]
         self._high = np.maximum(search.high, search.load)[self._banded]
-        self._pools = Pools(search, self._leader, self._zone)
+        self._pools = SwapCandidates(search, self._leader, self._zone)
 
     def relieve(self, at_target: bool) -> None:
         """Trade copies of leaders that send too much for copies of others."""
@@ -175,7 +175,7 @@ class _Trader:
     def _trade_each(
         self,
         slots: Sequence[int],
-        room: Room,
+        room: SwapSlack,
         near: bool,
         made: list[tuple[int, int]],
         *,
@@ -199,7 +199,7 @@ class _Trader:
                 made = self._settled(made, room)
         return made
 
-    def _settled(self, made: list[tuple[int, int]], room: Room) -> list[tuple[int, int]]:
+    def _settled(self, made: list[tuple[int, int]], room: SwapSlack) -> list[tuple[int, int]]:
         """Nothing is left to be made up for: count what was saved."""
         width = self._search.width
         gained = sum(self._size[back // width] - self._size[out // width] for back, out in made)
@@ -212,17 +212,19 @@ class _Trader:
         held: Floats = self._search.load.take(brokers, axis=1)[self._banded]
         return held
 
-    def _room(self, brokers: Ints, at_target: bool) -> Room:
+    def _room(self, brokers: Ints, at_target: bool) -> SwapSlack:
         load = self._search.load[0, brokers]
         low, high = self._low.take(brokers, axis=1), self._high.take(brokers, axis=1)
         scale = self._search.scale.take(brokers, axis=1)[self._banded]
         scale[0] = np.maximum(scale[0], 1 / np.maximum(1.0, load))
         widest = np.stack([low[0], high[0]])
-        room = Room(brokers, 1 if at_target else -1, low, high, scale, widest)
+        room = SwapSlack(brokers, 1 if at_target else -1, low, high, scale, widest)
         room.spend(load, self._saved)
         return room
 
-    def _first_trade(self, backs: Ints, room: Room, near: bool, making_up: bool) -> tuple[int, int]:
+    def _first_trade(
+        self, backs: Ints, room: SwapSlack, near: bool, making_up: bool
+    ) -> tuple[int, int]:
         """Trade places of the first of n copies that has a partner with the one that fits best.
 
         :returns: the copy's place among the n, and its partner's slot; the last one, and NONE,
@@ -238,7 +240,7 @@ class _Trader:
         return len(backs) - 1, NONE
 
     def _candidates(
-        self, backs: Ints, room: Room, near: bool, making_up: bool = False
+        self, backs: Ints, room: SwapSlack, near: bool, making_up: bool = False
     ) -> tuple[Ints, Ints, Floats, Floats, Mask]:
         """Replicas, the nearest by size, that could be copied instead of some copies.
 

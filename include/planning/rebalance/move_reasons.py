@@ -10,7 +10,7 @@ from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.resources import PLACED, Resource
 from include.domain.text import amount_text
 from include.planning.model.arrays import broker_sums, fresh
-from include.planning.placement.topic_counts import TopicBooks
+from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.state import Problem
 
 LEAST_EXCESS = 1e-12
@@ -38,7 +38,7 @@ class CopyReasons:
     before: Floats
     share: Floats
     spread: Mask
-    topics: TopicBooks | None
+    topics: TopicCounts | None
 
     @classmethod
     def of(cls, problem: Problem) -> CopyReasons:
@@ -94,12 +94,12 @@ class CopyReasons:
 
 def _spread(
     problem: Problem, partition: Ints, source: Ints, target: Ints
-) -> tuple[Mask, TopicBooks | None]:
+) -> tuple[Mask, TopicCounts | None]:
     if problem.spread is None:
         return np.zeros(len(partition), bool), None
-    after = TopicBooks.of_replicas(problem.spread, problem.layout.rows)
+    after = TopicCounts.of_replicas(problem.spread, problem.layout.rows)
     worse: Mask = after.moving(partition, target, source) > 0
-    return worse, TopicBooks.of_replicas(problem.spread, problem.layout.home)
+    return worse, TopicCounts.of_replicas(problem.spread, problem.layout.home)
 
 
 def _loads(problem: Problem, rows: np.ndarray) -> Floats:

@@ -14,12 +14,12 @@ from include.domain.plan.move import MoveReason
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
-from include.planning.leadership.leader_balance import LedShares, hand_over, unmet
+from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
-from include.planning.model.load_bands import Targets, placed_targets
+from include.planning.model.load_bands import LoadBands, placed_targets
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities, known, placed_weights
 from include.planning.model.scope import brokers_named, partitions_in_scope, raise_if
@@ -186,7 +186,7 @@ def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
         problem.spread,
     )
     if lead is not None:
-        hand_over(layout, lead, movable, hosts, spread_bands)
+        balance_leaders_by_share(layout, lead, movable, hosts, spread_bands)
     if spread_bands is not None:
         even_leaders(
             layout, spread_bands, movable, hosts, lead.bands() if lead is not None else None
@@ -303,7 +303,7 @@ class _Result:
     """What a rebalance reached, and what it did not."""
 
     layout: Layout
-    targets: Targets
+    targets: LoadBands
     weights: Floats
     brokers: Mask
     partitions: Mask

@@ -21,13 +21,13 @@ from operator import itemgetter
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Rows
-from include.planning.placement.rack_constraint import Seats
+from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.replica_sets import Placer
-from include.planning.programs.lp_rounding import guided, unhindered
-from include.planning.programs.neighbourhood_mip import rearrange
+from include.planning.programs.lp_rounding import round_lp, unhindered
+from include.planning.programs.neighbourhood_mip import search_neighbourhoods
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES, RATE
-from include.planning.search.cheaper_copies import exchange
+from include.planning.search.cheaper_copies import exchange_copies
 from include.planning.search.fill import fill
 from include.planning.search.local_search import LEAST_CHANGE, Polisher
 from include.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
@@ -129,8 +129,8 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
         if after <= 0 or may_be_unmet:
             _in_several_ways(problem, capacity, before, few=part_of_a_cluster)
         if layout.rows.size >= UNMET_FROM and not part_of_a_cluster and _poor(problem):
-            rearrange(problem)
-            undo(Search(problem))
+            search_neighbourhoods(problem)
+            undo_needless_moves(Search(problem))
             layout.refresh()
     elif layout.rows.size <= PRICED_UP_TO:
         dear = DEARER if part_of_a_cluster else DEAR
@@ -181,11 +181,11 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
         fill(search, wanted, shed(search, wanted, short), short)
         Polisher(search).run()
         if not evened_out_last or _is_tidied_at_once(search):
-            undo(search)
+            undo_needless_moves(search)
             Polisher(search).run()
         if layout.rows.size <= EXCHANGED_UP_TO:
-            exchange(search, EXCHANGED)
-            undo(search)
+            exchange_copies(search, EXCHANGED)
+            undo_needless_moves(search)
         copied = search.copied()
         _even_topics(search)
         layout.refresh()
@@ -225,7 +225,7 @@ def _even_topics(search: Search) -> None:
         moved |= repair.run()
     if moved:
         Polisher(search).run()
-        undo(search)
+        undo_needless_moves(search)
         Polisher(search).run()
 
 
@@ -245,7 +245,7 @@ def _priced(problem: Problem) -> bool:
     high = problem.targets.high[[BYTES, RATE]][:, problem.gives]
     if problem.leaving.any() or np.isinf(high).any():
         return False
-    return Seats(problem.tree, problem.layout.rows).even()
+    return RackConstraint(problem.tree, problem.layout.rows).even()
 
 
 def _over_bound(problem: Problem, copied: float) -> float:
@@ -261,14 +261,14 @@ def _by_prices(problem: Problem, excess: float) -> None:
     layout = problem.layout
     found, cost = layout.rows.copy(), Search(problem).cost()
     layout.lay_out(layout.home)
-    search = guided(problem)
-    undo(search)
+    search = round_lp(problem)
+    undo_needless_moves(search)
     Polisher(search).run()
     TopicRepair(search).run()
-    undo(search)
+    undo_needless_moves(search)
     if layout.rows.size <= EXCHANGED_UP_TO:
-        exchange(search, EXCHANGED)
-        undo(search)
+        exchange_copies(search, EXCHANGED)
+        undo_needless_moves(search)
     layout.refresh()
     if search.outside() > excess or search.cost() >= cost:
         layout.lay_out(found)
@@ -295,7 +295,7 @@ def _reconsider(search: Search) -> tuple[float, float]:
             state = search.saved()
             search.move(slot, origin)
             Polisher(search).run(hopeless=worth[0] or np.inf)
-            undo(search)
+            undo_needless_moves(search)
             if (found := search.worth()) < worth:
                 worth = found
             else:
@@ -305,7 +305,7 @@ def _reconsider(search: Search) -> tuple[float, float]:
     return worth
 
 
-def undo(search: Search) -> None:
+def undo_needless_moves(search: Search) -> None:
     """Send moved replicas home, largest first, where no band is met less well for it."""
     home = search.home.reshape(-1)
     away = np.flatnonzero((search.flat != home) & (home != NONE))

@@ -11,7 +11,7 @@ ALIKE = 48
 """Replicas, the nearest by size, that are looked at instead of one."""
 
 
-class Pools:
+class SwapCandidates:
     """What stayed on each broker, by size.
 
     :param leader: (P,) the broker that copies are read from; ``zone``: (B,) that each broker

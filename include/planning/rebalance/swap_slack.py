@@ -10,7 +10,7 @@ from include.domain.array_types import Floats, Ints
 
 
 @dataclass
-class Room:
+class SwapSlack:
     """What n brokers, each in the middle of some trades, may end with; of k resources.
 
     :param broker: (n,) the brokers; one stands for all where there is one.
@@ -32,14 +32,14 @@ class Room:
         beyond: Floats = (scale * np.maximum(np.maximum(load - high, low - load), 0)).sum(axis=0)
         return beyond
 
-    def of(self, places: Ints) -> Room:
+    def of(self, places: Ints) -> SwapSlack:
         """The same of these of the brokers; of the only one, where there is one."""
         if len(self.broker) == 1:
             return self
         low, high, scale, widest = (
             part.take(places, axis=1) for part in (self.low, self.high, self.scale, self.widest)
         )
-        return Room(self.broker[places], self.sign, low, high, scale, widest)
+        return SwapSlack(self.broker[places], self.sign, low, high, scale, widest)
 
     def spend(self, load: Floats, saved: float) -> None:
         """Let no more bytes be copied than were saved, bytes (n,) being held now."""

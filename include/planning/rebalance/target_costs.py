@@ -20,7 +20,7 @@ from include.domain.resources import LED, PLACED, Resource
 from include.planning.model.arrays import fresh
 from include.planning.model.layout import Layout
 from include.planning.rebalance.copy_sources import prefer_sources
-from include.planning.rebalance.solver import rebalance, undo
+from include.planning.rebalance.solver import rebalance, undo_needless_moves
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.search.state import Problem, Search
 
@@ -85,7 +85,7 @@ def _without(problem: Problem, resource: Resource) -> Problem:
 def _take_back(free: Problem, finished: Layout) -> None:
     free.layout.rows[:] = finished.rows
     free.layout.refresh()
-    undo(Search(free))
+    undo_needless_moves(Search(free))
     free.layout.refresh()
 
 

@@ -9,9 +9,9 @@ from include.domain.plan.summary import BrokerLoad
 from include.domain.run.pace import Pace
 from include.planning.model.arrays import broker_sums, fresh
 from include.planning.model.layout import Layout
-from include.planning.model.load_bands import Targets
+from include.planning.model.load_bands import LoadBands
 from include.planning.model.rack_tree import RackTree
-from include.planning.placement.rack_constraint import Seats
+from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.rack_spread import keepable
 
 
@@ -46,7 +46,7 @@ def least_copies(tree: RackTree, home: Rows, replicas: int, *, even: bool = True
 
 
 def rebalance_bound(
-    layout: Layout, tree: RackTree, targets: Targets, partitions: Mask, before: Ints
+    layout: Layout, tree: RackTree, targets: LoadBands, partitions: Mask, before: Ints
 ) -> int:
     """Bytes that any plan copies that meets the bands as well as this one does, broker by broker.
 
@@ -59,17 +59,17 @@ def rebalance_bound(
     :param before: (B,) bytes per broker in the snapshot.
     """
     domain = targets.domain
-    if not Seats(tree, layout.home[partitions]).even():
+    if not RackConstraint(tree, layout.home[partitions]).even():
         domain = np.zeros_like(domain)
     return bands_bound(before, layout.load, targets.low[0], targets.high[0], domain)
 
 
 def asked_bound(
-    layout: Layout, tree: RackTree, targets: Targets, partitions: Mask, before: Ints
+    layout: Layout, tree: RackTree, targets: LoadBands, partitions: Mask, before: Ints
 ) -> int:
     """The same for plans that meet all bands, whatever this one reached."""
     domain = targets.domain
-    if not Seats(tree, layout.home[partitions]).even():
+    if not RackConstraint(tree, layout.home[partitions]).even():
         domain = np.zeros_like(domain)
     inside = targets.share[0]
     return bands_bound(before, inside, targets.low[0], targets.high[0], domain)

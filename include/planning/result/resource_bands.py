@@ -12,7 +12,7 @@ from include.domain.resources import LED, LOOSE, PLACED, Resource
 from include.planning.leadership.leader_balance import LedShares
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
-from include.planning.model.load_bands import Targets
+from include.planning.model.load_bands import LoadBands
 from include.planning.model.resource_loads import partition_weight
 
 
@@ -31,7 +31,7 @@ class ResourceBands:
 
     @classmethod
     def of(
-        cls, targets: Targets, led: LedShares | None, tolerances: Mapping[Resource, float]
+        cls, targets: LoadBands, led: LedShares | None, tolerances: Mapping[Resource, float]
     ) -> ResourceBands:
         """The bands of a rebalance; ``led`` is None where leadership was free."""
         finite = {name: value for name, value in tolerances.items() if value != LOOSE}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import Floats, Ints, Mask
-from include.planning.search.leader_egress import Senders
+from include.planning.search.leader_egress import LeaderEgress
 from include.planning.search.state import Search
 
 BYTES, REPLICAS, RATE = range(3)
@@ -37,7 +37,7 @@ ALL = float("inf")
 SHED_PASSES = 60
 
 
-class Shedder:
+class BrokerShed:
     """Chooses what one broker gives up. All amounts are in shares of the broker.
 
     :param wanted: (K, B) what brokers are to end with.
@@ -223,7 +223,7 @@ class Shedder:
 
 
 def largest_within(
-    search: Search, slots: Ints, broker: int, size_bytes: float, senders: Senders
+    search: Search, slots: Ints, broker: int, size_bytes: float, senders: LeaderEgress
 ) -> Ints:
     """The largest replicas of a broker that together hold no more than these bytes: each that fits
     beside those before it, until no more than :data:`BYTES_LEFT_OVER` is missing.

@@ -13,7 +13,7 @@ REPLACEMENTS_CHECKED = 32
 EXCHANGE_ROUNDS = 4
 
 
-def exchange(search: Search, most: int) -> None:
+def exchange_copies(search: Search, most: int) -> None:
     """Replace copies by smaller ones, largest first, where no band is met less well for it.
 
     :param most: copies that are looked at per round; a round that looks at all of them is

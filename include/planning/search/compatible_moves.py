@@ -10,7 +10,7 @@ LEAVE_OUT_ROUNDS = 100
 """How often moves that would take brokers out of their bands are left out."""
 
 
-def harmless(
+def compatible(
     source: Ints, targets: Ints, weight: Floats, load: Floats, low: Floats, high: Floats
 ) -> Mask:
     """(n,) moves that together take no broker out of a band, or further out: where they would, the

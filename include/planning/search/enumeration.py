@@ -11,7 +11,7 @@ MOST_WAYS = 20_000
 """Ways that are tried at most."""
 
 
-def is_small(problem: Problem) -> bool:
+def is_enumerable(problem: Problem) -> bool:
     """Whether all ways can be tried; asks for one replica per partition, and bytes only."""
     if problem.layout.rows.shape[1] > 1:
         return False
@@ -20,7 +20,7 @@ def is_small(problem: Problem) -> bool:
     return bool(np.log(np.maximum(places, 1)).sum() <= np.log(MOST_WAYS))
 
 
-def settle(problem: Problem) -> None:
+def enumerate_layouts(problem: Problem) -> None:
     """Lay the problem out as near to its bands as can be, by the cheapest way to get there."""
     layout = problem.layout
     movable = np.flatnonzero(problem.partitions)

@@ -10,7 +10,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.search.broker_shed import BYTES, REPLICAS
-from include.planning.search.receiver_ranking import Neediest
+from include.planning.search.receiver_ranking import ReceiverRanking
 from include.planning.search.shed import coldest
 from include.planning.search.state import Search
 
@@ -127,7 +127,7 @@ class _Filler:
 
     def _one_by_one(self, slots: Ints) -> None:
         search, homeless = self._search, []
-        books = Neediest(
+        books = ReceiverRanking(
             load=search.load[:, self._brokers],
             wanted=self._wanted,
             tight=self._tight,
@@ -147,7 +147,7 @@ class _Filler:
             books.add(place, weight)
         self._put_back(np.array(homeless, np.int64))
 
-    def _best(self, slot: int, books: Neediest, weight: list[float]) -> int:
+    def _best(self, slot: int, books: ReceiverRanking, weight: list[float]) -> int:
         """Place of the valid broker for one lifted replica; NONE when it should stay."""
         gain = books.gain(weight)
         best = int(gain.argmax())

@@ -23,7 +23,7 @@ being led in the broker's own zone: most copies stay in it. More costs more move
 
 
 @dataclass
-class Senders:
+class LeaderEgress:
     """Books on who sends what, while brokers give replicas up.
 
     :param leader: (P,) the broker that copies are read from; ``zone``: (B,) that each broker
@@ -41,7 +41,7 @@ class Senders:
     most: float
 
     @classmethod
-    def of(cls, search: Search, wanted: Floats) -> Senders:
+    def of(cls, search: Search, wanted: Floats) -> LeaderEgress:
         """Nothing is sent yet."""
         problem = search.problem
         lack = np.where(problem.takes, wanted[0] - search.load[0], 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 from include.domain.array_types import Floats, Ints, Mask
 
 
-class Neediest:
+class ReceiverRanking:
     """Ranks n brokers by what a replica more gains each of them, summed over all resources.
 
     A lack counts squared, so what a replica gains a broker grows with what the broker lacks. Only

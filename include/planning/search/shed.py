@@ -1,7 +1,7 @@
 """Which replicas leave their brokers, so that what is left is what each broker should keep.
 
 Every broker has a wanted load per resource, inside its band: the level that moves the least. What
-it gives up is for the ``Shedder`` to say, broker by broker.
+it gives up is for the ``BrokerShed`` to say, broker by broker.
 
 A domain is *narrow* where the brokers that lack bytes have no room for the rate that usually comes
 with them (their disks are larger, but not their share of the traffic). There, givers send the
@@ -20,10 +20,10 @@ from include.planning.search.broker_shed import (
     FILLED,
     RATE,
     REPLICAS,
-    Shedder,
+    BrokerShed,
     largest_within,
 )
-from include.planning.search.leader_egress import Senders
+from include.planning.search.leader_egress import LeaderEgress
 from include.planning.search.state import Search
 
 Inner = tuple[float, float, float]
@@ -114,7 +114,7 @@ def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
     only_bytes = not search.scale[[REPLICAS, RATE]].any()
     tight = np.isin(domain, domain[short])
     chosen: dict[int, Ints] = {}
-    senders = Senders.of(search, wanted)
+    senders = LeaderEgress.of(search, wanted)
     for broker in np.flatnonzero(problem.gives).tolist():
         if problem.leaving[broker]:
             chosen[broker] = search.on(broker)
@@ -124,7 +124,7 @@ def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
             continue
         elif over[:, broker].any() and not short[broker]:
             slots = senders.spared(_spare(search, broker)[::every])
-            shedder = Shedder(search, wanted, broker, slots, cold=bool(tight[broker]))
+            shedder = BrokerShed(search, wanted, broker, slots, cold=bool(tight[broker]))
             chosen[broker] = shedder.chosen()
         if broker in chosen:
             senders.send(chosen[broker])
@@ -209,14 +209,14 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
         for broker in here[short[here]].tolist():
             scale = search.scale[:, broker]
             brought = WARMER * heat * float(scale[RATE] / scale[BYTES])
-            shedder = Shedder(
+            shedder = BrokerShed(
                 search, wanted, broker, _spare(search, broker), brought=brought, cold=True
             )
             chosen[broker] = shedder.chosen()
         room = _room(search, wanted, here, short, chosen)
         for broker, size in zip(here.tolist(), room.tolist(), strict=True):
             if size > LEAST_ROOM * search.share[BYTES, broker]:
-                shedder = Shedder(
+                shedder = BrokerShed(
                     search, wanted, broker, _spare(search, broker), cold=True, room=size
                 )
                 chosen[broker] = shedder.chosen()

@@ -14,12 +14,12 @@ import numpy as np
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
-from include.planning.model.load_bands import Targets
-from include.planning.model.packing import Books, Shelves
+from include.planning.model.load_bands import LoadBands
+from include.planning.model.packing import CopyPacking, PackedCopies
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.topic_bands import TopicBands, beyond
-from include.planning.placement.rack_constraint import Seats
-from include.planning.placement.topic_counts import TopicBooks
+from include.planning.placement.rack_constraint import RackConstraint
+from include.planning.placement.topic_counts import TopicCounts
 
 EXCESS_DIGITS = 14
 """Of a share: layouts are as close to the bands as each other if they differ by less: sums of
@@ -41,7 +41,7 @@ class Problem:
 
     layout: Layout
     tree: RackTree
-    targets: Targets
+    targets: LoadBands
     weights: Floats
     partitions: Mask
     gives: Mask
@@ -51,7 +51,7 @@ class Problem:
     spread: TopicBands | None = None
 
 
-State = tuple[Rows, Floats, Floats, Books, Ints | None]
+State = tuple[Rows, Floats, Floats, PackedCopies, Ints | None]
 """Rows, loads, incoming bytes, shelves, and replicas of topics."""
 
 
@@ -81,14 +81,14 @@ class Search:
         self.load = np.stack(
             [broker_sums(self.rows, weight, len(problem.gives)) for weight in self.weights]
         )
-        self.books = TopicBooks.of_replicas(problem.spread, self.rows) if problem.spread else None
+        self.books = TopicCounts.of_replicas(problem.spread, self.rows) if problem.spread else None
         self.strict = True
         replicas = (self.rows != NONE).sum() / max(int(problem.gives.sum()), 1)
         self.unit = 1 / max(float(replicas), 1.0)
-        self.seats = Seats(problem.tree, self.rows)
+        self.seats = RackConstraint(problem.tree, self.rows)
         self.receivers: Ints = problem.tree.order[problem.takes[problem.tree.order]]
         self._incoming = layout.incoming.astype(float)
-        self._shelves = Shelves(layout.rooms)
+        self._shelves = CopyPacking(layout.rooms)
         self._limited = bool((layout.room[problem.takes] < UNLIMITED).any())
         self._index()
 

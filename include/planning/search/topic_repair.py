@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.placement.topic_counts import TopicBooks, rank
-from include.planning.search.compatible_moves import harmless
+from include.planning.placement.topic_counts import TopicCounts, rank
+from include.planning.search.compatible_moves import compatible
 from include.planning.search.state import Search
 
 ONE_BY_ONE_UP_TO = 2_000
@@ -54,7 +54,7 @@ class TopicRepair:
         return self._rounds.run()
 
 
-def _one_by_one(search: Search, books: TopicBooks) -> bool:
+def _one_by_one(search: Search, books: TopicCounts) -> bool:
     """The move that gains most, again and again."""
     receivers, moved = search.receivers, False
     slots = np.flatnonzero(
@@ -72,7 +72,7 @@ def _one_by_one(search: Search, books: TopicBooks) -> bool:
 
 
 def _best_move(
-    search: Search, books: TopicBooks, slots: Ints, receivers: Ints
+    search: Search, books: TopicCounts, slots: Ints, receivers: Ints
 ) -> tuple[int, int] | None:
     """The slot and broker of the move that brings topics and bands closest together."""
     slots = slots[search.problem.gives[search.flat[slots]]]
@@ -104,7 +104,7 @@ class _Rounds:
         they receive, or give, nothing for a while.
     """
 
-    def __init__(self, search: Search, books: TopicBooks) -> None:
+    def __init__(self, search: Search, books: TopicCounts) -> None:
         self._search, self._books = search, books
         problem = search.problem
         domain = problem.targets.domain
@@ -230,7 +230,7 @@ class _Rounds:
         banded = search.scale.any(axis=1)
         bands = (of[banded] for of in (search.load, search.low, search.high))
         weight = search.weight(slots[some])[banded]
-        accepted[some] = harmless(source[some], targets[some], weight, *bands)
+        accepted[some] = compatible(source[some], targets[some], weight, *bands)
         return accepted
 
 

@@ -14,7 +14,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.request.request import Action
 from include.domain.resources import LED, LOOSE, PLACED, Resource
 from include.planning.leadership.leader_balance import LedShares
-from include.planning.model.load_bands import Targets
+from include.planning.model.load_bands import LoadBands
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named
 from include.planning.rebalance.budget_cut import budget_of, for_each_of
@@ -115,7 +115,7 @@ class Balance:
     def bands(self) -> ResourceBands:
         """What brokers were to end in, as a plan tells it."""
         goal = self.goal
-        targets = Targets(goal.share, goal.low, goal.high, goal.domain, self._fair, ())
+        targets = LoadBands(goal.share, goal.low, goal.high, goal.domain, self._fair, ())
         tolerance = np.where(np.isinf(goal.led_tolerance), 1.0, goal.led_tolerance)
         led = LedShares(np.zeros((len(LED), 0)), goal.led_share, tolerance, self._one_sided)
         return ResourceBands.of(targets, led, self._tolerances)

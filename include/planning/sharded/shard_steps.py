@@ -14,7 +14,7 @@ from include.domain.plan.move import MoveReason
 from include.domain.request.request import Action
 from include.domain.resources import LED, Resource
 from include.errors import InvalidRequestError
-from include.planning.leadership.leader_balance import LedShares, hand_over
+from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
@@ -25,7 +25,7 @@ from include.planning.model.scope import (
     raise_if,
 )
 from include.planning.placement.movable import free_to_move
-from include.planning.placement.rack_constraint import Seats
+from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.rebalance.budget_cut import keep_within_budget
 from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.move_reasons import CopyReasons
@@ -156,7 +156,7 @@ class Part:
             domain=targets.domain,
             total_led=self.led_weights.sum(axis=1),
             known=known_resources(self.arrays),
-            even=Seats(self.tree, self.layout.home[self.movable]).even(),
+            even=RackConstraint(self.tree, self.layout.home[self.movable]).even(),
             infeasible=self.notes,
         )
 
@@ -213,7 +213,7 @@ class Part:
             np.where(banded, goal.led_tolerance, 1.0),
             self.request.one_sided,
         )
-        hand_over(self.layout, shares, self.movable, self.tree.hosts)
+        balance_leaders_by_share(self.layout, shares, self.movable, self.tree.hosts)
 
     def report(self, goal: Goal, before: Floats) -> Report:
         """The slice's part of the plan.

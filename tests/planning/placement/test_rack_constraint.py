@@ -7,7 +7,7 @@ import pytest
 
 from include.domain.array_types import Rows
 from include.planning.model.rack_tree import RackTree
-from include.planning.placement.rack_constraint import Seats
+from include.planning.placement.rack_constraint import RackConstraint
 
 PLACES = (("a",), ("c",), ("a",), ("c",), ("a",), ("c",), ("c",))
 UNEVEN, EVEN = [2, 4, 0], [2, 4, 6]
@@ -19,22 +19,26 @@ def rows() -> Rows:
 
 
 @pytest.fixture
-def seats(rows: Rows) -> Seats:
-    return Seats(RackTree(PLACES, np.ones(len(PLACES), bool), 3), rows)
+def seats(rows: Rows) -> RackConstraint:
+    return RackConstraint(RackTree(PLACES, np.ones(len(PLACES), bool), 3), rows)
 
 
-def test_no_broker_gets_a_partition_twice_however_uneven_it_was(seats: Seats, rows: Rows) -> None:
+def test_no_broker_gets_a_partition_twice_however_uneven_it_was(
+    seats: RackConstraint, rows: Rows
+) -> None:
     rows[0] = [6, 4, 0]
     assert seats.admits_one(0, 2, 2)
     assert not seats.admits_one(0, 2, 4)
 
 
-def test_a_partition_may_stay_as_uneven_as_it_was(seats: Seats) -> None:
+def test_a_partition_may_stay_as_uneven_as_it_was(seats: RackConstraint) -> None:
     assert not seats.even()
     assert seats.admits_one(0, 2, 0)
 
 
-def test_once_all_are_even_no_move_makes_one_uneven_again(seats: Seats, rows: Rows) -> None:
+def test_once_all_are_even_no_move_makes_one_uneven_again(
+    seats: RackConstraint, rows: Rows
+) -> None:
     rows[0] = EVEN
     assert seats.even()
     assert not seats.admits_one(0, 2, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.planning.model.arrays import broker_sums
-from include.planning.programs.lagrangian_bound import priced_bound
+from include.planning.programs.lagrangian_bound import lagrangian_bound
 from include.planning.rebalance.solver import rebalance
 from tests.planning.posed import posed_case
 
@@ -17,6 +17,6 @@ def test_prices_of_a_program_over_classes_are_nearly_the_best_ones():
     reached = np.stack([broker_sums(layout.rows, w, len(capacity)) for w in problem.weights])
     fresh = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
     copied = float((fresh.sum(axis=1) * layout.size).sum())
-    bound = priced_bound(problem, reached, copied, steps=0)
+    bound = lagrangian_bound(problem, reached, copied, steps=0)
     print(f"copied: {copied / bound:.4f} of the bound")
     assert bound <= copied <= 1.08 * bound

@@ -9,7 +9,7 @@ import numpy as np
 from include.domain.array_types import Ints
 from include.planning.programs import lp_rounding as by_prices
 from include.planning.programs.flow_lp import GAP, MISSED, Classes, Program
-from include.planning.programs.lp_rounding import guided, unhindered
+from include.planning.programs.lp_rounding import round_lp, unhindered
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES, RATE
@@ -102,7 +102,7 @@ def test_a_plan_by_prices_comes_close_to_the_bands():
     problem, _ = posed_case("stress", 4_000, 24)
     before = Search(problem)
     far = before.excess(slice(None), before.load).sum()
-    search = guided(problem)
+    search = round_lp(problem)
     left = search.excess(slice(None), search.load).sum()
     print(f"outside of bands: {far:.3f} shares before, {left:.3f} after")
     assert left < 0.05 * far

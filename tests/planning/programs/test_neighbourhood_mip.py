@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from include.planning.programs import neighbourhood_mip
-from include.planning.programs.neighbourhood_mip import rearrange
+from include.planning.programs.neighbourhood_mip import search_neighbourhoods
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.solver import rebalance
 from include.planning.search.state import Problem, Search
@@ -36,7 +36,7 @@ def searched(seed: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> Problem:
 def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules(monkeypatch):
     of = searched(3, "giant", monkeypatch)
     before = Search(of).worth()
-    rearrange(of)
+    search_neighbourhoods(of)
     after = Search(of).worth()
     assert before[0] == after[0] == 0
     assert after[1] < 0.985 * before[1]
@@ -46,7 +46,7 @@ def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules(monkeypa
 def test_bands_that_trades_leave_unmet_are_missed_by_less(monkeypatch):
     of = searched(6, "caps", monkeypatch)
     before = Search(of).outside()
-    rearrange(of)
+    search_neighbourhoods(of)
     layout = of.layout
     assert Search(of).outside() < 0.5 * before
     assert (layout.incoming <= layout.room).all()
@@ -72,7 +72,7 @@ def test_only_what_may_move_moves_and_only_where_replicas_are_taken(monkeypatch)
     takes = of.takes.copy()
     takes[0] = False
     before = Search(of).worth()
-    rearrange(replace(of, partitions=~stuck, takes=takes))
+    search_neighbourhoods(replace(of, partitions=~stuck, takes=takes))
     assert Search(of).worth() < before
     assert (layout.rows != as_planned).any()
     assert (layout.rows[stuck] == as_planned[stuck]).all()
@@ -87,8 +87,8 @@ def test_trios_that_stay_as_they_are_are_decided_about_once_and_not_for_ever(mon
     def in_vain(trio):
         decided.append(tuple(trio._brokers.tolist()))
 
-    monkeypatch.setattr(neighbourhood_mip._Trio, "solved", in_vain)
-    rearrange(of)
+    monkeypatch.setattr(neighbourhood_mip._Neighbourhood, "solved", in_vain)
+    search_neighbourhoods(of)
     assert len(decided) == len(set(decided)) <= neighbourhood_mip.IN_VAIN
     assert decided
 
@@ -96,7 +96,7 @@ def test_trios_that_stay_as_they_are_are_decided_about_once_and_not_for_ever(mon
 def test_a_trio_without_anything_that_may_move_is_passed_over(monkeypatch):
     of = searched(3, "giant", monkeypatch)
     before = of.layout.rows.copy()
-    rearrange(replace(of, partitions=np.zeros(len(before), bool)))
+    search_neighbourhoods(replace(of, partitions=np.zeros(len(before), bool)))
     assert (of.layout.rows == before).all()
 
 
@@ -112,5 +112,5 @@ def test_clusters_of_many_brokers_are_left_to_the_search(monkeypatch):
     of = searched(3, "giant", monkeypatch)
     before = of.layout.rows.copy()
     monkeypatch.setattr(neighbourhood_mip, "MOST_BROKERS", len(of.gives) - 1)
-    rearrange(of)
+    search_neighbourhoods(of)
     assert (of.layout.rows == before).all()

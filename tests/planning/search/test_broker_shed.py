@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays, replica_counts
 from include.planning.search.broker_shed import BYTES, largest_within
-from include.planning.search.leader_egress import Senders
+from include.planning.search.leader_egress import LeaderEgress
 from include.planning.search.state import Search
 from tests.examples import examples
 from tests.planning.clusters import cluster
@@ -42,7 +42,7 @@ def search_of(
 def test_a_broker_gives_up_its_largest_replicas_that_fit_and_no_empty_one(size_bytes, given_up):
     sizes = [300, 200, 0, 800, 600]
     search = search_of([[0]] * len(sizes), sizes)
-    senders = Senders.of(search, search.load)
+    senders = LeaderEgress.of(search, search.load)
     slots = largest_within(search, search.on(0), 0, float(size_bytes), senders)
     assert search.weights[BYTES, slots // search.width].tolist() == given_up
 
@@ -51,7 +51,7 @@ def test_replicas_are_spared_whose_leader_sends_enough_where_others_are_left():
     search = search_of([[0, 1]] * 3 + [[1, 0]] * 3, [500, 300, 200, 400, 300, 300])
     wanted = search.load.copy()
     wanted[BYTES, 2] += 500
-    senders = Senders.of(search, wanted)
+    senders = LeaderEgress.of(search, wanted)
     assert senders.most == pytest.approx(600)
     slots = search.on(0)
     assert senders.spared(slots).tolist() == slots.tolist()
@@ -68,7 +68,7 @@ def chosen(
     search = search_of(rows, sizes)
     wanted = search.load.copy()
     wanted[BYTES, 2] += 500
-    senders = Senders.of(search, wanted)
+    senders = LeaderEgress.of(search, wanted)
     senders.sent += sent
     before = senders.sent.copy()
     slots = largest_within(search, search.on(0), 0, size_bytes, senders)

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.planning.search.receiver_ranking import Neediest
+from include.planning.search.receiver_ranking import ReceiverRanking
 from tests.examples import examples
 
 VALUE = (1.0, 0.03, 0.16)
 PICKY = 0.1
 
 
-def filled(load: np.ndarray, scale: np.ndarray) -> Neediest:
+def filled(load: np.ndarray, scale: np.ndarray) -> ReceiverRanking:
     """Brokers that are wanted to hold 100 of each resource, at first up to 110, at most 120."""
     wanted = np.full(load.shape, 100.0)
-    return Neediest(
+    return ReceiverRanking(
         load=load,
         wanted=wanted,
         tight=wanted + 10,
