@@ -77,7 +77,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--plan", required=True, help="the plan's directory, any URI")
     parser.add_argument("--snapshot", help="URI of the snapshot, where it has been moved")
-    parser.add_argument("--history", help="URI of the warehouse whose rollups tell the traffic")
+    parser.add_argument("--history", help="URI of the warehouse whose rollups hold the traffic")
     parser.add_argument("--history-days", type=int, default=7)
     parser.add_argument("--min-history-hours", type=float, default=24.0)
     parser.add_argument("--partition", action="append", default=[], help="topic-number")

@@ -111,7 +111,7 @@ class PlanTask:
     """Plans one cluster inside an executor.
 
     :param snapshot: without its replicas, which come as a table.
-    :param history: URI of the warehouse whose rollups tell the load; None = plan without.
+    :param history: URI of the warehouse whose rollups hold the load; None = plan without.
     """
 
     snapshot: Snapshot
@@ -269,7 +269,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--name", default="fleet", help="what the plans' ids begin with")
     parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
     parser.add_argument("--throttle-efficiency", type=float, default=THROTTLE_EFFICIENCY)
-    parser.add_argument("--reaction-s", type=float, default=15.0, help="until somebody acts")
+    parser.add_argument("--reaction-s", type=float, default=15.0, help="until a person acts")
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)

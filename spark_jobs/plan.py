@@ -244,7 +244,7 @@ def _guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
 
 def add_history_options(parser: argparse.ArgumentParser) -> None:
     """What a job is told of the history that it plans by."""
-    parser.add_argument("--history", help="URI of the warehouse whose rollups tell the load")
+    parser.add_argument("--history", help="URI of the warehouse whose rollups hold the load")
     parser.add_argument("--history-days", type=int, default=7)
     parser.add_argument("--min-history-hours", type=float, default=24.0)
     parser.add_argument("--forecast-days", type=int, default=30)
@@ -260,7 +260,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--plan-id", help="default: the last part of --out")
     parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
     parser.add_argument("--throttle-efficiency", type=float, default=THROTTLE_EFFICIENCY)
-    parser.add_argument("--reaction-s", type=float, default=15.0, help="until somebody acts")
+    parser.add_argument("--reaction-s", type=float, default=15.0, help="until a person acts")
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)

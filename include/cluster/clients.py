@@ -23,7 +23,7 @@ C = TypeVar("C", Wire, Librdkafka)
 
 UNANSWERED = ErrorCode.UNKNOWN_SERVER_ERROR.error("the broker's answer leaves it out")
 UNCHANGED = "The request changed nothing."
-UNKNOWN_STATE = "It is not known whether the cluster acted on it; the next reading will tell."
+UNKNOWN_STATE = "It is not known whether the cluster acted on it; the next reading shows it."
 CONTROLLER_ATTEMPTS = 3
 CONTROLLER_PAUSE_S = 0.5
 

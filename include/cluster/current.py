@@ -52,7 +52,7 @@ def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str,
     raise ClusterError(
         "No broker has read the metadata log as far as the controller has written it",
         state_left="What is in flight goes on.",
-        next_step="Look at the brokers' connections to the controllers; the next look tries again.",
+        next_step="Look at the brokers' connections to the controllers; the next poll tries again.",
     )
 
 
@@ -87,7 +87,7 @@ def _agreed_on(clients: Clients, names: Collection[str] | None) -> dict[str, Top
     alive = clients.ask(Call.DESCRIBE_CLUSTER, clients.reads.metadata).brokers
     answers = _ask(clients, names, [broker.node_id for broker in alive])
     if not answers:
-        raise ClusterError("No broker shows the topics", next_step="The next look tries again.")
+        raise ClusterError("No broker shows the topics", next_step="The next poll tries again.")
     first, *others = answers
     agreed = {
         name: topic

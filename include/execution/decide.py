@@ -38,7 +38,7 @@ from include.execution.observation.log_dir_copies import may_be_copied, misplace
 from include.execution.observation.move_status import Fate, fate, on_its_way, untouched
 from include.execution.stall import patience_s
 
-HELD_BY_OTHERS = "somebody else's reassignment runs"
+HELD_BY_OTHERS = "another client's reassignment runs"
 """What a plan waits for as long as it takes, unless it may run beside others."""
 
 
@@ -214,7 +214,7 @@ class _Assessed:
         elif (what is Fate.IN_FLIGHT and move.partition in self.seen.ongoing) or where_copied_from(
             move, self.seen
         ):
-            self._settle(move, MoveState.SUPERSEDED, "somebody else is making the same move")
+            self._settle(move, MoveState.SUPERSEDED, "another client is making the same move")
         else:
             return True
         self._pending_settled += 1

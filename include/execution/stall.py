@@ -27,7 +27,7 @@ def patience_s(view: LedgerView, limit_s: float, *, in_flight: bool) -> float:
 
 
 def held_up(plan: Plan, seen: Observation, policy: Policy, *, admitted: bool) -> bool:
-    """Whether a plan only waits for somebody else's reassignment to end: that is no stall.
+    """Whether a plan only waits for another client's reassignment to end: that is no stall.
 
     :param admitted: whether something of its own is.
     """

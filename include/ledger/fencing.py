@@ -55,7 +55,7 @@ def renew(connection: Connection, lease: Lease, now: datetime) -> None:
     if renewed.rowcount != 1:
         raise LeaseLostError(
             f"{lease.owner} has lost the lease on cluster {lease.cluster_id} "
-            f"(epoch {lease.epoch}): it did not renew it in time, and somebody took over",
+            f"(epoch {lease.epoch}): it did not renew it in time, and another run took over",
             state_left="It has written nothing since.",
             next_step="Whoever took over goes on; look at the plan's events.",
         )

@@ -63,7 +63,7 @@ class SampleStore(Database):
             return Recorded(kept=True, progressed=progressed)
 
     def record_hold(self, plan_id: str, at: datetime) -> None:
-        """Record that a look found nothing but somebody else's reassignment to wait for.
+        """Record that a look found nothing but another client's reassignment to wait for.
 
         A stall is counted from here; an alert, from the last progress.
         """

@@ -36,7 +36,7 @@ def rollback_plan(
     """Plan the way back from a plan that was carried out, wholly or in part.
 
     Partitions that are where they started need nothing. Those that are neither where the plan
-    found them nor where it put them were moved by somebody else since: they are left alone and
+    found them nor where it put them were moved by another client since: they are left alone and
     named in the summary's ``infeasible``, and so are partitions that no longer exist, or whose
     topic is another one of the same name. Named there, too, is what cannot go back for want of a
     live broker, and what goes back to fewer replicas and keeps one in sync in place of one that

@@ -52,7 +52,7 @@ def history_rules() -> tuple[Rule, ...]:
             "resources",
             f"hours < needed_hours OR known_partitions >= {KNOWN_PART} * partitions",
             _KEYS,
-            "Find out which brokers did not tell: the unread column of the rollups.",
+            "Find out which brokers did not answer: the unread column of the rollups.",
             ("known_partitions", "partitions"),
         ),
         Rule(
@@ -64,7 +64,7 @@ def history_rules() -> tuple[Rule, ...]:
             ("age_hours", "allowed_age_hours"),
         ),
         Rule(
-            "every consumer group told its offsets",
+            "the offsets of every consumer group were read",
             "resources",
             "unread_groups = ''",
             _KEYS,

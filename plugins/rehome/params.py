@@ -237,7 +237,7 @@ def _how_to_do_it() -> dict[str, Param]:
         "additional": Param(
             False,
             type="boolean",
-            description="Run although somebody else's reassignment is in flight (KIP-455).",
+            description="Run although another client's reassignment is in flight (KIP-455).",
             section=_HOW,
         ),
     }

@@ -96,7 +96,7 @@ def test_each_poll_is_a_sign_of_life_of_its_run_and_wakes_a_worker_once_the_leas
         assert holder.expires_at - utc_now() > timedelta(seconds=30)
         site.ledger.acquire_lease(plan.cluster_id, "dead-run", 0.0)
         other = site.ledger.acquire_lease(plan.cluster_id, "another-run", 60.0)
-        assert watch.look().reason == "somebody has taken the lease over"
+        assert watch.look().reason == "another run has taken the lease over"
         site.ledger.release_lease(other)
 
 

@@ -100,7 +100,7 @@ def test_an_approval_that_is_mandatory_is_asked_for_and_given_by_somebody_else(
     assert plan.request["window_end"] is not None, "what is open ends"
     if own:
         assert run.state == run.tasks["approve"] == "failed"
-        assert "somebody else has to approve it" in run.log
+        assert "another person has to approve it" in run.log
         assert plan.state is PlanState.FAILED
         assert state_of(site.gateway, [topic]) == before
     else:

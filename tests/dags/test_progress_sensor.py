@@ -142,7 +142,7 @@ def test_an_observer_fails_when_somebody_cancels_and_waits_for_nothing_that_star
     assert set(site.gateway.list_reassignments()) == {later}
     site.gateway.alter_reassignments({later: None})
     assert run.tasks == {"watch": "failed"}, run.log
-    assert f"{watched}: somebody else cancelled it" in run.log
+    assert f"{watched}: another client cancelled it" in run.log
     assert "This task only watched, and changed nothing" in run.log
 
 
@@ -290,9 +290,9 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     )
     somebody.join(10)
     assert run.state == "success", run.log
-    waits = "Held back: somebody else's reassignment runs. The plan goes on when that has ended."
+    waits = "Held back: another client's reassignment runs. The plan goes on when that has ended."
     assert f"UTC. {waits}" in run.log
-    assert any(look.endswith("Held back: somebody else's reassignment runs") for look in looks)
+    assert any(look.endswith("Held back: another client's reassignment runs") for look in looks)
     (plan,) = site.ledger.plans()
     first, second = site.ledger.reassignments(plan.plan_id)
     assert first.ended_at is not None

@@ -102,7 +102,7 @@ class CutOffCluster(LocalCluster):
         settings = server_properties(self._layout, node, None)
         line = f"127.0.0.1:{self.line.port}"
         if node == CONTROLLER_ID:
-            # What brokers are told by the controller itself counts more than their own settings.
+            # What the rate set is by the controller itself counts more than their own settings.
             settings["advertised.listeners"] = f"CONTROLLER://{line}"
         else:
             settings["controller.quorum.voters"] = f"{CONTROLLER_ID}@{line}"

@@ -49,7 +49,7 @@ def test_metadata_older_than_the_start_settles_nothing() -> None:
     soon, later = T0 + timedelta(seconds=9), T0 + timedelta(seconds=11)
     assert decide(ONE, view, seen(ONE), soon, POLICY) == []
     assert decide(ONE, view, seen(ONE), later, POLICY)[0] == Settle(
-        TP[0], MoveState.CANCELLED, "somebody else cancelled it"
+        TP[0], MoveState.CANCELLED, "another client cancelled it"
     )
 
 
@@ -64,7 +64,7 @@ def test_an_order_lost_by_somebody_elses_cancel_is_restored() -> None:
     view, _ = in_flight(ONE)
     back = seen(ONE, partitions={TP[0]: PartitionState(2, (2, 1), frozenset({1, 2}))})
     actions = decide(ONE, view, back, T0 + timedelta(minutes=1), POLICY)
-    assert actions[0] == Cancel((TP[0],), "somebody else cancelled it")
+    assert actions[0] == Cancel((TP[0],), "another client cancelled it")
 
 
 def test_a_partition_somebody_else_reassigns_is_superseded_and_not_cancelled() -> None:
@@ -73,7 +73,7 @@ def test_a_partition_somebody_else_reassigns_is_superseded_and_not_cancelled() -
     for known in (view, running(ONE)):
         actions = decide(ONE, known, replace(flight, ongoing={TP[0]: foreign}), T0, POLICY)
         assert actions[0] == Settle(
-            TP[0], MoveState.SUPERSEDED, "somebody else is reassigning it to [4, 2]"
+            TP[0], MoveState.SUPERSEDED, "another client is reassigning it to [4, 2]"
         )
         assert not any(isinstance(action, Cancel) for action in actions)
 
@@ -95,11 +95,11 @@ def test_somebody_elses_reassignment_holds_admission_unless_additional() -> None
     other = {TopicPartition("x", 0): OngoingReassignment((1, 2, 3), (3,), (1,))}
     there = seen(ONE, ongoing=other)
     assert decide(ONE, running(ONE), there, T0, POLICY) == [
-        Hold("somebody else's reassignment runs")
+        Hold("another client's reassignment runs")
     ]
     late = T0 + timedelta(days=1)
     assert decide(ONE, running(ONE), there, late, POLICY)[0] == Hold(
-        "somebody else's reassignment runs"
+        "another client's reassignment runs"
     )
     assert decide(ONE, running(ONE), there, T0, replace(POLICY, additional=True)) == [
         Admit((TP[0],))
@@ -133,7 +133,7 @@ def test_what_was_never_sent_is_taken_back_by_a_pause_and_held_by_somebody_else(
         Finish(PlanState.PAUSED, "pause requested"),
     ]
     theirs = seen(ONE, ongoing={TopicPartition("x", 0): OngoingReassignment((1, 2, 3), (3,), (1,))})
-    reason = "somebody else's reassignment runs"
+    reason = "another client's reassignment runs"
     for now in (T0, T0 + timedelta(days=1)):
         assert decide(ONE, unsent, theirs, now, POLICY) == [
             Cancel((TP[0],), f"it was not sent yet; {reason}", MoveState.PENDING),

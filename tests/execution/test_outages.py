@@ -120,10 +120,10 @@ def test_a_cluster_that_does_not_answer_after_a_long_hold_is_borne_as_long_as_an
     clock: SetClock,
     step: Callable[[], Advance],
 ) -> None:
-    """Somebody else's reassignment, then an hour without Airflow, then a cluster that is away."""
+    """Another client's reassignment, then an hour without Airflow, then a cluster that is away."""
     simulated.targets[THEIRS.partition] = THEIRS.target
     for _ in range(int(4 * STALL_S / LEASE_S)):
-        assert step().holds == ["somebody else's reassignment runs"]
+        assert step().holds == ["another client's reassignment runs"]
         clock.pass_s(LEASE_S / 2)
     clock.pass_s(OUTAGE_S)
     own = OwnCluster.of(cast(ClusterPort, simulated), "sim")

@@ -60,7 +60,7 @@ def test_they_go_on_when_somebody_elses_reassignment_is_over_however_long_it_too
     crashed: Crashed, clock: SetClock
 ) -> None:
     crashed.cluster.targets[THEIRS.partition] = THEIRS.target
-    assert crashed.step().holds == ["somebody else's reassignment runs"]
+    assert crashed.step().holds == ["another client's reassignment runs"]
     assert crashed.state is MoveState.PENDING
     for _ in range(2):
         clock.pass_s(2 * POLICY.stall_timeout_s)

@@ -1,4 +1,4 @@
-"""The way back of a plan, and what somebody else has changed since."""
+"""The way back of a plan, and what another client has changed since."""
 
 from __future__ import annotations
 

@@ -84,20 +84,20 @@ LOG_DIR_ROOM = "a log dir holds what is sent to it"
 NO_SOURCE = "a copy has a live leader to come from"
 SIZE = "a move is as large as the snapshot says"
 FACTOR = "the replication factor stays"
-FACTOR_FLAG = "the controller is told to accept another replication factor only where one is asked"
+FACTOR_FLAG = "the controller accepts another replication factor only where one is asked for"
 HASH = "the hash is that of what the plan does"
 CHECKED = "the plan is for the snapshot that was checked"
-BYTES_TOLD = "the summary tells the bytes that are moved"
+BYTES_TOLD = "the summary states the bytes that are moved"
 COUNTS_TOLD = "the summary counts partitions, copies and leaders as they are"
-LOADS_TOLD = "the summary tells each broker's load as it is and as it will be"
+LOADS_TOLD = "the summary states each broker's load before and after"
 SCOPE = "only topics that the request is about are moved"
 LEFT_OUT = "no partition that the request is about is left out"
 UNPAID = "as many partitions are left out as the summary says that the budget leaves"
 AS_ASKED = "a partition goes where the request's file says"
 SPREAD = "a topic ends spread over brokers within tolerance, or is named"
-SHARE = "a broker ends within tolerance of its share of bytes, or the summary tells why not"
-COUNT = "a broker ends within tolerance of its share of replicas, or the summary tells why not"
-BANDS = "a broker ends within the bands that the summary tells, or is named"
+SHARE = "a broker ends within tolerance of its share of bytes, or the summary states why not"
+COUNT = "a broker ends within tolerance of its share of replicas, or the summary states why not"
+BANDS = "a broker ends within the bands that the summary states, or is named"
 
 TAKEN_ONLINE = "only offline replicas get new homes"
 KEPT_OFFLINE = "no target keeps an offline replica"
@@ -167,7 +167,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "another number in sync": (
         lambda: with_move(drain(), named(2), in_sync=1),
-        {"a move tells how many replicas are in sync"},
+        {"a move states how many replicas are in sync"},
     ),
     "no reason": (lambda: with_move(drain(), named(2), why=" "), {"a move says why"}),
     "a negative size": (
@@ -250,7 +250,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "files that were not checked": (
         lambda: with_summary(drain(), files={"rollback.json": "0" * 64}),
-        {"the summary tells the files that were checked, to the byte"},
+        {"the summary names the files that were checked, to the byte"},
     ),
     "a bound above the bytes": (
         lambda: with_summary(drain(), lower_bound_bytes=10**7),

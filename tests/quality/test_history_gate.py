@@ -30,7 +30,7 @@ def history(*resources: ResourceHistory) -> LoadHistory:
         ({"hours": 23.9}, "the history reaches back far enough"),
         ({"known_partitions": 94}, "the history knows nearly every partition"),
         ({"age_hours": 24.1}, "the history is recent"),
-        ({"unread": ("group g: no",)}, "every consumer group told its offsets"),
+        ({"unread": ("group g: no",)}, "the offsets of every consumer group were read"),
     ],
 )
 def test_each_fault_is_found_by_the_expectation_that_names_it(

@@ -146,7 +146,7 @@ def _one_replica(topic: str) -> Row:
 BROKEN_ROWS: dict[str, tuple[str, ...]] = {
     "every broker that is levelled is alive": ("broker 5, error gone",),
     "every live broker answered": ("broker 3, error REQUEST_TIMED_OUT (7)",),
-    "every broker that answered tells its log dirs": ("broker 6",),
+    "every broker that answered reports its log dirs": ("broker 6",),
     "a broker is listed once": ("broker 1", "broker 1"),
     "the rack path is that of the rack": ("broker 2, rack /dc0/r2, rack_path ['dc0']",),
     "all brokers name a rack, or none does": ("broker 4",),
@@ -178,7 +178,7 @@ BROKEN_ROWS: dict[str, tuple[str, ...]] = {
         "topic payments, partition 1, broker 2",
         "topic payments, partition 1, broker 3, size_bytes -1",
     ),
-    "every replica tells its log end offset": ("topic payments, partition 2, broker 3",),
+    "every replica's log end offset is known": ("topic payments, partition 2, broker 3",),
     "a leader is in sync": ("topic payments, partition 8, broker 1",),
     "no partition has two leaders": ("topic payments, partition 9, leaders 2",),
     "the replicas of a partition are on distinct brokers": (

@@ -87,7 +87,7 @@ def refuse_changed(plan: Plan, plan_id: str, recorded_hash: str) -> None:
         )
     else:
         what = (
-            f"The summary of plan {plan_id} was changed: it tells the hash {plan.plan_hash}, "
+            f"The summary of plan {plan_id} was changed: its hash is {plan.plan_hash}, "
             f"recorded is {recorded_hash}"
         )
     raise PlanChangedError(

@@ -29,7 +29,7 @@ class LedgerView:
     :param settled: by the state that they have ended in, the moves that ``moves`` leaves out.
     :param version: grows with every change of a move's state: see ``MoveStore.view``.
     :param last_progress_at: when bytes or messages last moved, by the samples.
-    :param held_at: when somebody else's reassignment was last seen to hold all of it up.
+    :param held_at: when another client's reassignment was last seen to hold all of it up.
     :param sent: admitted moves that the controller has accepted, and when.
     :param rate_bytes_per_s: throttle set now; None before the set-up.
     :param requested_rate_bytes_per_s: throttle an operator asked for in mid-run.

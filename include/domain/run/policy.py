@@ -26,7 +26,7 @@ class Policy:
     :param poll_interval_s: time between two polls of the progress trigger.
     :param stall_alert_s: nothing moved for this long: alert.
     :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail. Waiting for
-        somebody else's reassignment does not count.
+        another client's reassignment does not count.
     :param throttle_efficiency: part of the rate asked for that brokers deliver, governed.
     :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
     :param min_rate_bytes_per_s: others' strain does not bring the throttle below this; 0 = a

@@ -142,9 +142,9 @@ class ConnectionPolicy:
         if not self.approval:
             return
         if approver is None:
-            raise PolicyError(self.connection, ["A person has to approve it, and nobody has."])
+            raise PolicyError(self.connection, ["A person has to approve it, and no person has."])
         if requester in (approver, *names) and not self.own_approval:
-            told = f"{requester} has asked for it; somebody else has to approve it."
+            told = f"{requester} has asked for it; another person has to approve it."
             raise PolicyError(self.connection, [told])
 
     def _of_action(self, action: str) -> list[str]:

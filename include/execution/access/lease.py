@@ -94,7 +94,7 @@ def hold(
     :raises WrongClusterError: the connection leads to another cluster. Nothing was changed.
     :raises LeaseHeldError: somebody else holds it, and goes on renewing it.
     :raises PlanConflictError: another run drives the plan by now.
-    :raises LeaseLostError: from any write, once somebody has taken the lease over.
+    :raises LeaseLostError: from any write, once another run has taken the lease over.
     """
     cluster.compare()
     patience_s = lasting_s + 1 if wait_s is None else wait_s

@@ -93,7 +93,7 @@ class Drained:
         lines += _listed("What ought not to be there:", self.left)
         lines += _listed("What the plan has left there for want of budget:", self.unpaid)
         lines += [
-            f"Broker {broker}: its log dirs could not be read ({why}); only metadata has told."
+            f"Broker {broker}: its log dirs could not be read ({why}); only metadata was read."
             for broker, why in sorted(self.unread.items())
         ]
         return "\n".join(lines)

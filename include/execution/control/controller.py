@@ -94,7 +94,7 @@ class Controller:
             raise _refused(record, Control.PAUSE, "Nothing has started; mark its run failed.")
         self.ledger.request_pause(record.plan_id, self.actor)
         if record.state is PlanState.PAUSED:
-            return Controlled("It is paused already, and stays so until somebody resumes it.")
+            return Controlled("It is paused already, and stays so until it is resumed.")
         if orphaned(record, self.ledger):
             return Controlled(f"{_silent(record)} Resume it in a new run, or cancel it.")
         return Controlled(

@@ -175,7 +175,7 @@ def _foreign(
                 Severity.ERROR,
                 "foreign reassignments",
                 str(partition),
-                f"somebody else is reassigning it to {list(entry.target)}",
+                f"another client is reassigning it to {list(entry.target)}",
                 "Wait for it to end; it will not be superseded.",
                 code=60,
             )

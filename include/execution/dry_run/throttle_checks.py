@@ -135,7 +135,7 @@ def _holds(
         Severity.ERROR if stops else Severity.WARNING,
         _CHECK,
         named(resource),
-        f"already has {rate_name(key)} {bytes_text(rate_bytes_per_s)}/s, set by somebody else, "
+        f"already has {rate_name(key)} {bytes_text(rate_bytes_per_s)}/s, set by another client, "
         f"and keeps it: {expect}",
         "Remove it where it is a leftover (sweep_throttles reports such).",
     )

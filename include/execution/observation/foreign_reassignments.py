@@ -1,4 +1,4 @@
-"""Reassignments that somebody else has started, followed until each has ended. Pure."""
+"""Reassignments that another client has started, followed until each has ended. Pure."""
 
 from __future__ import annotations
 

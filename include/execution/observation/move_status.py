@@ -46,7 +46,7 @@ def fate(
     if entry is not None and entry.leads_to(move.target):
         return Fate.IN_FLIGHT, ""
     if entry is not None:
-        return Fate.SUPERSEDED, f"somebody else is reassigning it to {list(entry.target)}"
+        return Fate.SUPERSEDED, f"another client is reassigning it to {list(entry.target)}"
     if move.partition.topic in seen.unreadable:
         return Fate.UNREADABLE, unreadable(move, seen)
     state = seen.partitions.get(move.partition)
@@ -132,7 +132,7 @@ def _arrived(
 def _stopped(move: Move, replica: ReplicaId) -> str:
     log_dir = wanted_log_dirs(move)[replica]
     return (
-        f"nothing copies it to {log_dir} on broker {replica.broker} any more: somebody else has "
+        f"nothing copies it to {log_dir} on broker {replica.broker} any more: another client has "
         "taken that back, or the log dir has failed"
     )
 
@@ -140,8 +140,8 @@ def _stopped(move: Move, replica: ReplicaId) -> str:
 def _taken(replica: ReplicaId, seen: Observation) -> str:
     to = seen.future_log_dirs.get(replica)
     if to is not None:
-        return f"somebody else is moving it to {to} on broker {replica.broker}"
-    return f"somebody else has moved it to {seen.log_dirs[replica]} on broker {replica.broker}"
+        return f"another client is moving it to {to} on broker {replica.broker}"
+    return f"another client has moved it to {seen.log_dirs[replica]} on broker {replica.broker}"
 
 
 def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> tuple[Fate, str]:
@@ -151,7 +151,7 @@ def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> t
     if replicas == set(move.current):
         if sent_at is None:
             return Fate.UNTOUCHED, ""
-        return Fate.UNDONE, "somebody else cancelled it"
+        return Fate.UNDONE, "another client cancelled it"
     if replicas == set(move.current) | set(move.target):
         return Fate.IN_FLIGHT, "metadata is behind the controller"
     return Fate.SUPERSEDED, f"its replicas are {list(state.replicas)}, not {list(move.current)}"

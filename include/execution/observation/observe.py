@@ -171,7 +171,7 @@ def moves_of(ongoing: Mapping[TopicPartition, OngoingReassignment]) -> tuple[Mov
             target=entry.target,
             size_bytes=0,
             reason=MoveReason.REQUESTED,
-            why="started by somebody else",
+            why="started by another client",
         )
         for partition, entry in sorted(ongoing.items())
     )

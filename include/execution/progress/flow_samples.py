@@ -172,7 +172,7 @@ def _span(
 
 
 def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:
-    """What brokers are told and what they deliver, in one line; "" without a throttle."""
+    """What the rate set is and what they deliver, in one line; "" without a throttle."""
     if not view.rates:
         return ""
     last = view.rates[-1]
@@ -186,7 +186,7 @@ def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:
         else (f" of {bytes_text(last.limit_bytes_per_s)}/s asked for")
     )
     return (
-        f"Throttle: {bytes_text(last.target_bytes_per_s)}/s{least} wanted, brokers are told "
+        f"Throttle: {bytes_text(last.target_bytes_per_s)}/s{least} wanted, the rate set is "
         f"{bytes_text(last.rate_bytes_per_s)}/s ({last.reason}), the busiest delivers {told}"
     )
 

@@ -46,7 +46,7 @@ class ForeignStarts:
 
 @dataclass(frozen=True, slots=True)
 class ForeignEnds:
-    """What somebody else has started is complete."""
+    """What another client has started is complete."""
 
     partition: TopicPartition
 

@@ -43,7 +43,7 @@ class Coverage:
     """What a look has found.
 
     :param unthrottled: partitions in flight of which a list or a rate is not as it has to be, or
-        was changed by somebody else since the ledger was told.
+        was changed by another client since the ledger was told.
     :param unread: resources whose throttle could not be read, and why: nobody knows then.
     """
 
@@ -94,7 +94,7 @@ def gone_text(plan_id: str, entries: Sequence[ThrottleEntry], poll_interval_s: f
     )
     return (
         f"Plan {plan_id}: {first.resource} {first.key}{more} was gone {first.times_gone} times "
-        f"while moves in flight relied on it. {left} Until the next look, every "
+        f"while moves in flight relied on it. {left} Until the next poll, every "
         f"{poll_interval_s:g} s, they run without a throttle. Find out who takes it away: "
         "kafka-reassign-partitions does (--cancel, or --execute with a throttle, for the same "
         "topic, without --preserve-throttles). Or pause the plan with control_reassignment."

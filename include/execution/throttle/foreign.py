@@ -25,7 +25,7 @@ KEYS = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE, *LISTS)
 
 @dataclass(frozen=True, slots=True)
 class ForeignThrottle:
-    """A rate, or the items of a list, that somebody else has set."""
+    """A rate, or the items of a list, that another client has set."""
 
     resource: ConfigResource
     key: str
@@ -37,7 +37,7 @@ class ForeignThrottle:
 
 @dataclass(frozen=True)
 class ForeignThrottles:
-    """What somebody else has set.
+    """What another client has set.
 
     :param idle: nothing is being reassigned, so nothing needs a throttle.
     :param unread: resources whose configuration could not be read, and why.

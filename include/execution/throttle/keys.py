@@ -26,7 +26,7 @@ _RATE_NAMES = {
     LOG_DIR_RATE: "log dir rate",
 }
 EVERY_REPLICA = "*"
-CHANGED_SINCE = "somebody has changed it since"
+CHANGED_SINCE = "another client has changed it since"
 """Text for an entry that is ``SetBy.OTHERS``."""
 LIST_LIMIT = 32_767
 """Longest value of a topic config, in characters (Short.MAX_VALUE in the controller)."""

@@ -1,7 +1,7 @@
 """Setting throttles up, so that they hold for our moves and can be taken down after any crash.
 
 What stood there before is in the ledger before anything changes. See docs/decisions/001 for
-where the rate goes, and for what holds where somebody else has set one.
+where the rate goes, and for what holds where another client has set one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ThrottleSetUp:
     """What was set up.
 
     :param entries: configuration keys that now hold something of ours.
-    :param foreign_rates: rates that somebody else has set, that hold instead of ours:
+    :param foreign_rates: rates that another client has set, that hold instead of ours:
         "broker 3 follower.replication.throttled.rate" → bytes per second.
     :param in_waves: topics whose lists would be too long as a whole: their replicas are listed
         when their moves start.
@@ -177,7 +177,7 @@ def _by_broker(plan: Plan, ledger: Ledger, cluster: OwnCluster) -> bool:
 
 def _tell(plan: Plan, ledger: Ledger, rates: RatesSet) -> None:
     for what, rate in rates.foreign.items():
-        detail = f"{what} was set to {rate} B/s by somebody else and holds"
+        detail = f"{what} was set to {rate} B/s by another client and holds"
         ledger.add_event("foreign rate", detail, plan_id=plan.plan_id)
     for resource, error in rates.unset.items():
         detail = f"{resource} keeps the rate it has until it answers: {error}"

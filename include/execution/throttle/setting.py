@@ -141,7 +141,7 @@ class Setting:
     def _tell_overruled(
         self, choices: Collection[RateChoice], own: Mapping[Where, ThrottleEntry]
     ) -> None:
-        """Remember what somebody else has changed, and say so once."""
+        """Remember what another client has changed, and say so once."""
         found = [
             replace(entry, set_by=SetBy.OTHERS, detail=CHANGED_SINCE)
             for choice in choices
@@ -152,7 +152,7 @@ class Setting:
         self.ledger.mark_throttles(found)
         for choice in choices:
             now = "deleted" if choice.holds is None else f"set to {choice.holds} B/s"
-            detail = f"{choice.resource} {choice.key} was {now} by somebody else, and stays so"
+            detail = f"{choice.resource} {choice.key} was {now} by another client, and stays so"
             self.ledger.add_event("foreign rate", detail, plan_id=self.plan.plan_id)
 
     def lists(self, moves: Collection[Move], *, trim: bool, in_flight: bool = False) -> ListsSet:

@@ -207,7 +207,7 @@ def _movement_rules(request: ReassignmentRequest) -> list[Rule]:
 def _factor_rules(request: ReassignmentRequest) -> list[Rule]:
     rules = [
         Rule(
-            "the controller is told to accept another replication factor only where one is asked",
+            "the controller accepts another replication factor only where one is asked for",
             "plan",
             "allows_factor_change = (changes_factor AND "
             f"{'true' if request.action in CHANGES_FACTOR else 'false'})",
@@ -319,7 +319,7 @@ def _share_rules(request: ReassignmentRequest) -> list[Rule]:
     if request.action in (Action.REBALANCE, Action.EXPAND):
         rules.append(
             Rule(
-                "a broker ends within the bands that the summary tells, or is named",
+                "a broker ends within the bands that the summary states, or is named",
                 "brokers_after",
                 "size(outside) = 0",
                 _BROKER,

@@ -116,7 +116,7 @@ _TARGET_RULES = (
         DEFECT,
     ),
     Rule(
-        "a move tells how many replicas are in sync",
+        "a move states how many replicas are in sync",
         "moves",
         "in_sync IN (-1, in_sync_found)",
         _PARTITION,
@@ -223,7 +223,7 @@ _SUMMARY_RULES = (
         "the hash is that of what the plan does", "plan", "plan_hash = computed_hash", _PLAN, DEFECT
     ),
     Rule(
-        "the summary tells the files that were checked, to the byte",
+        "the summary names the files that were checked, to the byte",
         "plan",
         "files_told = files_checked",
         _PLAN,
@@ -239,7 +239,7 @@ _SUMMARY_RULES = (
         ("lower_bound_bytes", "bytes_to_move"),
     ),
     Rule(
-        "the summary tells the bytes that are moved",
+        "the summary states the bytes that are moved",
         "plan",
         "bytes_to_move = computed_bytes",
         _PLAN,
@@ -259,7 +259,7 @@ _SUMMARY_RULES = (
         ),
     ),
     Rule(
-        "the summary tells each broker's load as it is and as it will be",
+        "the summary states each broker's load before and after",
         "brokers_after",
         "told = computed",
         _BROKER,

@@ -90,7 +90,7 @@ def _broker_rules(concerned: str) -> tuple[Rule, ...]:
             ("error",),
         ),
         Rule(
-            "every broker that answered tells its log dirs",
+            "every broker that answered reports its log dirs",
             "brokers",
             "NOT (live AND answered) OR known_log_dirs > 0",
             ("broker",),
@@ -144,7 +144,7 @@ _LOG_DIR_RULES = (
         "(total_bytes IS NULL OR total_bytes >= 0) AND (usable_bytes IS NULL OR "
         "(usable_bytes >= 0 AND (total_bytes IS NULL OR usable_bytes <= total_bytes)))",
         ("broker", "log_dir"),
-        "The broker tells sizes that cannot be: check its volume, then take a new snapshot.",
+        "The broker reports sizes that cannot be: check its volume, then take a new snapshot.",
         ("total_bytes", "usable_bytes"),
     ),
     Rule(
@@ -219,7 +219,7 @@ _REPLICA_RULES = (
         ("size_bytes",),
     ),
     Rule(
-        "every replica tells its log end offset",
+        "every replica's log end offset is known",
         "replicas",
         f"log_end_offset >= 0 OR (log_end_offset IS NULL AND {_EXCUSED})",
         _REPLICA,

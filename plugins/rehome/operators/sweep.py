@@ -82,7 +82,7 @@ class SweepThrottlesOperator(ClusterOperator):
         """Tell people of a plan that nobody drives; again after a while, not at each sweep."""
         told = (
             f"Plan {plan.plan_id} is running, but its run {plan.driver} gives no sign of life. "
-            "Its moves in flight go on, throttled; nobody ends them at a window's end. Resume it "
+            "Its moves in flight go on, throttled; nothing ends them at a window's end. Resume it "
             "or cancel it with control_reassignment."
         )
         now = datetime.now(UTC)
@@ -113,7 +113,10 @@ class SweepThrottlesOperator(ClusterOperator):
                 self._tell_cleared(sweep(held.ledger, held.cluster, own.cluster_id))
                 self._tell_copies(stop_owed_copies(held.ledger, held.cluster, own.cluster_id))
         except LeaseHeldError as error:
-            self.log.info("%s A run that drives a plan pays all debts that it can.", error.what)
+            self.log.info(
+                "%s A run that drives a plan takes back all that is owed, as far as it can.",
+                error.what,
+            )
 
     def _tell_copies(self, done: OwedCopies) -> None:
         for partition in done.taken_back:
@@ -138,7 +141,7 @@ class SweepThrottlesOperator(ClusterOperator):
 
     def _tell_foreign(self, found: ForeignThrottles) -> None:
         for throttle in found.throttles:
-            self.log.warning("Set by somebody else, and left alone: %s", throttle)
+            self.log.warning("Set by another client, and left alone: %s", throttle)
         if found.throttles and found.idle:
             self.log.warning(
                 "Nothing is being reassigned, so these are probably left over. Ask whoever set "

@@ -74,7 +74,7 @@ class SetThrottleOperator(ClusterOperator):
             self.log.info("%s %s: %s", entry.resource, entry.key, ",".join(entry.ours))
         for where, value in done.foreign_rates.items():
             self.log.warning(
-                "%s is already %s/s, set by somebody else: it stays, expect a longer run",
+                "%s is already %s/s, set by another client: it stays, expect a longer run",
                 where,
                 bytes_text(value),
             )

@@ -31,7 +31,7 @@ class ReassignmentSensor(ClusterOperator):
     Between steps it defers: the trigger watches, the worker acts. All state is in the ledger
     and the cluster, so a retry, after whatever crash, goes on where things stand.
 
-    :param drive: False = only watch what somebody else has started. Succeeds when all of it is
+    :param drive: False = only watch what another client has started. Succeeds when all of it is
         complete, fails when some of it was cancelled; never changes anything.
     :param partitions: (topic, partition) pairs to watch where ``drive`` is False; None = all
         that are in flight.

@@ -78,7 +78,7 @@ class PlanWatch:
         from include.execution.access.own_cluster import WrongClusterError
 
         if not self._ledger.heartbeat(self._plan.cluster_id, self._driver, self._lease_s):
-            return Look("somebody has taken the lease over", "")
+            return Look("another run has taken the lease over", "")
         try:
             return self._look()
         except WrongClusterError as error:

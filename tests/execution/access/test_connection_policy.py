@@ -115,7 +115,7 @@ def test_who_has_asked_may_not_approve_unless_that_is_allowed() -> None:
     strict = policy(approval=True)
     strict.require_approver("bob", "ann")
     for approver, names in (("ann", ()), ("Ann Smith", ("ann",))):
-        with pytest.raises(PolicyError, match="somebody else has to approve"):
+        with pytest.raises(PolicyError, match="another person has to approve"):
             strict.require_approver(approver, "ann", *names)
     with pytest.raises(PolicyError, match="nobody has"):
         strict.require_approver(None, "ann")

@@ -101,7 +101,7 @@ def test_a_broker_is_empty_only_where_nothing_is_found_and_what_was_not_read_is_
     seen.live = {1, 2}
     dead = found(seen)
     assert (dead.as_planned, dead.unread) == (True, {3: "it is not alive"})
-    assert "only metadata has told" in dead.text()
+    assert "only metadata was read" in dead.text()
     failed = Seen(on_disk={"t": 3}, assigned={"t": (3, 1)})
     failed.error = BrokerError(56, "KAFKA_STORAGE_ERROR")
     assert found(failed).unread == {3: "/d: KAFKA_STORAGE_ERROR (56)"}

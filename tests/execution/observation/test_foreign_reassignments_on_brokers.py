@@ -74,7 +74,7 @@ def test_a_move_that_somebody_else_cancelled_is_recognised_and_its_order_restore
     gateway.alter_reassignments({partition: None})
     assert run(plan, ledger, gateway, SLOW).finished is PlanState.FAILED
     record = ledger.moves(plan.plan_id)[partition]
-    assert (record.state, record.detail) == (MoveState.CANCELLED, "somebody else cancelled it")
+    assert (record.state, record.detail) == (MoveState.CANCELLED, "another client cancelled it")
     wait_until(lambda: replicas_of(gateway, topic) == (1, 2, 3), "the order")
 
 

@@ -151,8 +151,8 @@ def test_a_new_replica_that_lands_in_another_log_dir_is_moved_on(
 @pytest.mark.parametrize(
     ("future", "detail"),
     [
-        ({ONE: C}, "somebody else is moving it to /c on broker 1"),
-        ({}, "nothing copies it to /b on broker 1 any more: somebody else has taken that back"),
+        ({ONE: C}, "another client is moving it to /c on broker 1"),
+        ({}, "nothing copies it to /b on broker 1 any more: another client has taken that back"),
     ],
 )
 def test_what_somebody_else_does_to_a_copy_is_recognised_and_not_fought(
@@ -189,7 +189,7 @@ def test_a_replica_that_somebody_has_moved_to_a_third_log_dir_stays_there(
     site.memory.future, site.memory.log_dirs = {}, {ONE: C}
     assert site.end().finished is PlanState.FAILED
     assert (site.state, site.memory.told[1:]) == (MoveState.SUPERSEDED, [])
-    assert "somebody else has moved it to /c on broker 1" in site.detail
+    assert "another client has moved it to /c on broker 1" in site.detail
 
 
 @pytest.mark.parametrize("to", [B, C])

@@ -163,7 +163,7 @@ def test_a_copy_that_somebody_else_takes_back_is_not_begun_again(
     assert run(moving.plan, ledger, gateway, SLOW).finished is PlanState.FAILED
     (record,) = ledger.moves(moving.plan.plan_id).values()
     assert record.state is MoveState.CANCELLED
-    assert "somebody else has taken that back" in record.detail
+    assert "another client has taken that back" in record.detail
     assert moving.copies() == {"current": moving.here}
 
 

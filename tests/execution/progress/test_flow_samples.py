@@ -168,7 +168,7 @@ def test_the_throttle_is_told_in_one_line() -> None:
     view = LedgerView(PlanState.RUNNING, {}, rates=(change,))
     sample = flow_sample([MOVE], SEEN, {}, T0)
     assert throttle_text(view, sample) == (
-        "Throttle: 500 kB/s of 1 MB/s asked for wanted, brokers are told 1.05 MB/s (strain), "
+        "Throttle: 500 kB/s of 1 MB/s asked for wanted, the rate set is 1.05 MB/s (strain), "
         "the busiest delivers 140 B/s"
     )
     assert throttle_text(LedgerView(PlanState.RUNNING, {}), sample) == ""

@@ -142,7 +142,7 @@ def test_a_rate_that_somebody_changes_in_mid_copy_holds_and_is_told_of_once(
     lacking(flying, ledger, gateway)
     advance(flying, ledger, gateway, CRAWL)
     assert told() == [
-        f"{DEFAULT} {LEADER_RATE} was set to 123456 B/s by somebody else, and stays so"
+        f"{DEFAULT} {LEADER_RATE} was set to 123456 B/s by another client, and stays so"
     ]
     assert look(flying, ledger, gateway).seen.unthrottled == ()
     advance(flying, ledger, gateway, CRAWL)

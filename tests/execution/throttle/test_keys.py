@@ -58,7 +58,7 @@ def test_a_list_loses_what_is_ours_and_gets_its_old_bytes_back(
         (None, "200", (DELETE, None)),  # a rate of ours from before it was changed
         ("900", "100", (SET, "900")),
         ("900", "900", None),
-        ("900", "300", None),  # somebody has changed it since
+        ("900", "300", None),  # another client has changed it since
     ],
 )
 def test_a_rate_of_ours_gives_way_to_what_stood_there_before(

@@ -236,7 +236,7 @@ def test_what_somebody_changed_meanwhile_stays_as_they_left_it(
         (resource, LEADER_REPLICAS): "9:9",
     }
     details = {(e.resource, e.key): e.detail for e in ledger.throttles(plan.plan_id)}
-    assert "somebody has changed it since" in details[DEFAULT, LEADER_RATE]
+    assert "another client has changed it since" in details[DEFAULT, LEADER_RATE]
 
 
 def test_clearing_twice_and_clearing_what_was_never_set_does_nothing(

@@ -49,7 +49,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def foreign_configs() -> st.SearchStrategy[Configs]:
-    """What somebody else has set before: lists, rates of brokers or of all of them."""
+    """What another client has set before: lists, rates of brokers or of all of them."""
     topic, everyone = ConfigResource.topic("t"), ConfigResource.cluster_default()
     lists = st.sampled_from(["", "*", "0:9", "7:1,8:2"])
     rates = st.sampled_from(["123", "456789"])
