@@ -56,7 +56,7 @@ def main() -> int:
     """Run the demo; returns the exit code."""
     for number in (signal.SIGTERM, signal.SIGINT):  # end what was started, too
         signal.signal(number, lambda given, _: sys.exit(128 + given))
-    options = _options()
+    options = parse_options()
     screen = Screen()
     state = options.state.resolve()
     with alone(state):
@@ -263,7 +263,8 @@ class Demo:
         )
 
 
-def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the command line asks for."""
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--brokers", type=int, default=4, help="number of brokers (default 4)")
     parser.add_argument("--drain", type=int, default=4, help="the broker to drain (default 4)")

@@ -145,7 +145,7 @@ class PlanTask:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code."""
-    options = _options(arguments)
+    options = parse_options(arguments)
     members = [_member(uri, options) for uri in options.snapshots]
     for member in members:
         member.out.discard()
@@ -259,7 +259,8 @@ def _in_tasks(
     return {row["member"]: Answer(*pickle.loads(row["answer"])) for row in rows}
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What the command line asks for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
         raise RefusedError.invalid(error) from None
     overlaid = request.action in OVERLAID and replicas > options.max_driver_replicas
     work = partial(_planned, options, request)
-    here = partial(work, partial(_plan, options, request))
+    here = partial(work, partial(plan_request, options, request))
     with ExitStack() as held:
         many = replicas >= MANY_REPLICAS and not overlaid
         planned = held.enter_context(beside(here)) if many else here
@@ -169,7 +169,10 @@ def by_history(snapshot: Snapshot, history: LoadHistory, solve: Callable[[Snapsh
     return replace(plan, summary=replace(plan.summary, planned_by=by))
 
 
-def _plan(options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot) -> Plan:
+def plan_request(
+    options: argparse.Namespace, request: ReassignmentRequest, snapshot: Snapshot
+) -> Plan:
+    """The plan of any request, made in this process."""
     how = _plan_options(options, request)
     if request.action is Action.ROLLBACK:
         if not options.rollback_of:

@@ -41,7 +41,7 @@ def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str,
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_S)
-        quorum = _quorum(clients)
+        quorum = quorum_of_controllers(clients)
         if quorum is None:
             return _agreed_on(clients, names)
         committed = quorum.committed if committed is None else committed
@@ -56,7 +56,7 @@ def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str,
     )
 
 
-def _quorum(clients: Clients) -> messages.Quorum | None:
+def quorum_of_controllers(clients: Clients) -> messages.Quorum | None:
     """What the controller knows of the brokers' metadata; None where there is no such request."""
     request = messages.describe_quorum_request()
     try:

@@ -60,7 +60,7 @@ class ClusterGateway:
         connect_timeout_s: float = 5.0,
     ) -> None:
         self._name = name or connection.librdkafka_settings()["bootstrap.servers"]
-        self._clients = Clients(connection, request_timeout_s, connect_timeout_s)
+        self.clients = Clients(connection, request_timeout_s, connect_timeout_s)
         # What a broker may take to answer, less what the way back takes.
         self._broker_timeout_ms = int(request_timeout_s * 900)
 
@@ -82,7 +82,7 @@ class ClusterGateway:
 
     def close(self) -> None:
         """Close every connection. Idempotent; a later call connects again."""
-        self._clients.close()
+        self.clients.close()
 
     # -- reads that brokers answer by themselves ---------------------------------------------
 
@@ -91,7 +91,7 @@ class ClusterGateway:
 
         :raises ClusterUnreachableError: when no broker answers.
         """
-        return read_cluster(self._clients.ask(Call.DESCRIBE_CLUSTER, self._clients.reads.metadata))
+        return read_cluster(self.clients.ask(Call.DESCRIBE_CLUSTER, self.clients.reads.metadata))
 
     def finalized_features(self) -> dict[str, int]:
         """Level of each finalized feature (KIP-584), as the broker that answers knows it.
@@ -99,8 +99,8 @@ class ClusterGateway:
         A level is finalized only while every broker supports it, and a broker that does not
         can no longer join: what a level promises holds for all of them. Needs no right.
         """
-        answer = self._clients.ask(
-            Call.API_VERSIONS, lambda: self._clients.reads.ask_any(messages.features_request())
+        answer = self.clients.ask(
+            Call.API_VERSIONS, lambda: self.clients.reads.ask_any(messages.features_request())
         )
         refuse(Call.API_VERSIONS, answer.error_code)
         return messages.read_finalized_features(answer)
@@ -116,9 +116,9 @@ class ClusterGateway:
         if names is not None and not names:
             return {}
         return read_topics(
-            self._clients.ask(
+            self.clients.ask(
                 Call.DESCRIBE_TOPICS,
-                lambda: self._clients.reads.metadata(names, operations=operations),
+                lambda: self.clients.reads.metadata(names, operations=operations),
             )
         )
 
@@ -135,9 +135,9 @@ class ClusterGateway:
         """
         asked = brokers if brokers is not None else self.describe_cluster().brokers
         request = messages.describe_log_dirs_request(partitions)
-        answers, missing = self._clients.ask(
+        answers, missing = self.clients.ask(
             Call.DESCRIBE_LOG_DIRS,
-            lambda: self._clients.reads.ask_each(dict.fromkeys(asked, request)),
+            lambda: self.clients.reads.ask_each(dict.fromkeys(asked, request)),
         )
         dirs: list[LogDir] = []
         refusals = {broker: a.error_code for broker, a in answers.items() if a.error_code}
@@ -162,7 +162,7 @@ class ClusterGateway:
         self, replicas: Collection[ReplicaId]
     ) -> Partial[dict[ReplicaId, int | BrokerError]]:
         """Log end offset of each replica, from its own broker."""
-        return self._offsets(replicas, messages.LATEST)
+        return self.offsets(replicas, messages.LATEST)
 
     def log_start_offsets(
         self, replicas: Collection[ReplicaId]
@@ -171,22 +171,23 @@ class ClusterGateway:
 
         Of brokers that do not know of tiers the log start offset, which is the same there.
         """
-        found = self._offsets(replicas, messages.EARLIEST_LOCAL)
+        found = self.offsets(replicas, messages.EARLIEST_LOCAL)
         old = {
             b for b, error in found.missing.items() if error.code == ErrorCode.UNSUPPORTED_VERSION
         }
         if not old:
             return found
-        rest = self._offsets([r for r in replicas if r.broker in old], messages.EARLIEST)
+        rest = self.offsets([r for r in replicas if r.broker in old], messages.EARLIEST)
         missing = {broker: e for broker, e in found.missing.items() if broker not in old}
         return Partial(found.value | rest.value, {**missing, **rest.missing})
 
-    def _offsets(
+    def offsets(
         self, replicas: Collection[ReplicaId], timestamp: int
     ) -> Partial[dict[ReplicaId, int | BrokerError]]:
+        """Offsets of replicas at a timestamp of ListOffsets, each asked of its own broker."""
         requests = messages.list_offsets_requests(replicas, timestamp, self._broker_timeout_ms)
-        answers, missing = self._clients.ask(
-            Call.LIST_OFFSETS, lambda: self._clients.reads.ask_each(requests)
+        answers, missing = self.clients.ask(
+            Call.LIST_OFFSETS, lambda: self.clients.reads.ask_each(requests)
         )
         offsets: dict[ReplicaId, int | BrokerError] = {}
         for broker, answer in answers.items():
@@ -201,13 +202,13 @@ class ClusterGateway:
         groups is among the missing. Without Cluster Describe Kafka leaves out groups that this
         principal may not describe, without a word.
         """
-        return groups.consumer_groups(self._clients, self.describe_cluster().brokers)
+        return groups.consumer_groups(self.clients, self.describe_cluster().brokers)
 
     def describe_configs(
         self, resources: Collection[ConfigResource], keys: Collection[str] | None = None
     ) -> dict[ConfigResource, dict[str, ConfigValue] | BrokerError]:
         """Configs of each resource, or why there are none. A broker's own come from that broker."""
-        return configs.describe(self._clients, resources, keys)
+        return configs.describe(self.clients, resources, keys)
 
     # -- calls that wait for the controller, and writes ---------------------------------------
 
@@ -221,7 +222,7 @@ class ClusterGateway:
         if partitions is not None and not partitions:
             return {}
         request = messages.list_reassignments_request(partitions, self._broker_timeout_ms)
-        answer = self._clients.ask_controller(Call.LIST_REASSIGNMENTS, request)
+        answer = self.clients.ask_controller(Call.LIST_REASSIGNMENTS, request)
         return messages.read_list_reassignments(answer)
 
     def current_topics(self, names: Collection[str] | None) -> dict[str, TopicDescription]:
@@ -234,7 +235,7 @@ class ClusterGateway:
         """
         if names is not None and not names:
             return {}
-        return current.current_topics(self._clients, names)
+        return current.current_topics(self.clients, names)
 
     def alter_reassignments(
         self,
@@ -257,7 +258,7 @@ class ClusterGateway:
                 timeout_ms=self._broker_timeout_ms,
             )
             try:
-                answer = self._clients.ask_controller(
+                answer = self.clients.ask_controller(
                     Call.ALTER_REASSIGNMENTS, request, state_left=UNKNOWN_STATE
                 )
             except ClusterError as error:
@@ -277,16 +278,16 @@ class ClusterGateway:
         A broker accepts its own configs only. Those of a broker that is not there go to the
         controllers' listener where the connection names it; else the verdict says it is missing.
         """
-        return configs.alter(self._clients, changes, validate_only=validate_only)
+        return configs.alter(self.clients, changes, validate_only=validate_only)
 
     def alter_replica_log_dirs(
         self, targets: Mapping[ReplicaId, str]
     ) -> dict[ReplicaId, BrokerError | None]:
         """Move replicas between log dirs of their brokers: each broker's verdict per replica."""
         requests = messages.alter_log_dirs_requests(targets)
-        answers, missing = self._clients.ask(
+        answers, missing = self.clients.ask(
             Call.ALTER_REPLICA_LOG_DIRS,
-            lambda: self._clients.controller.ask_each(requests),
+            lambda: self.clients.controller.ask_each(requests),
             state_left=UNKNOWN_STATE,
         )
         verdicts: dict[ReplicaId, BrokerError | None] = {
@@ -310,9 +311,9 @@ class ClusterGateway:
         """
         if not totals:
             return {}
-        verdicts = self._clients.ask_admin(
+        verdicts = self.clients.ask_admin(
             Call.CREATE_PARTITIONS,
-            lambda: self._clients.admin.create_partitions(
+            lambda: self.clients.admin.create_partitions(
                 totals, assignments or {}, validate_only=validate_only
             ),
         )
@@ -330,6 +331,6 @@ class ClusterGateway:
         """
         if not partitions:
             return {}
-        return self._clients.ask_admin(
-            Call.ELECT_LEADERS, lambda: self._clients.admin.elect_preferred_leaders(partitions)
+        return self.clients.ask_admin(
+            Call.ELECT_LEADERS, lambda: self.clients.admin.elect_preferred_leaders(partitions)
         )

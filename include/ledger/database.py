@@ -77,13 +77,13 @@ class Database:
         self._lease = lease
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[Connection]:
         """One consistent view of the ledger."""
         with _plainly(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def writing(self) -> Iterator[Connection]:
         """All or nothing, and no other writer in between.
 
         :raises LeaseLostError: this ledger writes under a lease that somebody has taken over.

@@ -45,7 +45,7 @@ class EventStore(Database):
         cluster_id: str | None = None,
     ) -> None:
         """Append to the diary."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             write_event(
                 connection,
                 self._clock(),
@@ -59,7 +59,7 @@ class EventStore(Database):
     def last_event_at(self, plan_id: str, kind: str) -> datetime | None:
         """When something of this kind was last written of a plan; None = never."""
         query = select(EVENTS.c.at).where(EVENTS.c.plan_id == plan_id, EVENTS.c.kind == kind)
-        with self._reading() as connection:
+        with self.reading() as connection:
             return connection.execute(
                 query.order_by(EVENTS.c.event_id.desc()).limit(1)
             ).scalar_one_or_none()
@@ -69,7 +69,7 @@ class EventStore(Database):
         query = select(EVENTS).order_by(EVENTS.c.event_id)
         if plan_id is not None:
             query = query.where(EVENTS.c.plan_id == plan_id)
-        with self._reading() as connection:
+        with self.reading() as connection:
             rows = connection.execute(query).mappings().all()
         return [
             Event(

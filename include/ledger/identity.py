@@ -16,5 +16,5 @@ class IdentityStore(Database):
     @cached_property
     def ledger_id(self) -> str:
         """32 hexadecimal digits."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return str(connection.execute(select(IDENTITY.c.ledger_id)).scalar_one())

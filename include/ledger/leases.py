@@ -33,7 +33,7 @@ class LeaseStore(Database):
         :raises LeaseHeldError: somebody else holds it; names who, and until when.
         :raises PlanConflictError: another run drives the plan by now.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             if plan_id is not None:
                 _require_driver(connection, plan_id, owner)
             return take(self, connection, cluster_id, owner, ttl_s)
@@ -43,7 +43,7 @@ class LeaseStore(Database):
 
         Whoever watches for the owner may do so: it makes the lease last, and permits no write.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = _select(connection, cluster_id)
             if row is None or row["owner"] != owner:
                 return False
@@ -61,12 +61,12 @@ class LeaseStore(Database):
 
         :raises LeaseLostError: somebody has taken it over.
         """
-        with self._writing():
+        with self.writing():
             pass  # every writing transaction begins with the renewal
 
     def release_lease(self, lease: Lease) -> None:
         """Give the lease back; nothing, when somebody has taken it over."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 update(LEASES)
                 .where(LEASES.c.cluster_id == lease.cluster_id, LEASES.c.epoch == lease.epoch)
@@ -75,7 +75,7 @@ class LeaseStore(Database):
 
     def holder(self, cluster_id: str) -> Lease | None:
         """The lease as it is held now; None when nobody holds it, or its owner is silent."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             row = _select(connection, cluster_id)
         if row is None or row["owner"] == NOBODY or row["expires_at"] <= self._clock():
             return None

@@ -54,7 +54,7 @@ class MoveStore(Database):
     def _view(
         self, plan_id: str, select_moves: SelectMoves, since: LedgerView | None = None
     ) -> LedgerView:
-        with self._reading() as connection:
+        with self.reading() as connection:
             plan = connection.execute(select(PLANS).where(PLANS.c.plan_id == plan_id))
             row = plan.mappings().one()
             moves, settled = select_moves(connection, plan_id, row["moves_version"])
@@ -99,7 +99,7 @@ class MoveStore(Database):
         :returns: False, and nothing is journalled, when the plan was stopped or asked to cancel
             since the caller looked.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             plan = connection.execute(
                 select(PLANS.c.state, PLANS.c.cancel_requested).where(PLANS.c.plan_id == plan_id)
             ).one()
@@ -122,7 +122,7 @@ class MoveStore(Database):
 
     def mark_sent(self, plan_id: str, partitions: Collection[TopicPartition]) -> datetime:
         """Record that the controller has accepted these; as of when."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             now = self._clock()
             ordered = sorted(partitions)
             for at in range(0, len(ordered), _CHUNK):
@@ -156,7 +156,7 @@ class MoveStore(Database):
         """
         if not found:
             return []
-        with self._writing() as connection:
+        with self.writing() as connection:
             now, version = self._clock(), next_version(connection, plan_id)
             settled = [each for each in found if _settle(connection, plan_id, each, now, version)]
             if any(each.state is not MoveState.PENDING for each in settled):
@@ -167,7 +167,7 @@ class MoveStore(Database):
         """Every move of the plan, by partition."""
         query = select(MOVES).where(MOVES.c.plan_id == plan_id)
         query = query.order_by(MOVES.c.topic, MOVES.c.partition)
-        with self._reading() as connection:
+        with self.reading() as connection:
             rows = connection.execute(query).mappings().all()
         records = (
             MoveRecord(
@@ -194,7 +194,7 @@ class MoveStore(Database):
             )
             .order_by(PLANS.c.created_at)
         )
-        with self._reading() as connection:
+        with self.reading() as connection:
             return list(connection.execute(query).scalars())
 
     def open_starts(self, cluster_id: str) -> list[Reassignment]:
@@ -205,7 +205,7 @@ class MoveStore(Database):
             .where(PLANS.c.cluster_id == cluster_id, REASSIGNMENTS.c.ended_at.is_(None))
             .order_by(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition)
         )
-        with self._reading() as connection:
+        with self.reading() as connection:
             return [_reassignment(row) for row in connection.execute(query).mappings()]
 
     def reassignments(self, plan_id: str) -> list[Reassignment]:
@@ -214,7 +214,7 @@ class MoveStore(Database):
         query = query.order_by(
             REASSIGNMENTS.c.started_at, REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition
         )
-        with self._reading() as connection:
+        with self.reading() as connection:
             return [_reassignment(row) for row in connection.execute(query).mappings()]
 
 

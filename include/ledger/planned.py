@@ -29,7 +29,7 @@ class PlannedMoveStore(Database):
         query = query.order_by(MOVES.c.topic, MOVES.c.partition)
         if states:
             query = query.where(MOVES.c.state.in_(states))
-        with self._reading() as connection:
+        with self.reading() as connection:
             return tuple(map(_move, connection.execute(query).mappings()))
 
 

@@ -68,7 +68,7 @@ class PlanStore(Database):
         :param dag_id: of the run; None = not known.
         :raises PlanConflictError: another plan of this id is recorded already.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             known = select_plan(connection, plan.plan_id)
             if known is not None:
                 if known["plan_hash"] == plan.plan_hash:
@@ -127,7 +127,7 @@ class PlanStore(Database):
 
         :raises PlanConflictError: there is none.
         """
-        with self._reading() as connection:
+        with self.reading() as connection:
             row = select_plan(connection, plan_id)
         if row is None:
             raise unknown_plan(plan_id)
@@ -138,13 +138,13 @@ class PlanStore(Database):
         query = select(PLANS).order_by(PLANS.c.created_at.desc(), PLANS.c.plan_id)
         if cluster_id is not None:
             query = query.where(PLANS.c.cluster_id == cluster_id)
-        with self._reading() as connection:
+        with self.reading() as connection:
             return [_record(row) for row in connection.execute(query).mappings()]
 
     def active_plan(self, cluster_id: str) -> PlanRecord | None:
         """The plan that holds the cluster (running or paused), or None."""
         query = select(PLANS).where(PLANS.c.active_cluster_id == cluster_id)
-        with self._reading() as connection:
+        with self.reading() as connection:
             row = connection.execute(query).mappings().one_or_none()
         return None if row is None else _record(row)
 
@@ -168,7 +168,7 @@ class PlanStore(Database):
         :param lasting_s: how long a run may begin, or go on, with it.
         :raises PlanConflictError: the plan is another one by now, or has ended.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = select_plan(connection, plan_id)
             if row is None:
                 raise unknown_plan(plan_id)
@@ -237,7 +237,7 @@ class PlanStore(Database):
             active on the cluster.
         """
         try:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 row = select_plan(connection, plan_id)
                 if row is None:
                     raise unknown_plan(plan_id)
@@ -314,7 +314,7 @@ class PlanStore(Database):
         :param rollback_id: a plan whose request names the other one.
         :param left_alone: partitions of the other plan that do not go back to where they were.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             rollback = select_plan(connection, rollback_id)
             taken_back = str(rollback["request"].get("plan_id")) if rollback else ""
             row = select_plan(connection, taken_back)

@@ -36,7 +36,7 @@ class RateStore(Database):
 
         :param target_bytes_per_s, limit_bytes_per_s: None = the same as the rate.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 update(PLANS)
                 .where(PLANS.c.plan_id == plan_id)
@@ -62,7 +62,7 @@ class RateStore(Database):
 
     def rate_changes(self, plan_id: str) -> list[RateChange]:
         """Every rate that was set for the plan, oldest first."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return select_changes(connection, plan_id)
 
     def flows(self, plan_id: str) -> list[tuple[FlowSample, float]]:
@@ -72,7 +72,7 @@ class RateStore(Database):
         """
         query = select(FLOW_SAMPLES).where(FLOW_SAMPLES.c.plan_id == plan_id)
         query = query.order_by(FLOW_SAMPLES.c.sample_id)
-        with self._reading() as connection:
+        with self.reading() as connection:
             rows = connection.execute(query).mappings().all()
         return [(_flow_sample(row), row["busiest_bytes_per_s"]) for row in rows]
 

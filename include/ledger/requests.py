@@ -67,7 +67,7 @@ class RequestStore(Database):
         :raises PlanConflictError: there is no such plan, or it is not active.
         :raises LeaseHeldError: its run, or somebody else, holds the cluster and is alive.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = _known(connection, plan_id)
             state = PlanState(row["state"])
             driver = driver_name(row["dag_id"] and dag_id, run_id)
@@ -103,12 +103,12 @@ class RequestStore(Database):
             .order_by(EVENTS.c.event_id.desc())
             .limit(1)
         )
-        with self._reading() as connection:
+        with self.reading() as connection:
             found: str | None = connection.execute(query).scalar_one_or_none()
         return found
 
     def _request(self, plan_id: str, actor: str, event: str, **values: Any) -> None:
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = _known(connection, plan_id)
             if PlanState(row["state"]).ended:
                 raise PlanConflictError(

@@ -45,7 +45,7 @@ class SampleStore(Database):
 
         :param flows: what brokers have copied since the last sample, where that can be told.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             last = _last(connection, plan_id)
             if last is not None and sample.sampled_at <= last.sampled_at:
                 return Recorded(kept=False, progressed=False)
@@ -67,12 +67,12 @@ class SampleStore(Database):
 
         A stall is counted from here; an alert, from the last progress.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(held_at=at))
 
     def samples(self, plan_id: str, newest: int | None = None) -> list[ProgressSample]:
         """The plan's samples, oldest first; or only the newest so many of them."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return newest_samples(connection, plan_id, newest)
 
     def latest(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
@@ -81,7 +81,7 @@ class SampleStore(Database):
         query = query.order_by(
             REPLICA_STATUSES.c.topic, REPLICA_STATUSES.c.partition, REPLICA_STATUSES.c.broker
         )
-        with self._reading() as connection:
+        with self.reading() as connection:
             statuses = [_status(row) for row in connection.execute(query).mappings()]
         return {status.replica: status for status in statuses}
 
@@ -101,7 +101,7 @@ class SampleStore(Database):
             & (MOVES.c.topic == replicas.topic)
             & (MOVES.c.partition == replicas.partition),
         ).where(MOVES.c.state == MoveState.ADMITTED)
-        with self._reading() as connection:
+        with self.reading() as connection:
             rows = connection.execute(union(seen, admitted)).mappings().all()
         return {status.replica: status for status in map(_status, rows)}
 

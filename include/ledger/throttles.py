@@ -44,7 +44,7 @@ class ThrottleStore(Database):
             before those: the others' entries are closed.
         :param gone: something in flight relies on them, and found them gone: that is counted.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             now, known = self._clock(), _known(connection, entries)
             new, changed = [], []
             for entry in entries:
@@ -69,7 +69,7 @@ class ThrottleStore(Database):
 
         :param entries: with the state, detail and ``set_by`` that they have now.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             now, known = self._clock(), _known(connection, entries)
             changed = []
             for entry in entries:
@@ -106,7 +106,7 @@ class ThrottleStore(Database):
             query = query.where(THROTTLE_ENTRIES.c.state.not_in(_CLOSED))
         if keys is not None:
             query = query.where(THROTTLE_ENTRIES.c.key.in_(keys))
-        with self._reading() as connection:
+        with self.reading() as connection:
             rows: list[RowMapping] = []
             for part in _of(query, resources):
                 rows += connection.execute(part).mappings()
@@ -120,12 +120,12 @@ class ThrottleStore(Database):
             table.state.not_in(_CLOSED),
             table.times_gone - table.times_alerted >= times,
         )
-        with self._reading() as connection:
+        with self.reading() as connection:
             return [_entry(row) for row in connection.execute(query).mappings()]
 
     def record_throttle_alert(self, entries: Sequence[ThrottleEntry], told: str) -> None:
         """Record an alert about these entries of a plan, and how often each was gone by then."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             known = _known(connection, entries)
             for entry in entries:
                 connection.execute(

@@ -25,7 +25,7 @@ class TimingStore(Database):
             .order_by(PLANS.c.ended_at.desc(), PLANS.c.plan_id)
             .limit(RUNS)
         )
-        with self._reading() as connection:
+        with self.reading() as connection:
             plans = connection.execute(done).mappings().all()
             found = [_timing(connection, plan) for plan in plans]
         return [timing for timing in found if timing is not None]

@@ -114,7 +114,7 @@ def test_a_log_begins_where_its_first_records_were_deleted(
     tiers_known: bool,
 ) -> None:
     if not tiers_known:  # as brokers before 3.5 answer a question for the log on their own disk
-        ask = gateway._offsets
+        ask = gateway.offsets
 
         def offsets(replicas: list[ReplicaId], timestamp: int) -> object:
             old = timestamp == gateway_module.messages.EARLIEST_LOCAL
@@ -122,7 +122,7 @@ def test_a_log_begins_where_its_first_records_were_deleted(
             missing = {replica.broker: unknown for replica in replicas}
             return gateway_module.Partial({}, missing) if old else ask(replicas, timestamp)
 
-        monkeypatch.setattr(gateway, "_offsets", offsets)
+        monkeypatch.setattr(gateway, "offsets", offsets)
     topic = topics.create([[1, 2], [3, 4]])
     topics.fill(topic, 50)
     admin = AdminClient(cluster.client_settings() | {"log_level": "0"})

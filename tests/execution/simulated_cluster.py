@@ -94,13 +94,13 @@ class SimulatedCluster:
         found: dict[str, dict[int, PartitionState]] = {name: {} for name in names or ()}
         for partition, replicas in self.replicas.items():
             if partition.topic in found:
-                found[partition.topic][partition.partition] = self._state(partition, replicas)
+                found[partition.topic][partition.partition] = self.state_of(partition, replicas)
         return {name: TopicDescription(name, name, False, rows) for name, rows in found.items()}
 
     def current_topics(self, names: Collection[str] | None) -> dict[str, TopicDescription]:
         return self.describe_topics(names)
 
-    def _state(self, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> PartitionState:
+    def state_of(self, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> PartitionState:
         target = self.targets.get(partition, replicas)
         shown = (*target, *(broker for broker in replicas if broker not in target))
         in_sync = [b for b in shown if b in self.live and self._has(partition, b)]
@@ -112,7 +112,7 @@ class SimulatedCluster:
     ) -> dict[TopicPartition, OngoingReassignment]:
         return {
             partition: OngoingReassignment(
-                replicas=self._state(partition, self.replicas[partition]).replicas,
+                replicas=self.state_of(partition, self.replicas[partition]).replicas,
                 adding=tuple(b for b in target if b not in self.replicas[partition]),
                 removing=tuple(b for b in self.replicas[partition] if b not in target),
             )

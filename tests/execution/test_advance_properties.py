@@ -53,7 +53,7 @@ def check_slots(plan: Plan, cluster: SimulatedCluster, slots: int) -> None:
     for partition, target in cluster.targets.items():
         adding = [b for b in target if b not in cluster.replicas[partition]]
         if adding:
-            leader = cluster._state(partition, cluster.replicas[partition]).leader
+            leader = cluster.state_of(partition, cluster.replicas[partition]).leader
             used["out", leader or 0] += 1
             used.update(("in", broker) for broker in adding)
     assert max(used.values(), default=0) <= slots

@@ -156,7 +156,7 @@ def test_a_broker_that_refuses_its_log_dirs_keeps_nobody_from_cancelling(
         before = state_of(gateway, [topic])
         set_up_throttle(plan, ledger, gateway, CRAWL)
         assert len(advance(plan, ledger, gateway, POLICY).admitted) == 2
-        ask_each = gateway._clients.reads.ask_each
+        ask_each = gateway.clients.reads.ask_each
 
         def but_one(requests: Any) -> Any:
             answers, missing = ask_each(requests)
@@ -164,7 +164,7 @@ def test_a_broker_that_refuses_its_log_dirs_keeps_nobody_from_cancelling(
                 answers[3].error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             return answers, missing
 
-        monkeypatch.setattr(gateway._clients.reads, "ask_each", but_one)
+        monkeypatch.setattr(gateway.clients.reads, "ask_each", but_one)
         dirs = gateway.describe_log_dirs()
         assert {log_dir.broker for log_dir in dirs.value} == {1, 2, 4}
         assert "needs the right Cluster Describe" in dirs.missing[3].message

@@ -46,13 +46,13 @@ def port(cluster: SlowCluster) -> ClusterPort:
 def transactions(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts the transactions that write."""
     counted: Counter[str] = Counter()
-    writing = type(ledger)._writing
+    writing = type(ledger).writing
 
     def count(self: Ledger) -> Any:
         counted["written"] += 1
         return writing(self)
 
-    monkeypatch.setattr(type(ledger), "_writing", count)
+    monkeypatch.setattr(type(ledger), "writing", count)
     return counted
 
 
@@ -131,5 +131,5 @@ def test_a_move_that_ends_while_it_is_cancelled_is_waited_for_at_its_brokers_own
         return found
 
     cluster.describe_topics = describe  # type: ignore[method-assign]
-    after = aborting._ended_meanwhile(port(cluster), plan.moves)
+    after = aborting.ended_meanwhile(port(cluster), plan.moves)
     assert (after.ended, after.unclear) == ({only.partition: MoveState.DONE}, {})

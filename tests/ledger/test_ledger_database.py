@@ -102,7 +102,7 @@ def test_a_ledger_of_a_newer_rehome_is_refused(ledger_url: str) -> None:
 def test_a_reader_sees_one_state_of_the_ledger_while_others_write(ledger_url: str) -> None:
     with Ledger.open(ledger_url) as ledger:
         ledger.add_event("first", "")
-        with ledger._reading() as connection:
+        with ledger.reading() as connection:
             seen = connection.execute(select(EVENTS)).all()
             ledger.add_event("second", "")
             assert connection.execute(select(EVENTS)).all() == seen
@@ -113,7 +113,7 @@ def test_writers_take_turns(ledger_url: str) -> None:
     """What one reads before it writes cannot change under it."""
     with Ledger.open(ledger_url) as ledger, Ledger.open(ledger_url) as other:
         writer = threading.Thread(target=other.add_event, args=("second", ""))
-        with ledger._writing() as connection:
+        with ledger.writing() as connection:
             writer.start()
             writer.join(1)
             assert writer.is_alive()
@@ -197,7 +197,7 @@ def test_writers_see_what_others_wrote_whatever_the_server_isolates_by_default(
     with Ledger.open(url) as ledger, Ledger.open(url) as other:
         ledger.acquire_lease("c1", "run-1", 60)
         beat = threading.Thread(target=other.heartbeat, args=("c1", "run-1", 60))
-        with ledger._writing() as connection:
+        with ledger.writing() as connection:
             beat.start()
             beat.join(1)
             connection.execute(update(LEASES).values(epoch=7))
@@ -227,7 +227,7 @@ def test_a_writer_that_falls_silent_loses_its_turn(
     with Ledger.open(url) as silent, Ledger.open(url) as other:
 
         def fall_silent() -> None:
-            with silent._writing() as connection:
+            with silent.writing() as connection:
                 monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 30)
                 other.add_event("another", "")
                 connection.execute(delete(EVENTS))

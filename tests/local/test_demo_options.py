@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.demo import _options
+from local.demo import parse_options
 
 
 @pytest.mark.parametrize(
@@ -20,10 +20,10 @@ def test_what_cannot_work_is_refused_with_the_reason(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        _options(arguments)
+        parse_options(arguments)
     assert told in capsys.readouterr().err
 
 
 def test_another_broker_of_a_larger_cluster_can_be_drained() -> None:
-    options = _options(["--brokers", "6", "--drain", "5"])
+    options = parse_options(["--brokers", "6", "--drain", "5"])
     assert (options.brokers, options.drain) == (6, 5)

@@ -31,7 +31,7 @@ def test_closing_connections_does_not_hold_the_event_loop_up(
 ) -> None:
     watch = SlowToClose()
     trigger = ReassignmentTrigger("kafka_default", None, 0.0, first_poll_s=0.0)
-    monkeypatch.setattr(trigger, "_open", lambda: watch)
+    monkeypatch.setattr(trigger, "open_watch", lambda: watch)
 
     async def run() -> list[Any]:
         events = []

@@ -81,7 +81,7 @@ def test_neither_the_neighbours_nor_the_parallelism_show_in_a_plan(
         hash_alone(read_snapshot(uri), fleet.requests[name]) for name, uri in fleet.uris.items()
     ]
     assert len(set(alone)) == len(alone)
-    options = job._options(fleet.arguments())
+    options = job.parse_options(fleet.arguments())
     was = spark.conf.get("spark.sql.shuffle.partitions")
     try:
         for partitions in ("1", "2", "5"):
@@ -106,7 +106,7 @@ def test_a_fault_of_the_planner_is_told_for_its_cluster(
         ("empty", "replicas.parquet", REPLICAS.empty_table()),
     ):
         Warehouse(fleet.uris[name]).write_table(file, table)
-    answers = job.plan_all(spark, members(fleet), job._options(fleet.arguments()))
+    answers = job.plan_all(spark, members(fleet), job.parse_options(fleet.arguments()))
     assert answers[0].refused is not None
     kind, told, _ = answers[0].refused
     assert kind == "planning_failed"

@@ -66,7 +66,7 @@ def test_a_plan_made_ahead_passes_the_gate(ahead: Job) -> None:
 def test_the_gate_on_poor_data_is_heard_and_not_the_planner_that_dies_of_it(
     ahead: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "_plan", _die)
+    monkeypatch.setattr(job, "plan_request", _die)
     rows = Rows()
     rows.replica(1, 1).update(size_bytes=None)
     assert ahead.run(rows, DRAIN) == 3
@@ -119,7 +119,7 @@ def test_what_the_planner_refuses_is_told_once_the_gate_has_passed(ahead: Job) -
 def test_a_planner_that_dies_leaves_nothing_to_carry_out(
     ahead: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "_plan", _die)
+    monkeypatch.setattr(job, "plan_request", _die)
     with pytest.raises(RuntimeError, match="ended with -9"):
         ahead.run(Rows(), DRAIN)
     assert not [name for name in TO_CARRY_OUT if ahead.out.exists(name)]

@@ -26,13 +26,13 @@ class MovesByPartition(Mapping[TopicPartition, "Move"]):
     ) -> None:
         self._places = dict(zip(partitions, count(), strict=False))
         self._make = make
-        self._made: dict[TopicPartition, Move] = {}
+        self.made: dict[TopicPartition, Move] = {}
 
     def __getitem__(self, partition: TopicPartition) -> Move:
-        found = self._made.get(partition)
+        found = self.made.get(partition)
         if found is None:
             (found,) = self._make([self._places[partition]])
-            self._made[partition] = found
+            self.made[partition] = found
         return found
 
     def __contains__(self, partition: object) -> bool:
@@ -46,6 +46,6 @@ class MovesByPartition(Mapping[TopicPartition, "Move"]):
 
     def prepare(self, partitions: Iterable[TopicPartition]) -> None:
         """Make these at once, which takes a tenth of the time that one after the other does."""
-        new = [partition for partition in partitions if partition not in self._made]
+        new = [partition for partition in partitions if partition not in self.made]
         moves = self._make([self._places[partition] for partition in new])
-        self._made.update(zip(new, moves, strict=True))
+        self.made.update(zip(new, moves, strict=True))

@@ -132,7 +132,7 @@ def cancel_moves(
     cancelled = [m for m in left if m.partition not in errors and m.partition not in ended]
     ours = [move for move in moves if ended.get(move.partition) is not MoveState.FAILED]
     copies = stop_copies(cluster, ours, seen)
-    after = _ended_meanwhile(cluster, [m for m in cancelled if m.partition in idle])
+    after = ended_meanwhile(cluster, [m for m in cancelled if m.partition in idle])
     meanwhile, unclear = after.ended, after.unclear
     errors |= {**unclear, **copies.errors}
     back = [m for m in cancelled if m.partition not in meanwhile and m.partition not in unclear]
@@ -221,7 +221,7 @@ class _Meanwhile(NamedTuple):
     unread: dict[TopicPartition, BrokerError]
 
 
-def _ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile:
+def ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile:
     """Moves that ended between the look and the cancel: their replicas must stay where they are.
 
     Putting the old ones back would be another reassignment, with all its data, that nobody

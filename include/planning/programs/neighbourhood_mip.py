@@ -116,7 +116,7 @@ class _Neighbourhood:
     """
 
     def __init__(self, search: Search, brokers: Ints) -> None:
-        self._search, self._brokers = search, brokers
+        self._search, self.brokers = search, brokers
         self.partition, self.rows = self._options()
         row = search.rows[self.partition]
         self.now: Mask = (self.rows == row).all(axis=1)
@@ -128,8 +128,8 @@ class _Neighbourhood:
 
     def _options(self) -> tuple[Ints, Rows]:
         """Every way to place what each partition has on the trio, on the trio."""
-        search, trio = self._search, set(self._brokers.tolist())
-        held = np.isin(search.rows, self._brokers).any(axis=1) & search.problem.partitions
+        search, trio = self._search, set(self.brokers.tolist())
+        held = np.isin(search.rows, self.brokers).any(axis=1) & search.problem.partitions
         partitions, rows = [], []
         for p in np.flatnonzero(held).tolist():
             row = search.rows[p].tolist()
@@ -162,10 +162,10 @@ class _Neighbourhood:
         load, low, high = self._banded()
         missed = 2 * len(low)
         limits, most = [elastic(load)], [high, -low]
-        room = problem.layout.room[self._brokers]
+        room = problem.layout.room[self.brokers]
         if (room < UNLIMITED).any():
             copied = self.copies * size[:, None]
-            others = problem.layout.incoming[self._brokers] - copied[self.now].sum(axis=0)
+            others = problem.layout.incoming[self.brokers] - copied[self.now].sum(axis=0)
             limits.append(hstack([csr_array(copied.T / unit), csr_array((3, missed))]))
             most.append((room - others) / unit)
         _, number = np.unique(self.partition, return_inverse=True)
@@ -194,7 +194,7 @@ class _Neighbourhood:
         """(m, n) what each option adds to each load that has a band, and what may be added at least
         and at most, in shares.
         """
-        search, brokers = self._search, self._brokers
+        search, brokers = self._search, self.brokers
         weight = search.weights[:, self.partition]
         load, low, high = [], [], []
         for resource, column in np.argwhere(search.scale[:, brokers] > 0).tolist():
@@ -217,7 +217,7 @@ class _Neighbourhood:
             return
         topic = books.topic(self.partition)
         for t in np.unique(topic[books.banded(self.partition)]).tolist():
-            for column, broker in enumerate(self._brokers.tolist()):
+            for column, broker in enumerate(self.brokers.tolist()):
                 adds = self.holds[:, column] * (topic == t)
                 cell = t * books.brokers + broker
                 others = books.held[cell] - adds[self.now].sum()

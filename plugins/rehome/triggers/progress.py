@@ -55,7 +55,7 @@ class ReassignmentTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll until the worker is needed."""
         await asyncio.sleep(max(self.first_poll_s, self.poll_interval_s))
-        watch = await asyncio.to_thread(self._open)
+        watch = await asyncio.to_thread(self.open_watch)
         try:
             while True:
                 look = await asyncio.to_thread(watch.look)
@@ -69,7 +69,8 @@ class ReassignmentTrigger(BaseTrigger):
             # Connections to brokers that hang take their time to close; the loop is everybody's.
             await asyncio.shield(asyncio.to_thread(watch.close))
 
-    def _open(self) -> PlanWatch | ReassignmentWatch:
+    def open_watch(self) -> PlanWatch | ReassignmentWatch:
+        """The blocking side of the trigger, on a gateway of its own."""
         from rehome import run_context
         from rehome.hooks.cluster import KafkaClusterHook
 

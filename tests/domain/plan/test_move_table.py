@@ -130,7 +130,7 @@ def test_of_many_moves_only_those_that_are_asked_for_become_objects() -> None:
     assert found[TopicPartition("t", 7)].partition.partition == 7
     found.prepare([TopicPartition("t", 7), TopicPartition("t", 8)])
     assert len(found) == 1000
-    assert set(found._made) == {TopicPartition("t", 7), TopicPartition("t", 8)}
+    assert set(found.made) == {TopicPartition("t", 7), TopicPartition("t", 8)}
 
 
 def test_many_moves_are_written_without_an_object_for_each(

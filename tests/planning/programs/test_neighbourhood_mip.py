@@ -85,7 +85,7 @@ def test_trios_that_stay_as_they_are_are_decided_about_once_and_not_for_ever(mon
     decided = []
 
     def in_vain(trio):
-        decided.append(tuple(trio._brokers.tolist()))
+        decided.append(tuple(trio.brokers.tolist()))
 
     monkeypatch.setattr(neighbourhood_mip._Neighbourhood, "solved", in_vain)
     search_neighbourhoods(of)
