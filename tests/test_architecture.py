@@ -117,3 +117,44 @@ def test_an_import_against_the_arrows_is_found(place: str, source: str) -> None:
 )
 def test_an_import_along_the_arrows_is_let_through(place: str, source: str) -> None:
     assert list(_problems(place, source)) == []
+
+
+# Of named tuples, the standard library, librdkafka, Airflow and pytest: there is no public way.
+PRIVATE_OF_OTHERS = frozenset(
+    {
+        *("_asdict", "_replace", "_fields", "_exit", "_getframe"),
+        *("_TIMED_OUT", "_WAIT_COORD", "_AUTHENTICATION", "_SSL"),
+        *("_application_args", "_executor_names", "_fixtureinfo", "_request", "_write_config"),
+    }
+)
+OWN = ("self", "cls")
+
+
+def _reaches_into(source: str) -> list[str]:
+    """Private names of other objects and modules that a test reads, replaces or imports."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in OWN:
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("setattr"):
+            names = [str(a.value) for a in node.args[1:2] if isinstance(a, ast.Constant)]
+        found += [n for n in names if n.startswith("_") and not n.startswith("__")]
+    return [name for name in found if name not in PRIVATE_OF_OTHERS]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda p: p.relative_to(ROOT).as_posix()
+)
+def test_no_test_reaches_into_private_names(path: Path) -> None:
+    assert _reaches_into(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["gateway._clients", "from local.demo import _options", 'patch.setattr(trigger, "_open", 1)'],
+)
+def test_a_private_name_that_is_reached_into_is_found(source: str) -> None:
+    assert len(_reaches_into(source)) == 1

@@ -72,14 +72,14 @@ class Database:
     """
 
     def __init__(self, engine: Engine, clock: Clock = utc_now, lease: Lease | None = None) -> None:
-        self._engine = engine
+        self.engine = engine
         self._clock = clock
         self._lease = lease
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """One consistent view of the ledger."""
-        with _plainly(), self._engine.begin() as connection:
+        with _plainly(), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -88,7 +88,7 @@ class Database:
 
         :raises LeaseLostError: this ledger writes under a lease that somebody has taken over.
         """
-        writer = self._engine.execution_options(rehome_writes=True)
+        writer = self.engine.execution_options(rehome_writes=True)
         with _plainly(), writer.begin() as connection:
             if self._lease is not None:
                 renew(connection, self._lease, self._clock())

@@ -53,11 +53,11 @@ class Ledger(
 
         It shares this one's connections: close only this one.
         """
-        return type(self)(self._engine, self._clock, lease)
+        return type(self)(self.engine, self._clock, lease)
 
     def close(self) -> None:
         """Give connections back."""
-        self._engine.dispose()
+        self.engine.dispose()
 
     def __enter__(self) -> Self:
         return self

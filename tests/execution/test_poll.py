@@ -65,7 +65,7 @@ class InProgress:
         self.cluster = CountedCluster([1, 2, 3, 4], made)
         self.cluster.counted = self.counted
         self.ledger = Ledger.open(url, clock=lambda: self.at[-1])
-        event.listen(self.ledger._engine, "connect", self._count_rows)
+        event.listen(self.ledger.engine, "connect", self._count_rows)
         self.ledger.claim("p")
         start = seen(self.plan)
         for each in made[:done]:

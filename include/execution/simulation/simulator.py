@@ -106,7 +106,7 @@ class Simulation:
         self._asked = Asked()
         self._last_progress_at = start
         self._held_at: datetime | None = None
-        self._governed = governed
+        self.governed = governed
         self._wake_s = wake_s
         expected = policy.throttle_efficiency if delivered is None else delivered
         self._delivered_part = 1.0 if governed else expected
@@ -161,7 +161,7 @@ class Simulation:
         seen = self.cluster.observe(self.now)
         if held_up(self.plan, seen, self.policy, admitted=bool(self._backlog.admitted)):
             self._held_at = self.now
-        if self._governed:
+        if self.governed:
             self._measure(seen)
         view = self._view()
         return seen, self._decide(self.plan, view, seen, self.now, self.policy, self._backlog)

@@ -53,7 +53,7 @@ def search_neighbourhoods(problem: Problem) -> None:
             return
         tried[tuple(chosen.tolist())] = tuple(changed[chosen].tolist())
         in_vain += 1
-        placed = _Neighbourhood(search, chosen).solved()
+        placed = Neighbourhood(search, chosen).solved()
         if placed is None:
             continue
         before, worth = layout.rows.copy(), search.worth()
@@ -108,7 +108,7 @@ def _copied_between(search: Search) -> Floats:
     return copied + copied.T
 
 
-class _Neighbourhood:
+class Neighbourhood:
     """What the replicas on three brokers may do. Each option is a row for one partition.
 
     :ivar partition, rows: (n,), (n, R) of each option; ``now``: (n,) whether it is as it is.

@@ -91,7 +91,7 @@ def test_of_brokers_that_look_seldom_the_mean_is_right_though_minutes_differ(
 
 def test_without_the_governor_the_same_brokers_deliver_less() -> None:
     loop = Loop(1.5)
-    loop.simulation._governed = False
+    loop.simulation.governed = False
     loop.simulation.cluster.set_rate(RATE)
     assert max(loop.run().over(60, 90, 270)) < 0.94
 

@@ -25,7 +25,7 @@ from include.ledger.throttles import THROTTLE_ALERT, THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.throttle.test_set_up_on_brokers import (
-    _leave_no_rates,  # noqa: F401 - an autouse fixture
+    leave_no_rates,  # noqa: F401 - an autouse fixture
     set_config,
     standing,
 )

@@ -87,7 +87,7 @@ def set_config(gateway: ClusterGateway, resource: ConfigResource, key: str, valu
 
 
 @pytest.fixture(autouse=True)
-def _leave_no_rates(gateway: ClusterGateway) -> Iterator[None]:
+def leave_no_rates(gateway: ClusterGateway) -> Iterator[None]:
     """The cluster is shared: what a failed test has left must not fail the next ones."""
     yield
     changes = [

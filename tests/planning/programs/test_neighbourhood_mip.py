@@ -87,7 +87,7 @@ def test_trios_that_stay_as_they_are_are_decided_about_once_and_not_for_ever(mon
     def in_vain(trio):
         decided.append(tuple(trio.brokers.tolist()))
 
-    monkeypatch.setattr(neighbourhood_mip._Neighbourhood, "solved", in_vain)
+    monkeypatch.setattr(neighbourhood_mip.Neighbourhood, "solved", in_vain)
     search_neighbourhoods(of)
     assert len(decided) == len(set(decided)) <= neighbourhood_mip.IN_VAIN
     assert decided
