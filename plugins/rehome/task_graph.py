@@ -12,15 +12,13 @@ from rehome.operators.approve import ApprovePlanOperator
 from rehome.operators.drained import CheckDrainedOperator
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.execute import StartReassignmentOperator
-from rehome.operators.finish import (
-    RestorePreferredLeadersOperator,
-    VerdictOperator,
-    VerifyReassignmentOperator,
-    WriteReportOperator,
-)
 from rehome.operators.plan import PlanReassignmentOperator
+from rehome.operators.preferred_leaders import RestorePreferredLeadersOperator
+from rehome.operators.report import WriteReportOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
+from rehome.operators.verdict import VerdictOperator
+from rehome.operators.verify import VerifyReassignmentOperator
 from rehome.run_context import FOLLOW_UP
 from rehome.sensors.reassignment import ReassignmentSensor
 

@@ -1,12 +1,11 @@
-"""After the move: proof, leaders, report, verdict."""
+"""Decides whether the run is green: by the ledger and the proof alone."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException
 
-from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.operators.drained import DRAINED
@@ -16,78 +15,6 @@ if TYPE_CHECKING:
 
     from include.ledger.records import PlanRecord
     from include.warehouse import PlanDirectory
-
-
-class VerifyReassignmentOperator(ClusterOperator):
-    """Proves from a fresh read that each partition is where the plan says."""
-
-    def step(self, context: Context) -> None:
-        """Read, compare, keep the proof, fail on any difference."""
-        from include.domain.run.states import PlanState
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.completion.verify import verify
-
-        with run_context.open_ledger() as ledger:
-            record = plan_of_run.required(context, ledger)
-        if record.state is PlanState.PAUSED:
-            raise AirflowSkipException("The plan is paused; its end will be verified.")
-        if record.state is not PlanState.DONE:
-            raise PlanConflictError(
-                f"Plan {record.plan_id} is {record.state} ({record.cause}): it has no end to prove",
-                state_left=STEP_UNCHANGED,
-                next_step="See the task progress.",
-            )
-        plan, directory = run_context.directory_plan(context)
-        with self.gateway() as cluster:
-            result = verify(plan, OwnCluster.of_plan(cluster, record))
-        directory.write_json("verification.json", result.to_json())
-        self.log.info("%s", result.text())
-        if not result.ok:
-            raise AirflowFailException(f"Plan {plan.plan_id} did not verify:\n{result.text()}")
-
-
-class RestorePreferredLeadersOperator(ClusterOperator):
-    """Hands leadership of the plan's partitions to their preferred replicas."""
-
-    def step(self, context: Context) -> None:
-        """Elect where it is needed and possible; keep the result for the report."""
-        from include.domain.run.states import PlanState
-        from include.execution.completion.preferred_leaders import restore_preferred_leaders
-        from include.ledger.fencing import LeaseHeldError
-
-        with run_context.open_ledger() as ledger, self.gateway() as cluster:
-            record = plan_of_run.required(context, ledger)
-            if record.state is not PlanState.DONE:
-                raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
-            plan, directory = run_context.directory_plan(context)
-            try:
-                with run_context.driving(
-                    context, ledger, cluster, record, wait_s=0, release=True
-                ) as held:
-                    result = restore_preferred_leaders(plan, held.cluster, tell=self._tell)
-            except LeaseHeldError as error:
-                raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
-        directory.write_json("leaders.json", result.to_json())
-        self.log.info("%s", result.text())
-
-    def _tell(self, done: int, of: int) -> None:
-        self.log.info("Preferred leaders: %d of %d partitions dealt with", done, of)
-
-
-class WriteReportOperator(ClusterOperator):
-    """Writes report.html (a teardown: it also tells of failures). Returns its URI."""
-
-    def step(self, context: Context) -> str:
-        """Collect and render."""
-        from include.reporting.collect import write_plan_report
-
-        directory = run_context.plan_directory(context)
-        with run_context.open_ledger() as ledger:
-            if plan_of_run.recorded(context, ledger) is None:
-                raise AirflowSkipException("There is no plan to report on.")
-            uri = write_plan_report(directory, ledger)
-        self.log.info("Report: %s", uri)
-        return uri
 
 
 class VerdictOperator(ClusterOperator):

@@ -1,0 +1,41 @@
+"""Preferred leaders lead again after the moves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from rehome import plan_of_run, run_context
+from rehome.operators.base import ClusterOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class RestorePreferredLeadersOperator(ClusterOperator):
+    """Hands leadership of the plan's partitions to their preferred replicas."""
+
+    def step(self, context: Context) -> None:
+        """Elect where it is needed and possible; keep the result for the report."""
+        from include.domain.run.states import PlanState
+        from include.execution.completion.preferred_leaders import restore_preferred_leaders
+        from include.ledger.fencing import LeaseHeldError
+
+        with run_context.open_ledger() as ledger, self.gateway() as cluster:
+            record = plan_of_run.required(context, ledger)
+            if record.state is not PlanState.DONE:
+                raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
+            plan, directory = run_context.directory_plan(context)
+            try:
+                with run_context.driving(
+                    context, ledger, cluster, record, wait_s=0, release=True
+                ) as held:
+                    result = restore_preferred_leaders(plan, held.cluster, tell=self._tell)
+            except LeaseHeldError as error:
+                raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
+        directory.write_json("leaders.json", result.to_json())
+        self.log.info("%s", result.text())
+
+    def _tell(self, done: int, of: int) -> None:
+        self.log.info("Preferred leaders: %d of %d partitions dealt with", done, of)

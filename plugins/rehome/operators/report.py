@@ -1,0 +1,29 @@
+"""Writes the report of a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from rehome import plan_of_run, run_context
+from rehome.operators.base import ClusterOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class WriteReportOperator(ClusterOperator):
+    """Writes report.html (a teardown: it also tells of failures). Returns its URI."""
+
+    def step(self, context: Context) -> str:
+        """Collect and render."""
+        from include.reporting.collect import write_plan_report
+
+        directory = run_context.plan_directory(context)
+        with run_context.open_ledger() as ledger:
+            if plan_of_run.recorded(context, ledger) is None:
+                raise AirflowSkipException("There is no plan to report on.")
+            uri = write_plan_report(directory, ledger)
+        self.log.info("Report: %s", uri)
+        return uri

@@ -1,0 +1,42 @@
+"""Proof that a plan is done: a fresh reading of every partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome import plan_of_run, run_context
+from rehome.operators.base import ClusterOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class VerifyReassignmentOperator(ClusterOperator):
+    """Proves from a fresh read that each partition is where the plan says."""
+
+    def step(self, context: Context) -> None:
+        """Read, compare, keep the proof, fail on any difference."""
+        from include.domain.run.states import PlanState
+        from include.execution.access.own_cluster import OwnCluster
+        from include.execution.completion.verify import verify
+
+        with run_context.open_ledger() as ledger:
+            record = plan_of_run.required(context, ledger)
+        if record.state is PlanState.PAUSED:
+            raise AirflowSkipException("The plan is paused; its end will be verified.")
+        if record.state is not PlanState.DONE:
+            raise PlanConflictError(
+                f"Plan {record.plan_id} is {record.state} ({record.cause}): it has no end to prove",
+                state_left=STEP_UNCHANGED,
+                next_step="See the task progress.",
+            )
+        plan, directory = run_context.directory_plan(context)
+        with self.gateway() as cluster:
+            result = verify(plan, OwnCluster.of_plan(cluster, record))
+        directory.write_json("verification.json", result.to_json())
+        self.log.info("%s", result.text())
+        if not result.ok:
+            raise AirflowFailException(f"Plan {plan.plan_id} did not verify:\n{result.text()}")
