@@ -1,6 +1,6 @@
 """The same moves at the same rate by several ways, on a real cluster: `make bench-execute`.
 
-Writes benchmarks/results/execute.json and the table in docs/execution.md: time from the first
+Writes benchmarks/results/execute.json and the table in docs/benchmarks.md: time from the first
 reassignment to the last over the least time possible, and what a producer felt meanwhile.
 """
 
@@ -36,7 +36,7 @@ from local.process.waiting import wait_until
 from local.workload import Workload
 
 RESULTS = Path(__file__).parent / "results" / "execute.json"
-DOCUMENT = DOCS / "execution.md"
+DOCUMENT = DOCS / "benchmarks.md"
 MEMORY = Path("/dev/shm")
 MOVED, PROBED = "moved", "probed"
 MESSAGE_BYTES = 10_000

@@ -1,6 +1,6 @@
 """What brokers deliver of a throttle, told as it is and governed: `make bench-governor`.
 
-Writes benchmarks/results/governor.json and the table in docs/execution.md: bytes that one broker
+Writes benchmarks/results/governor.json and the table in docs/benchmarks.md: bytes that one broker
 received on a real cluster, read from its disks once a second, over what was asked for.
 """
 
@@ -42,7 +42,7 @@ DESTINATION, SOURCES = 3, (1, 2)
 MESSAGE_BYTES = 100_000
 SETTLED_S = 60
 Told = list[tuple[float, int]]
-DOCUMENT = DOCS / "execution.md"
+DOCUMENT = DOCS / "benchmarks.md"
 COLUMNS = {
     "of what was asked for": "way",
     "first minute": "first_minute_part",

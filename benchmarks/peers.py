@@ -1,6 +1,6 @@
 """What other planners make of the same clusters: `make bench-peers`.
 
-Writes benchmarks/results/peers.json, and the table in docs/planning.md. Each tool runs in an
+Writes benchmarks/results/peers.json, and the table in docs/benchmarks.md. Each tool runs in an
 environment of its own below .cache/peers, in memory, without a cluster, for ten minutes at most
 per cluster; a size that a tool does not reach is written down as such. The clusters are those of
 `make bench-plan`, bytes only, and racks are the data centres: what these tools can be asked for.
@@ -145,7 +145,7 @@ def main() -> None:
     if options.out == RESULTS:
         made = f"Made {results[0]['date'][:10]}. Highest and lowest: brokers' bytes over the mean."
         lines = [made, "", *document.table(COLUMNS, results)]
-        document.put(document.DOCS / "planning.md", "bench-peers", lines)
+        document.put(document.DOCS / "benchmarks.md", "bench-peers", lines)
 
 
 def _compared(

@@ -1,7 +1,7 @@
 """How long plans take and how good they are: `make bench-plan`.
 
 Writes benchmarks/results/plan.json, a list with one entry per case, and the table in
-docs/planning.md. Times are seconds of wall clock on one thread; ``cpu_s`` is what the solve took
+docs/benchmarks.md. Times are seconds of wall clock on one thread; ``cpu_s`` is what the solve took
 of the processor, for shared machines. Every case is built, and then measured, in a process of its
 own: its snapshot is read from Parquet, solved, and written as a plan's directory.
 """

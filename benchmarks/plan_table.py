@@ -1,4 +1,4 @@
-"""The table and the sentences that docs/planning.md has of a benchmark of plans."""
+"""The table and the sentences that docs/benchmarks.md has of a benchmark of plans."""
 
 from __future__ import annotations
 
@@ -62,4 +62,4 @@ def write_document(results: list[dict[str, Any]]) -> None:
     made = results[0]
     where = f"Made {made['date'][:10]} on {made['cores']} cores shared with other work."
     lines = [where, "", *table(results), "", *summary(results)]
-    document.put(document.DOCS / "planning.md", "bench-plan", lines)
+    document.put(document.DOCS / "benchmarks.md", "bench-plan", lines)

@@ -1,7 +1,7 @@
 """Predicted times and ETAs against the truth, on real brokers under a real Airflow:
 `make bench-predict`.
 
-Writes benchmarks/results/predict.json and the table in docs/execution.md. Clusters side by side
+Writes benchmarks/results/predict.json and the table in docs/benchmarks.md. Clusters side by side
 share one Airflow and one ledger; on each of them runs follow one another, so that from the third
 one on it is known how soon Airflow acts. The truth is seen from outside: when the controller lists
 the first reassignment, and when the last one is gone.
@@ -38,7 +38,7 @@ from local.kafka.cluster import LocalCluster
 from local.workload import Workload
 
 RESULTS = Path(__file__).parent / "results" / "predict.json"
-DOCUMENT = DOCS / "execution.md"
+DOCUMENT = DOCS / "benchmarks.md"
 DAG = "reassign_partitions"
 MESSAGE_BYTES = 10_000
 RUN_TIMEOUT_S = 1800.0

@@ -1,6 +1,6 @@
 """`decide` over 100,000 moves on 1,000 modelled brokers: `make bench-simulate`.
 
-Writes benchmarks/results/simulator.json, and the table in docs/execution.md: makespan over bound,
+Writes benchmarks/results/simulator.json, and the table in docs/benchmarks.md: makespan over bound,
 and milliseconds of processor time per call of `decide`.
 """
 
@@ -210,7 +210,7 @@ def write_document(result: dict[str, Any]) -> None:
     """Put the table into the document, between its marks."""
     made = f"Made {result['date'][:10]} on {result['cores']} cores."
     lines = [made, "", *document.table(COLUMNS, result["runs"])]
-    document.put(document.DOCS / "execution.md", "bench-simulate", lines)
+    document.put(document.DOCS / "benchmarks.md", "bench-simulate", lines)
 
 
 if __name__ == "__main__":
