@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
@@ -26,7 +27,9 @@ from include.execution.progress.projection import play_out
 FASTEST_PART, SLOWEST_PART = 1.08, 0.95
 """Of what brokers are expected to deliver (``throttle_efficiency``), on average over minutes."""
 BURST_S = 6.0
-"""A plan begins with what a quota window lets pass at once: as time at the rate."""
+"""A plan begins with what a quota window lets pass at once: as time at the rate, at least. First
+fetches are not held back and may bring more; beyond a whole window it does not count, for brokers
+forget it before the next round."""
 GOVERNED_AFTER_S, UNGOVERNED_PART = 60.0, 0.79
 """Until its first corrections have shown, brokers may deliver only this part."""
 END_OF_COPY_S = 4.0
@@ -55,12 +58,15 @@ def predicted_time(
         replace(policy, reaction_s=step_s)
         for step_s in (airflow.step_s.least_s, airflow.step_s.most_s)
     )
-    fast_s = _copying_s(plan, seen, often, pace, FASTEST_PART * pace.bytes_per_s)
+    round_bytes = min(policy.max_moves_per_broker, len(plan.moves)) * FETCH_BYTES
+    fastest = max(FASTEST_PART * pace.bytes_per_s, round_bytes / QUOTA_WINDOW_S)
+    burst_s = min(max(BURST_S, round_bytes / rate_bytes_per_s), QUOTA_WINDOW_S)
+    fast_s = _copying_s(plan, seen, often, pace, fastest)
     grown = _grown(plan, seen, growth_bytes_per_s, fast_s)
     slow_s = _copying_s(plan, grown, rarely, pace, SLOWEST_PART * pace.bytes_per_s)
     ungoverned_s = min(slow_s, GOVERNED_AFTER_S) * (SLOWEST_PART / UNGOVERNED_PART - 1)
     return TimeRange(
-        airflow.start_s.least_s + max(fast_s - BURST_S, 0.0) + airflow.end_s.least_s,
+        airflow.start_s.least_s + max(fast_s - burst_s, 0.0) + airflow.end_s.least_s,
         airflow.start_s.most_s + slow_s + ungoverned_s + END_OF_COPY_S + airflow.end_s.most_s,
     )
 

@@ -18,6 +18,7 @@ from include.domain.kafka import (
     TopicPartition,
 )
 from include.domain.plan.plan import Plan
+from include.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
@@ -100,6 +101,15 @@ def test_a_plan_whose_moves_wait_for_free_slots_takes_as_many_steps_of_airflow()
     found = predicted(small, 100 * MB, slow)
     assert found.least_s > 35 + 30 - BURST_S
     assert found.most_s > 45 + 40
+
+
+def test_fetches_that_are_large_against_the_rate_are_reckoned_with() -> None:
+    """Four copies bring 4 MiB in each quota window of 11 s, whatever lower rate is set."""
+    four = make_plan("p", *(move("t", n, (1, 2), (1, 3), 25 * MB) for n in range(4)))
+    slow, slower = predicted(four, 300_000), predicted(four, 200_000)
+    assert slow.least_s == slower.least_s
+    assert slow.least_s == pytest.approx(100 * MB / (4 * FETCH_BYTES / QUOTA_WINDOW_S), abs=12)
+    assert slower.most_s > 1.4 * slow.most_s
 
 
 @few_and_many(20, 300)
