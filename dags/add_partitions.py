@@ -36,7 +36,7 @@ with DAG(
     "add_partitions",
     doc_md=DOC,
     schedule=None,
-    is_paused_upon_creation=False,  # it only runs when somebody triggers it
+    is_paused_upon_creation=False,  # it only runs when it is triggered
     params=partition_params(),
     default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
     render_template_as_native_obj=False,

@@ -17,7 +17,7 @@ DOC = """
 The plan's id stands in the logs and in the report of its run.
 
 - `pause`: nothing more is started; the plan is paused when what is in flight has ended. No
-  window goes on with it before somebody resumes it.
+  window goes on with it before it is resumed.
 - `resume`: a paused plan goes on in a new run of `reassign_partitions`.
 - `change_throttle`: holds from the next poll on.
 - `cancel`: cancels what is in flight of the plan, and takes its throttles back. Its run fails.
@@ -28,7 +28,7 @@ with DAG(
     "control_reassignment",
     doc_md=DOC,
     schedule=None,
-    is_paused_upon_creation=False,  # it only runs when somebody triggers it
+    is_paused_upon_creation=False,  # it only runs when it is triggered
     params=control_params(),
     # No pool: what is to slow a plan down must not wait for the plan's own slots.
     default_args={"retries": 1, "retry_delay": timedelta(seconds=5)},

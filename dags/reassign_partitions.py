@@ -36,7 +36,7 @@ with DAG(
     "reassign_partitions",
     doc_md=DOC,
     schedule=None,
-    is_paused_upon_creation=False,  # it only runs when somebody triggers it
+    is_paused_upon_creation=False,  # it only runs when it is triggered
     params=reassignment_params(),
     max_active_runs=16,  # across clusters; on one cluster the ledger lets one plan run
     default_args=task_defaults(),
