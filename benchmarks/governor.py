@@ -199,7 +199,7 @@ def run(way: str, cluster: LocalCluster, options: argparse.Namespace) -> dict[st
 
 def write_document(result: dict[str, Any]) -> None:
     """Put the table into the document."""
-    words = {"as_told": "the rate as it is told", "governed": "governed"}
+    words = {"as_told": "the rate as it is set", "governed": "governed"}
     rows = [{"way": said} | result[way] for way, said in words.items() if way in result]
     lines = [
         f"Made {result['measured_at'][:10]} on {result['processors']} cores, load average "

@@ -100,7 +100,7 @@ class Row:
 
 _RACE = (
     "Kafka has no conditional reassignment: what somebody starts between the look and the "
-    "request is replaced by it, and nobody can tell"
+    "request is replaced by it, and cannot be noticed"
 )
 _NOT_BEGUN = "the task has not begun by then"
 _IN_EXECUTE = (Moment.BEFORE_LEDGER, Moment.BEFORE_RPC, Moment.AFTER_RPC)
