@@ -14,8 +14,8 @@ class RehomeError(Exception):
     """Base of every error Rehome raises on purpose.
 
     :param what: what failed, with the broker's code and message where a broker said so.
-    :param state_left: what the failure left behind, as far as whoever raises it knows; "" = it
-        does not.
+    :param state_left: what the failure left behind, as far as it is known where it is raised; "" =
+        it does not.
     :param next_step: what the reader should do now.
     """
 

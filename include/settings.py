@@ -98,7 +98,7 @@ class Settings:
 
     @property
     def reaction_s(self) -> float:
-        """How long it takes until somebody looks and the worker acts."""
+        """Time until the next poll, and until the worker acts."""
         return self.poll_interval_s + self.wake_s
 
     @classmethod

@@ -222,7 +222,7 @@ class PlanDirectory(_Directory):
         """Write moves, request, Kafka's reassignment file, the way back, and last the summary:
         a plan without it was never finished.
 
-        :param files: those that the gate has checked; None = nobody has checked any.
+        :param files: those that the gate has checked; None = none were checked.
         :raises PlanExistsError: there is a finished plan.
         """
         self.refuse_finished()

@@ -19,11 +19,12 @@ def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
     """Let a new process do the work; what this yields waits for the answer.
 
     The process ends with the context, whatever it has come to, and with this process, however that
-    ends: an answer that nobody has asked for is never known. It is spawned, not forked: threads,
+    ends: an answer that is not waited for is never known. It is spawned, not forked: threads,
     clients of object stores and JVMs of this process do not survive a fork.
 
-    :param work: can be pickled, and so can its answer. What it raises is raised to whoever waits.
-    :raises RuntimeError: to whoever waits, when the process has ended without an answer.
+    :param work: can be pickled, and so can its answer. What it raises is raised to the caller that
+        waits.
+    :raises RuntimeError: to the caller that waits, when the process has ended without an answer.
     """
     spawning = get_context("spawn")
     mine, theirs = spawning.Pipe(duplex=False)

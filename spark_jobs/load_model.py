@@ -4,7 +4,7 @@
     spark-submit --py-files rehome.zip spark_jobs/load_model.py --warehouse URI --out URI
 
 Writes one Parquet table for all clusters, in files by cluster (docs/load.md). A plan takes the same
-numbers from the rollups by itself; this is for looking at them, and for whoever else plans. Topics
+numbers from the rollups by itself; this is for looking at them, and for other planners. Topics
 are dealt out, and each lot of them is merged where it lies.
 """
 

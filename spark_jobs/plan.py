@@ -134,7 +134,7 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
 def _planned(
     options: argparse.Namespace, request: ReassignmentRequest, solve: Callable[[Snapshot], Plan]
 ) -> Planned:
-    """The plan, by the rates that the history knows. Whoever calls this need not have Spark."""
+    """The plan, by the rates that the history knows. The caller need not have Spark."""
     snapshot, limits = read_snapshot(options.snapshot), _limits(options)
     if not options.history:
         files, plan = _with_files(solve(snapshot))

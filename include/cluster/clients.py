@@ -70,7 +70,8 @@ class Clients:
     def ask(self, call: Call, question: Callable[[], T], *, state_left: str = UNCHANGED) -> T:
         """Put a question to the wire; ``call`` names it in errors.
 
-        :raises ClusterUnreachableError: with the cause, when the cluster lets nobody in.
+        :raises ClusterUnreachableError: with the cause, when no broker can be reached or
+            authenticated against.
         :raises ClusterError: when it does, but this question got no answer.
         """
         try:

@@ -1,6 +1,6 @@
 """Topics as a broker shows them that is known to be up to date: asked of the controller first.
 
-A broker that is cut off from the controller goes on answering Metadata, for as long as nobody ends
+A broker that is cut off from the controller goes on answering Metadata, for as long as nothing ends
 it, from what it knew when it was cut off. Metadata (any version) does not say how old it is. The
 controller does: DescribeQuorum (KIP-595) tells how far each broker has read the metadata log.
 """

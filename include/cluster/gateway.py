@@ -129,7 +129,7 @@ class ClusterGateway:
     ) -> Partial[list[LogDir]]:
         """Log dirs of these brokers (None: of all that are alive), all asked at once.
 
-        A broker that refuses is among the missing, and keeps nobody from reading the others.
+        A broker that refuses is among the missing, and does not stop the others from being read.
 
         :raises MissingRightError: every broker that is alive refuses for want of Cluster Describe.
         """

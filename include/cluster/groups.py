@@ -1,6 +1,6 @@
 """Consumer groups and the offsets they have committed.
 
-Each broker lists the groups that it coordinates, and is then asked for their offsets: nobody has
+Each broker lists the groups that it coordinates, and is then asked for their offsets: no broker has
 to be asked first who coordinates which group.
 """
 

@@ -64,7 +64,7 @@ class Librdkafka:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Let go of the client; librdkafka closes its connections when nobody holds it."""
+        """Let go of the client; librdkafka closes its connections when nothing refers to it."""
         self._client = None
 
     def create_partitions(

@@ -131,7 +131,7 @@ def rights_to_start(cluster: ClusterPort, role: Role) -> list[str]:
 def hidden_topics(log_dirs: Iterable[LogDir], topics: Collection[str]) -> tuple[str, ...]:
     """Topics that brokers hold replicas of, but metadata does not show to this principal.
 
-    DescribeLogDirs lists every topic to whoever has Cluster Describe, metadata only those with
+    DescribeLogDirs lists every topic to a principal with Cluster Describe, metadata only those with
     Topic Describe: the difference is what a plan would be blind to.
 
     :param log_dirs: of all replicas, not of a selection.

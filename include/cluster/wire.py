@@ -6,7 +6,7 @@ keeps the library's connections and event loop and does its own routing:
 
 - *who is there* is asked of several brokers at once; the first answer wins, so that one hanging
   broker costs nothing (metadata from a race is always fresh);
-- *what is asked* goes to all brokers concurrently, each with its own limit; whoever does not
+- *what is asked* goes to all brokers concurrently, each with its own limit; one that does not
   answer is named with a reason, and the rest is kept.
 
 ``KafkaConnectionManager`` and ``NetworkSelector`` are not part of kafka-python's public interface:

@@ -55,7 +55,7 @@ def decide(
     First everything that has ended is settled, and what throttles the rest is seen to; then come,
     in this order, what ends the plan (a cancel request, nothing left, the window's end, a stall, a
     pause) and what starts moves.
-    A pending move is looked at when somebody reassigns its partition, or when it is its turn.
+    A pending move is assessed when another client reassigns its partition, or when it is its turn.
 
     :param backlog: the view's moves, indexed; only read. Without one it is built from the view,
         which takes as long as the plan has moves.
@@ -187,7 +187,7 @@ class _Assessed:
         self._goes_on(found)
 
     def _undone(self, found: Admitted, detail: str) -> None:
-        """A cancel loses the order of replicas, whoever did it: ours to put back.
+        """A cancel loses the order of replicas, whichever client did it: it is put back.
 
         In the moment that a copy between log dirs ends, it may look as if it had been taken back.
         """

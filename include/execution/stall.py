@@ -1,4 +1,4 @@
-"""When a plan that does not move is worth waking somebody for."""
+"""When people are alerted to a plan that does not move."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def overdue(view: LedgerView, now: datetime, limit_s: float) -> bool:
 def stall_alert_due(
     view: LedgerView, alerted_at: datetime | None, now: datetime, policy: Policy
 ) -> bool:
-    """Whether nothing has moved for ``stall_alert_s`` and nobody was told of this stall yet.
+    """Whether nothing has moved for ``stall_alert_s`` and no alert was sent for this stall yet.
 
     :param alerted_at: when the last alert was given, None = never.
     """

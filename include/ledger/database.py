@@ -3,7 +3,7 @@
 Two databases are supported: SQLite (a file on a local disk) and PostgreSQL. In their default modes
 both lose updates of read-then-write transactions in several processes without an error. So writers
 take turns here: every writing transaction begins with ``BEGIN IMMEDIATE`` in WAL mode, or with
-PostgreSQL's advisory lock. Readers wait for nobody, and see one state of the ledger.
+PostgreSQL's advisory lock. Readers do not wait, and see one state of the ledger.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """All or nothing, and no other writer in between.
 
-        :raises LeaseLostError: this ledger writes under a lease that somebody has taken over.
+        :raises LeaseLostError: this ledger writes under a lease that another run has taken over.
         """
         writer = self.engine.execution_options(rehome_writes=True)
         with _plainly(), writer.begin() as connection:

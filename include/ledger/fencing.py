@@ -1,4 +1,4 @@
-"""The lease on a cluster, and the check that lets nobody write who has lost it."""
+"""The lease on a cluster, and the check that stops writes of a run that has lost it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Lease:
 
     :param owner: who holds it: the id of the run that drives the plan, or what else acts on it.
     :param epoch: the fencing token. Whoever takes the lease gets a higher one.
-    :param expires_at: aware UTC; from then on anybody may take it.
+    :param expires_at: aware UTC; from then on any run may take it.
     :param ttl_s: how long each renewal makes it last.
     """
 
@@ -33,13 +33,13 @@ class LeaseHeldError(RehomeError):
 
 
 class LeaseLostError(RehomeError):
-    """The lease was this process's own once; somebody has taken it over since."""
+    """The lease was this process's own once; another run has taken it over since."""
 
 
 def renew(connection: Connection, lease: Lease, now: datetime) -> None:
     """Make the lease last, inside a transaction that writes under it.
 
-    Also one that has expired, as long as nobody else has taken it.
+    Also one that has expired, as long as no other run has taken it.
 
     :raises LeaseLostError: it has another epoch by now; the transaction must not go on.
     """

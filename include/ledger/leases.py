@@ -1,4 +1,4 @@
-"""Who may write to a cluster: one lease each, taken over from whoever does not renew it."""
+"""Who may write to a cluster: one lease each, taken over when it is not renewed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class LeaseStore(Database):
     ) -> Lease:
         """Take the cluster's lease; its epoch grows, and every older one is fenced off.
 
-        It is there for the taking where nobody holds it: it was given back, or its owner has not
+        It can be taken when no run holds it: it was given back, or its owner has not
         renewed it in time. Its owner gets it anew at once: an attempt that begins comes after
         one that was killed.
 
         :param ttl_s: seconds until it expires, unless it is renewed.
         :param plan_id: the plan to act on, which must be in the owner's hands.
-        :raises LeaseHeldError: somebody else holds it; names who, and until when.
+        :raises LeaseHeldError: another run holds it; names it, and until when.
         :raises PlanConflictError: another run drives the plan by now.
         """
         with self.writing() as connection:
@@ -59,13 +59,13 @@ class LeaseStore(Database):
     def renew_lease(self) -> None:
         """Renew the lease that this ledger writes under (:meth:`Ledger.under`).
 
-        :raises LeaseLostError: somebody has taken it over.
+        :raises LeaseLostError: another run has taken it over.
         """
         with self.writing():
             pass  # every writing transaction begins with the renewal
 
     def release_lease(self, lease: Lease) -> None:
-        """Give the lease back; nothing, when somebody has taken it over."""
+        """Give the lease back; nothing, when another run has taken it over."""
         with self.writing() as connection:
             connection.execute(
                 update(LEASES)
@@ -74,7 +74,7 @@ class LeaseStore(Database):
             )
 
     def holder(self, cluster_id: str) -> Lease | None:
-        """The lease as it is held now; None when nobody holds it, or its owner is silent."""
+        """The lease as it is held now; None when no run holds it, or its owner is silent."""
         with self.reading() as connection:
             row = _select(connection, cluster_id)
         if row is None or row["owner"] == NOBODY or row["expires_at"] <= self._clock():

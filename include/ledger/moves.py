@@ -253,7 +253,7 @@ def _settle(
 def next_version(connection: Connection, plan_id: str) -> int:
     """The number of a change of the plan's moves, for the rows that it changes.
 
-    Writers take turns, so whoever has seen a number has seen all that came before it.
+    Writers take turns, so that a reader that has seen a number has seen all that came before it.
     """
     of_plan = PLANS.c.plan_id == plan_id
     grown = update(PLANS).where(of_plan).values(moves_version=PLANS.c.moves_version + 1)

@@ -34,7 +34,7 @@ class PlannedMoveStore(Database):
 
 
 def move_row(plan_id: str, move: Move, now: datetime) -> Mapping[str, Any]:
-    """A move that nobody has admitted yet, as a row of the table ``moves``."""
+    """A move that is not admitted yet, as a row of the table ``moves``."""
     return {
         "plan_id": plan_id,
         "topic": move.partition.topic,

@@ -308,7 +308,7 @@ class PlanStore(Database):
     def record_rollback(self, rollback_id: str, left_alone: int) -> None:
         """Record what a rollback, about to be done, means for the plan that it takes back.
 
-        That plan becomes ROLLED_BACK; where partitions could not go back, for somebody else has
+        That plan becomes ROLLED_BACK; where partitions could not go back, for another client has
         moved or deleted them since or brokers are gone, it stays what it is and its diary says so.
 
         :param rollback_id: a plan whose request names the other one.

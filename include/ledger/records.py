@@ -135,7 +135,7 @@ class SetBy(enum.StrEnum):
     """Whose value stood at a key at the last reading that showed one."""
 
     REHOME = "rehome"
-    OTHERS = "others"  # somebody has changed what was set here: theirs is left alone
+    OTHERS = "others"  # another client has changed what was set here: its value is left alone
 
 
 @dataclass(frozen=True, slots=True)

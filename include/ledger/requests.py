@@ -65,7 +65,7 @@ class RequestStore(Database):
         :param rate_bytes_per_s: throttle from now on; None = what an operator asked for last,
             or else the run's own.
         :raises PlanConflictError: there is no such plan, or it is not active.
-        :raises LeaseHeldError: its run, or somebody else, holds the cluster and is alive.
+        :raises LeaseHeldError: its run, or another one, holds the cluster and is alive.
         """
         with self.writing() as connection:
             row = _known(connection, plan_id)

@@ -212,7 +212,7 @@ class AirflowStandalone:
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": worker_logs,
             "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": trigger_logs,
-            # Parsing costs some CPU seconds a file: often enough for somebody who edits a DAG.
+            # Parsing costs some CPU seconds a file: often enough while a DAG is edited.
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
             # A deferral that ends before the worker was seen to end is taken for a failure.

@@ -20,7 +20,7 @@ _DAY = datetime.timedelta(days=1)
 
 
 class CertificateAuthority:
-    """A CA whose key lives in memory only; make a second one for a CA nobody trusts."""
+    """A CA whose key lives in memory only; make a second one for a CA that is not trusted."""
 
     def __init__(self, name: str = "Local test CA") -> None:
         self._name = _common_name(name)

@@ -37,7 +37,7 @@ class NodeLayout:
 
     @classmethod
     def on_free_ports(cls, directory: Path, racks: Mapping[int, str], log_dirs: int) -> NodeLayout:
-        """A layout on ports that nobody listens on now."""
+        """A layout on ports that are free now."""
         nodes = (CONTROLLER_ID, *racks)
         ports = dict(zip(nodes, _free_ports(len(nodes)), strict=True))
         return cls(directory, racks, ports, log_dirs)
@@ -79,7 +79,7 @@ class NodeLayout:
         return f"127.0.0.1:{self.ports[node]}"
 
     def port_open(self, node: int) -> bool:
-        """Whether somebody listens on the node's port."""
+        """Whether the node's port is taken."""
         with socket.socket() as probe:
             probe.settimeout(1.0)
             return probe.connect_ex(("127.0.0.1", self.ports[node])) == 0

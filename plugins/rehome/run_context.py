@@ -52,7 +52,7 @@ _FINAL = (
     MissingRightError,
     UnsharedLedgerError,
 )
-# Causes of a ClusterUnreachableError that stay until somebody changes the connection.
+# Causes of a ClusterUnreachableError that stay until the connection is changed.
 _MISCONFIGURED = frozenset(
     {
         Unreachable.WRONG_PASSWORD,
@@ -237,7 +237,9 @@ def controller(
     cluster: ClusterPort,
     policy: ConnectionPolicy,
 ) -> Controller:
-    """Passes requests to plans on, in the name of whoever triggered the run, within the policy."""
+    """Passes requests to plans on, in the name of the user who triggered the run, within the
+    policy.
+    """
     from include.execution.access.lease import ttl_s
     from include.execution.control.controller import Controller
 
@@ -355,10 +357,10 @@ def policy_of(context: Context | Mapping[str, Any]) -> ConnectionPolicy:
 def refuse_own_approval(
     context: Context | Mapping[str, Any], event: Mapping[str, Any], requester: str
 ) -> None:
-    """See that the answer to a request for approval comes from somebody who may give it.
+    """See that the answer to a request for approval comes from a person who may give it.
 
     :param event: what Airflow tells of the answer.
-    :raises PolicyError: the connection's policy asks for somebody else.
+    :raises PolicyError: the connection's policy asks for another person.
     """
     user = event.get("responded_by_user") or {}
     names = [str(name) for name in (user.get("name"), user.get("id")) if name]

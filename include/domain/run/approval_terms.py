@@ -92,8 +92,8 @@ class Terms:
 class Approval:
     """An approval as the ledger keeps it.
 
-    :param by: who gave it; ``by_person``: whether that person was asked. Where nobody had to be,
-        it is given in the name of whoever has triggered the run.
+    :param by: who gave it; ``by_person``: whether that person was asked. Where no person had to be,
+        it is given in the name of the user who triggered the run.
     :param at, expires_at: aware UTC times. A plan may start, or go on in another run, between.
     """
 

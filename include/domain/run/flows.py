@@ -81,7 +81,7 @@ class FlowSample:
 
 
 def answered(flows: Sequence[FlowSample]) -> tuple[FlowSample, ...]:
-    """Those samples from which nobody is left out: what may be compared with each other."""
+    """Those samples from which no broker is left out: what may be compared with each other."""
     before = [(), *(sample.silent for sample in flows)]
     return tuple(s for s, silent in zip(flows, before, strict=False) if not s.silent and not silent)
 

@@ -58,7 +58,7 @@ class LedgerView:
 
     @property
     def target_bytes_per_s(self) -> int | None:
-        """What brokers are to deliver; of a rate that nobody governs, the rate. None = not set."""
+        """What brokers are to deliver; of a rate that is not governed, the rate. None = not set."""
         if self.rates and self.rates[-1].rate_bytes_per_s == self.rate_bytes_per_s:
             return self.rates[-1].target_bytes_per_s
         return self.rate_bytes_per_s

@@ -18,7 +18,7 @@ class Pace:
     """What bounds the time that a plan takes.
 
     :param bytes_per_s: what brokers deliver of a throttle, per broker and direction.
-    :param reaction_s: time until somebody looks and starts the next moves.
+    :param reaction_s: time until the next step starts the next moves.
     :param max_moves_per_broker: slots per broker and direction.
     :param max_partitions_in_flight: never more than this many at the controller.
     """
@@ -30,7 +30,7 @@ class Pace:
 
     @property
     def slot_bytes(self) -> float:
-        """A slot's share of what the throttle copies until somebody looks again."""
+        """A slot's share of what the throttle copies until the next step."""
         return self.bytes_per_s * self.reaction_s / self.max_moves_per_broker
 
     @property

@@ -19,7 +19,7 @@ class Policy:
 
     :param rate_bytes_per_s: throttle per broker and direction.
     :param max_moves_per_broker: slots per broker and direction (source leader, destination).
-    :param reaction_s: how long it may take until somebody looks and acts again. A move with less
+    :param reaction_s: how long it may take until the next step. A move with less
         left than a slot's share of what the throttle copies in that time takes only that part
         of a slot (see ``slots.part_of_slot``); 0 = every move takes a whole one.
     :param max_partitions_in_flight: never more than this many at the controller.

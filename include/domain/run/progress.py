@@ -25,7 +25,7 @@ class ReplicaStanding(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
-    """KIP-179's ReplicaStatus of one replica, with bytes. None where nobody could say.
+    """KIP-179's ReplicaStatus of one replica, with bytes. None where it is not known.
 
     :param status_at: when this was seen.
     :param last_in_isr_at: when the replica was last seen in the ISR; None = not yet.

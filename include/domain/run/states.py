@@ -45,7 +45,7 @@ class MoveState(enum.StrEnum):
     ADMITTED = "admitted"  # journalled, and sent unless something came between
     DONE = "done"
     CANCELLED = "cancelled"
-    SUPERSEDED = "superseded"  # somebody else reassigned the partition
+    SUPERSEDED = "superseded"  # another client reassigned the partition
     FAILED = "failed"  # the controller refused it, or its topic is gone
 
     @property

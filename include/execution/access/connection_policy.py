@@ -1,6 +1,6 @@
 """What may be done through a connection: the JSON key ``rehome.policy`` in its extra.
 
-Whoever edits connections says so there; whoever only triggers runs cannot go beyond it.
+It is set by those who edit connections; those who only trigger runs cannot go beyond it.
 See docs/security.md.
 """
 
@@ -134,7 +134,7 @@ class ConnectionPolicy:
     def require_approver(self, approver: str | None, requester: str, *names: str) -> None:
         """See that the approval is one that counts.
 
-        :param approver: who has approved; None = nobody.
+        :param approver: who has approved; None = no person.
         :param requester: who has asked for the plan.
         :param names: other names of the approver.
         :raises PolicyError: it does not count.

@@ -1,9 +1,10 @@
 """Acting on a cluster under its lease: ledger and cluster that only the lease's owner can change.
 
 Kafka knows no fencing tokens, so each write to the cluster is preceded by a renewal that fails
-where somebody has taken over. What cannot be closed is the moment between the renewal's commit and
-the request's way out: a process stopped just there would send one request late. Whoever took over
-has cancelled, cleared and read everything back by then, and the next look settles what is true.
+where another run has taken over. What cannot be closed is the moment between the renewal's commit
+and the request's way out: a process stopped just there would send one request late. The run that
+took over has cancelled, cleared and read everything back by then, and the next look settles what is
+true.
 """
 
 from __future__ import annotations
@@ -88,11 +89,11 @@ def hold(
     :param cluster: compared before the ledger is written to.
     :param lasting_s: until the lease expires, unless it is renewed.
     :param plan_id: the plan to act on, which must be in the owner's hands.
-    :param wait_s: how long to wait for whoever holds it; None = until one that does not renew
+    :param wait_s: how long to wait for the run that holds it; None = until one that does not renew
         it must have lost it.
     :param release: give it back at the end; else the owner keeps it, for its next step.
     :raises WrongClusterError: the connection leads to another cluster. Nothing was changed.
-    :raises LeaseHeldError: somebody else holds it, and goes on renewing it.
+    :raises LeaseHeldError: another run holds it, and goes on renewing it.
     :raises PlanConflictError: another run drives the plan by now.
     :raises LeaseLostError: from any write, once another run has taken the lease over.
     """

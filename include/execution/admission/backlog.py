@@ -179,7 +179,7 @@ class Backlog:
     def follow(self, moves: Iterable[Move], view: LedgerView, seen: Observation) -> None:
         """File anew each of these moves whose state, or (if pending) leader, has changed.
 
-        :param moves: those that may have changed; all of the plan's where nobody knows.
+        :param moves: those that may have changed; all of the plan's where that is not known.
         """
         changed = [move for move in moves if self._has_changed(move, view, seen)]
         touched = {waiting for move in changed for waiting in self._file(move, seen)}

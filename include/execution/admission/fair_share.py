@@ -1,6 +1,6 @@
 """Copies that share the throttled links of brokers: max-min fair, as TCP about does.
 
-The simulated cluster copies by them, and so does whoever foretells what a real one will do.
+The simulated cluster copies by them, and so does the prediction of what a real one will do.
 """
 
 from __future__ import annotations

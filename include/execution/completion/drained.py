@@ -1,7 +1,7 @@
 """Whether a drain has left its brokers empty: by metadata, and by what lies in their log dirs.
 
-Between the snapshot that a drain is planned on and its end somebody may create topics, partitions
-or replicas on the very brokers that are being emptied. Whoever takes such a broker away because its
+Between the snapshot that a drain is planned on and its end any client may create topics, partitions
+or replicas on the very brokers that are being emptied. Taking such a broker away because its
 run is green loses them.
 """
 

@@ -35,9 +35,9 @@ def lapses(
 
     :param terms: of the run that is about to act.
     :param now: None = the plan runs already, and its approval was in time then.
-    :param requested_rate_bytes_per_s: what somebody has asked for since, which holds instead of
-        the run's own rate. A lower one needs no other approval; nor does a higher one where nobody
-        was asked to approve.
+    :param requested_rate_bytes_per_s: what a person has asked for since, which holds instead of
+        the run's own rate. A lower one needs no other approval; nor does a higher one where no
+        person was asked to approve.
     """
     if approval is None:
         return (Lapse.NEVER_GIVEN,)

@@ -87,7 +87,7 @@ def abort(
     The ledger alone says what that is: the plan's files are not needed.
 
     Reassignments that the ledger did not admit, or that go elsewhere than the plan does, are
-    somebody else's and are left alone. A plan that has ended already is not touched; one that
+    another client's and are left alone. A plan that has ended already is not touched; one that
     never started only changes its state.
 
     :param state: what the plan ends as: FAILED or CANCELLED.
@@ -224,7 +224,7 @@ class _Meanwhile(NamedTuple):
 def ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile:
     """Moves that ended between the look and the cancel: their replicas must stay where they are.
 
-    Putting the old ones back would be another reassignment, with all its data, that nobody
+    Putting the old ones back would be another reassignment, with all its data, that no one
     watches or throttles. Metadata may be behind the controller, so it is given time.
     """
     ended: dict[TopicPartition, MoveState] = {}

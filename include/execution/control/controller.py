@@ -189,7 +189,7 @@ def give_up(
     """Cancel an active plan that no run drives, under the lease of its cluster.
 
     :param owner: who holds the lease meanwhile.
-    :raises LeaseHeldError: somebody else holds the cluster, and goes on doing so.
+    :raises LeaseHeldError: another run holds the cluster, and goes on renewing its lease.
     :raises ClusterError: the cluster could not be reached; the plan is as it was.
     """
     with hold(ledger, cluster, owner, lease_s, release=True) as held:

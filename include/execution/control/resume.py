@@ -44,7 +44,7 @@ def orphaned(record: PlanRecord, ledger: Ledger) -> bool:
 
 
 def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:
-    """Whether the next window goes on with the plan. Nobody but a person ends a person's pause."""
+    """Whether the next window goes on with the plan. Only a person ends a person's pause."""
     if record.state is PlanState.PAUSED:
         return not record.pause_requested
     return orphaned(record, ledger)

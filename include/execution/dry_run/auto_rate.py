@@ -21,7 +21,7 @@ WITHOUT_WINDOW = 0.5
 WINDOW_MARGIN = 1.2
 """How much faster than the window needs: partitions grow, and traffic does."""
 LEAST_PART_OF_SPARE = 0.25
-"""Part of what is spare below which slowness brings nobody anything."""
+"""Part of what is spare below which going slower helps no one."""
 _MINIMUM_SPAN_S = 1.0
 
 

@@ -59,7 +59,7 @@ class ClusterState:
         return topic.partitions.get(partition.partition) if topic and not topic.error else None
 
     def leader(self, move: Move) -> BrokerId | None:
-        """Who serves the copies of a move: the partition's leader; None = nobody now."""
+        """Who serves the copies of a move: the partition's leader; None = none now."""
         state = self.state(move.partition)
         return state.leader if state else None
 

@@ -99,7 +99,7 @@ def _rate(
     now: ClusterState,
     settings: Settings,
 ) -> tuple[int, str]:
-    """The throttle of a request, and why it is this one where nobody asked for it."""
+    """The throttle of a request, and why it is this one where none was asked for."""
     if request.throttle_bytes_per_s is not None:
         return request.throttle_bytes_per_s, ""
     traffic = traffic_bytes_per_s(snapshot, now)

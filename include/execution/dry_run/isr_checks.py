@@ -54,7 +54,7 @@ class _Shape:
     """What the findings of many partitions share.
 
     :param in_sync: replicas in the ISR now; ``least``: while the move runs, if nothing fails.
-    :param replicas: now, without those that somebody is adding; ``wanted``: in the end.
+    :param replicas: now, without those that are being added; ``wanted``: in the end.
     :param names: the brokers that the kind is about.
     """
 

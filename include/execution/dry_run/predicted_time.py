@@ -44,7 +44,7 @@ def predicted_time(
     airflow: AirflowTimes,
     growth_bytes_per_s: Mapping[TopicPartition, float],
 ) -> TimeRange | None:
-    """From taking the cluster to the recorded end, where nobody changes anything on the way.
+    """From taking the cluster to the recorded end, if nothing is changed on the way.
 
     :param plan: what has not started of it.
     :param rate_bytes_per_s: the throttle per broker and direction; 0 = nothing is ever copied.

@@ -17,7 +17,7 @@ def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
     """Destinations that could not take their copies, and brokers of the plan that do not answer.
 
     The controller accepts a dead broker that is registered, and one whose log dirs are all
-    cordoned: on the one the copy would never end, on the other nobody wants it.
+    cordoned: on the one the copy would never end, on the other it is not wanted.
     """
     receiving: dict[BrokerId, list[Move]] = {}
     for move in plan.moves:

@@ -84,7 +84,7 @@ def _rates(
     efficiency: float,
     changes: list[ConfigChange],
 ) -> Iterator[Finding]:
-    """The rates that would be set, and those of somebody else that would hold instead."""
+    """The rates that would be set, and those of other clients that would hold instead."""
     keys = rate_keys(plan.moves)
     if not keys:
         return

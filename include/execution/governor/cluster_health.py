@@ -51,7 +51,7 @@ def strain_of(seen: Observation) -> Strain | None:
     """How the partitions that an observation has watched are; None = it has watched none.
 
     The leader of a partition is ahead of all others, so what they lack of the farthest counts.
-    A replica that somebody is adding, the plan or another, has not left the ISR: it was never
+    A replica that is being added, by the plan or another client, has not left the ISR: it was never
     in it.
     """
     if not seen.bystanders:

@@ -40,7 +40,7 @@ a raise is small, only this part of that is left alone: the rest of the first mi
 FULFILLED = 0.4
 """A raise that brings less than this part of itself has not met the throttle but another limit."""
 TELLING_RAISE = 1.08
-"""Of smaller raises nobody can tell."""
+"""The effect of smaller raises cannot be measured."""
 LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.6, 1.25
 """Bounds of delivered over nominal: beyond them it is not the throttle that shows."""
 RETRY_AFTER = timedelta(minutes=5)

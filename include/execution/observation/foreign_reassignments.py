@@ -17,7 +17,7 @@ from include.execution.observation.observe import moves_of
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A reassignment of somebody else's.
+    """Another client's reassignment.
 
     :param move: what it changes, with the newest target seen.
     :param since: when it was first seen with that target.

@@ -28,7 +28,7 @@ class LogDirState(enum.Enum):
     COPYING = enum.auto()
     STARTED_ELSEWHERE = enum.auto()  # a new replica that the broker has put into another log dir
     STAYED = enum.auto()  # where it was when planned, and nothing copies it
-    TAKEN = enum.auto()  # somebody else moves it, or has moved it, to a third log dir
+    TAKEN = enum.auto()  # another client moves it, or has moved it, to a third log dir
 
 
 def wanted_log_dirs(move: Move) -> dict[ReplicaId, str]:
@@ -146,7 +146,7 @@ Errors = dict[TopicPartition, BrokerError]
 
 
 def _silent(moves: Iterable[Move], seen: Observation) -> tuple[Errors, Errors]:
-    """Of replicas that nobody tells of: those of brokers that are not alive, and other ones."""
+    """Of replicas that no broker reports: those of brokers that are not alive, and other ones."""
     owed, errors = Errors(), Errors()
     for move in moves:
         for replica, place in places(move, seen).items():

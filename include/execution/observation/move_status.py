@@ -20,7 +20,7 @@ class Fate(enum.Enum):
     MISPLACED = enum.auto()  # replicas are right, a new one sits in another log dir than wanted
     DONE = enum.auto()
     UNDONE = enum.auto()  # it was in flight, and the old replicas are back
-    SUPERSEDED = enum.auto()  # somebody else reassigned the partition
+    SUPERSEDED = enum.auto()  # another client reassigned the partition
     UNREADABLE = enum.auto()  # the controller lists nothing, and the brokers do not tell of it
     GONE = enum.auto()  # topic or partition do not exist any more, whatever bears their name
 
@@ -93,7 +93,7 @@ def unreadable(move: Move, seen: Observation) -> str:
 def recreated(move: Move, seen: Observation) -> bool:
     """Whether the name now belongs to another topic: nothing that is found there is ours.
 
-    Of a topic that cannot be read nobody knows: then it counts as the same.
+    Of a topic that cannot be read this is not known: then it counts as the same.
     """
     if not move.topic_id:  # asked of every move at every look: spares looking the name up
         return False

@@ -42,7 +42,7 @@ def observe(
 
     Only brokers that are alive are asked for their replicas, so a dead one costs no time; one that
     does not answer is named in ``missing``. A topic that is refused is named in ``unreadable``, and
-    keeps nobody from looking at the others. Brokers that a move is to bring a copy to tell what
+    does not stop the others from being read. Brokers that a move is to bring a copy to tell what
     their disks can still take.
 
     :param now: what the observation is dated.
@@ -160,7 +160,7 @@ def _in_sync(
 
 
 def moves_of(ongoing: Mapping[TopicPartition, OngoingReassignment]) -> tuple[Move, ...]:
-    """Reassignments that anybody has started, as moves: what ``drive=False`` watches.
+    """Reassignments of any client, as moves: what ``drive=False`` watches.
 
     Their sizes are not known, so they count as 0.
     """

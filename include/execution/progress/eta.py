@@ -69,7 +69,7 @@ class Remaining:
 
 
 def _has_arrived(move: Move, seen: Observation) -> bool:
-    """Whether its copies are complete, and nobody has settled it yet."""
+    """Whether its copies are complete, and it is not settled yet."""
     if move.partition in seen.ongoing or move.relocating:
         return False
     shown = seen.partitions.get(move.partition)
@@ -182,7 +182,7 @@ class EtaError:
 def eta_errors(samples: Sequence[ProgressSample]) -> tuple[EtaError, ...]:
     """The error of the recorded ETAs by tenths of the bytes; tenths without a sample are left out.
 
-    Of a plan that has paused, only what came after counts: nobody foretells a pause.
+    Of a plan that has paused, only what came after counts: a pause cannot be predicted.
 
     :param samples: all of a plan that is done, oldest first.
     """

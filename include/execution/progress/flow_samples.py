@@ -33,7 +33,7 @@ NOTHING = Copied(0)
 class _CopyProgress(NamedTuple):
     """What became of a copy between two looks.
 
-    :param slots: what it took; only its destination's where nobody leads the partition.
+    :param slots: what it took; only its destination's where the partition has no leader.
     :param copy: with the bytes that it lacked at the first look; None where it could not go on.
     :param copied: bytes since then; ``grown``: what its source has grown by.
     """
@@ -55,12 +55,12 @@ def flow_sample(
 ) -> FlowSample | None:
     """What these moves, in flight at either look, have copied since the one before.
 
-    Brokers that a copy links to one which did not answer at either look are left out: nobody
+    Brokers that a copy links to one which did not answer at either look are left out: it
     knows what all of their copies did.
 
     :param before: each copy at the look before; what is not in it had not begun.
     :param since: when that was; None = never.
-    :param known: what brokers were found to deliver until then; None = nobody asks for what
+    :param known: what brokers were found to deliver until then; None = not needed for what
         they were allowed to.
     :param silent: who did not answer at the look before.
     :returns: None at the first look.
@@ -165,7 +165,7 @@ def _span(
         slots: tuple[Slot, ...] = (Slot(Direction.IN, replica.broker),)
         return _CopyProgress(slots, None, max(0, size - was.size_bytes), grown)
     copy = Copy(replica, read_from, max(0, whole - was.size_bytes))
-    if size < was.size_bytes:  # retention has cut it, or it has begun anew: nobody can tell
+    if size < was.size_bytes:  # retention has cut it, or it has begun anew: that is not known
         return _CopyProgress(copy.slots, None, 0, 0)
     alive = seen.live_brokers.issuperset((replica.broker, read_from))
     return _CopyProgress(copy.slots, copy if alive else None, size - was.size_bytes, grown)

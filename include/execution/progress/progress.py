@@ -64,9 +64,9 @@ def record_progress(
 ) -> tuple[Progress, LedgerView]:
     """Work out the plan's progress from an observation and write it to the ledger.
 
-    A move that the controller lists, though its answer was lost, was accepted: should somebody
-    else cancel it later, it must not pass for one that never arrived. So was one between log dirs
-    that the brokers show.
+    A move that the controller lists, though its answer was lost, was accepted: should another
+    client else cancel it later, it must not pass for one that never arrived. So was one between log
+    dirs that the brokers show.
 
     :param backlog: the view's open moves.
     :returns: with the view as the ledger gives it now.

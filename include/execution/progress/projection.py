@@ -60,7 +60,7 @@ def play_out(
     """Let everything that is left be copied, or so much of it that the rest can be told from that.
 
     :param in_flight: moves whose copies are not complete.
-    :param policy: its reaction is how soon somebody looks, by what was measured.
+    :param policy: its reaction is the time until the next step, as measured.
     :param pace: what `decide` admits moves by; its reaction is that of the settings.
     :param bytes_per_s: what brokers deliver.
     """
@@ -146,7 +146,7 @@ class _Playout:
     def _turns_s(self) -> float:
         """What is left takes about this where only so many partitions may be in flight at once.
 
-        Each keeps its place as long as its bytes take, and then until somebody looks.
+        Each keeps its place as long as its bytes take, and then until the next step.
         """
         if not self._ended:
             return 0.0

@@ -49,7 +49,7 @@ class Trend:
     :param part: of the throttle, on average.
     :param ahead_s: by how much the newest look is ahead of the line, as time at the throttle.
     :param own: the parts of single brokers, by direction, where something is known of them.
-    :param stands: nothing has come for so long that nobody can tell when it will.
+    :param stands: nothing has come for so long that it is not known when it will.
     """
 
     throttle_bytes_per_s: int

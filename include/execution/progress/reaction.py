@@ -1,4 +1,4 @@
-"""How soon somebody looks and starts the next moves: as it has been of late. Pure."""
+"""How soon the next moves start: as measured of late. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy
     """Time from one step of the worker to the next: the median of the last two minutes.
 
     Where copies take longer, a step waits for one of them to end, and not for Airflow: then, and
-    until there have been two steps, it is what the policy says; more only where nobody has looked
+    until there have been two steps, it is what the policy says; more only where nothing has polled
     before steps for longer than that, less a poll.
 
     :param history: samples of all looks, oldest first. Moves end in the ledger by a step: between

@@ -38,7 +38,7 @@ class BrokerReturns:
 
 @dataclass(frozen=True, slots=True)
 class ForeignStarts:
-    """Somebody else reassigns a partition, ours or not; its bytes are not modelled."""
+    """Another client reassigns a partition, ours or not; its bytes are not modelled."""
 
     partition: TopicPartition
     target: tuple[BrokerId, ...]

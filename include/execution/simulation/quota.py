@@ -114,7 +114,7 @@ class ThrottledCopies:
         self._looks += 1
         self._next_look_s = self._now_s + self._look_s * (0.5 + self._looks * GOLDEN % 1)
         live = sorted(self._live)
-        first = self._looks % max(len(live), 1)  # nobody always asks before the others
+        first = self._looks % max(len(live), 1)  # no broker always asks before the others
         for broker in (*live[first:], *live[:first]):
             self._fetch(broker)
         ended = [copy for copy, left in self._left.items() if left <= DONE_BELOW_BYTES]

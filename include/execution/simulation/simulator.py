@@ -1,6 +1,6 @@
 """A discrete-event simulation of a plan: the production `decide` over a cluster in memory.
 
-Between two polls time runs from event to event: a copy is complete, a broker dies, somebody
+Between two polls time runs from event to event: a copy is complete, a broker dies, a person
 asks for something. Deterministic: same plan, cluster, events and policy, same course.
 """
 
@@ -66,7 +66,7 @@ class Simulation:
     :param decide_by: `decide`, or a wrapper that measures it.
     :param watch: called after the actions of each poll.
     :param governed: the governor gets to know what is copied, and the cluster the nominal rate.
-    :param delivered: the part of a rate that brokers deliver where nobody governs it; None = what
+    :param delivered: the part of a rate that brokers deliver where it is not governed; None = what
         the policy expects.
     :param wake_s: as in production a trigger looks at each poll, and the worker acts so much later
         when there is something to do; None = who looks acts at once.

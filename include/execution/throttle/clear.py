@@ -127,7 +127,7 @@ class _Clearing:
         """Of brokers that are dead: their controllers take the change, where they can be reached.
 
         What stands there cannot be read. It is ours, by the last reading; where that has shown
-        somebody else's change, the entry waits for the broker.
+        another client's change, the entry waits for the broker.
         """
         ours = [entry for entry in entries if entry.set_by is SetBy.REHOME]
         verdicts = self._cluster.alter_configs([put_back(entry) for entry in ours]) if ours else {}
@@ -183,7 +183,7 @@ class _Clearing:
     def _is_behind(self, entry: ThrottleEntry, standing: str | None) -> bool:
         """A SUBTRACT leaves an empty value where no key was: no key at all is an old reading.
 
-        Or somebody has deleted the key since; after a while that is what is believed.
+        Or another client has deleted the key since; after a while that is assumed.
         """
         made = self._made.get((entry.resource, entry.key))
         if made is None or made.operation is not ConfigOperation.SUBTRACT or standing is not None:

@@ -50,7 +50,7 @@ def cordon(
     for resource, configs in read_settled(cluster, resources, [CORDONED]).items():
         standing = own_value(resource, configs.get(CORDONED))
         if standing == EVERY_LOG_DIR and resource not in known:
-            continue  # somebody else's, or kept by this plan
+            continue  # another client's, or kept by this plan
         source = "NOT_SET" if standing is None else source_of(resource)
         ours = (EVERY_LOG_DIR,)
         where = (plan.plan_id, plan.cluster_id, resource, CORDONED)

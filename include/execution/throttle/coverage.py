@@ -44,7 +44,7 @@ class Coverage:
 
     :param unthrottled: partitions in flight of which a list or a rate is not as it has to be, or
         was changed by another client since the ledger was told.
-    :param unread: resources whose throttle could not be read, and why: nobody knows then.
+    :param unread: resources whose throttle could not be read, and why.
     """
 
     unthrottled: tuple[TopicPartition, ...] = ()
@@ -162,7 +162,9 @@ def _unruled(
     rate_bytes_per_s: int,
     entries: Collection[ThrottleEntry],
 ) -> set[ConfigResource]:
-    """Where a rate has to be set again, or somebody else's has taken its place untold."""
+    """Where a rate has to be set again, or another client's has taken its place and was not
+    recorded.
+    """
     if DEFAULT not in found:
         return set()
     known = {(entry.resource, entry.key): entry for entry in entries}

@@ -96,7 +96,7 @@ def without(value: str | None, items: Collection[str]) -> str | None:
 class Restored:
     """Nothing of ours is left.
 
-    :param set_by: whose value stands there: what stood there before, or what somebody else has
+    :param set_by: whose value stands there: what stood there before, or what another client has
         changed since; ``detail`` says what that is.
     """
 
@@ -116,7 +116,7 @@ def first_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored
     """As :func:`next_step`, before anything has been taken back: then it is, in any case.
 
     A reading proves nothing yet. The broker that answered may be behind the controller, and
-    whoever journalled the entry may have died with its request still on the way.
+    the process that journalled the entry may have died with its request still on the way.
     """
     if entry.key in LISTS and now != EVERY_REPLICA:
         return _subtract(entry, entry.ours)

@@ -1,4 +1,4 @@
-"""Which throttles something of ours in flight relies on: nobody may take those away.
+"""Which throttles copies of ours in flight depend on: those stay.
 
 A plan may end while a copy of it goes on: the controller refuses to cancel what would leave no
 replica in sync (error 39). And what an ended plan owes may be what the running one relies on.

@@ -47,9 +47,9 @@ class RateChoice:
 
     :param standing: the resource's own value now; None = not set.
     :param wanted: the value to set; None = what stands there stays.
-    :param holds: a rate of somebody else's, in bytes per second, that holds instead of ours.
+    :param holds: another client's rate, in bytes per second, that holds instead of ours.
     :param done: ``wanted`` stands there already, and is known to be ours.
-    :param overruled: somebody has changed what we had set.
+    :param overruled: another client has changed what we had set.
     """
 
     resource: ConfigResource
@@ -69,13 +69,13 @@ def choose_rates(
     by_broker: bool,
     known: Known | None = None,
 ) -> Iterator[RateChoice]:
-    """For each resource that was read and each rate: ours, or the lower one of somebody else.
+    """For each resource that was read and each rate: ours, or another client's lower one.
 
     Ours would otherwise either unthrottle what is not ours, or move faster than was asked for.
 
     :param found: configs of the brokers concerned, and of their default.
     :param by_broker: brokers may not know the default, so each gets a rate of its own: ours, or
-        somebody else's default where that is lower, for ours would hide it from brokers that do.
+        another client's default where that is lower, for ours would hide it from brokers that do.
     :param known: the plan's open journal entries, which tell ours from theirs.
     """
     known = known or {}
@@ -100,7 +100,7 @@ def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
 def _theirs(
     resource: ConfigResource, value: ConfigValue | None, entry: ThrottleEntry | None
 ) -> str | None:
-    """What somebody else wants on the resource, also where ours hides it now."""
+    """What another client wants on the resource, also where ours hides it now."""
     standing = own_value(resource, value)
     return entry.prior_value if entry is not None and standing in entry.ours else standing
 
@@ -144,7 +144,7 @@ class _Choosing:
 
 
 def _changed_since(entry: ThrottleEntry | None, standing: str | None) -> bool:
-    """Whether somebody has changed a rate of ours. Where they deleted it, nothing would throttle:
-    then it is set again.
+    """Whether another client has changed a rate of ours. Where they deleted it, nothing would
+    throttle: then it is set again.
     """
     return entry is not None and standing not in (*entry.ours, entry.prior_value)

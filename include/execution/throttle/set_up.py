@@ -65,7 +65,7 @@ def set_up_throttle(
 ) -> ThrottleSetUp:
     """Claim the cluster for the plan and throttle its moves. A retry changes nothing.
 
-    Debts of earlier plans are paid first: what they left must not pass for somebody else's.
+    Debts of earlier plans are paid first: what they left must not pass for another client's.
 
     :param rate_bytes_per_s: nominal rate, per broker and direction.
     :param target_bytes_per_s: what brokers are to deliver of it; None = all of it.
@@ -105,8 +105,8 @@ def cover(
     """See to it that these moves, about to start, will be throttled.
 
     Normally they are, since the set-up; not where a list would have been too long as a whole,
-    where somebody has deleted a list or a rate meanwhile (Kafka's own tool does that), or where a
-    broker that needs a rate of its own was away.
+    where another client has deleted a list or a rate meanwhile (Kafka's own tool does that), or
+    where a broker that needs a rate of its own was away.
 
     :param in_flight: they have started. What is gone is read twice, counted and told of.
     :returns: moves of which it is not known that they will be, and why: a topic of theirs cannot

@@ -1,6 +1,6 @@
 """Rates and lists of one plan, set: the journal first, then the cluster, then a reading as proof.
 
-What an earlier plan still owes on the same key is taken over: it is ours, not somebody else's, so
+What an earlier plan still owes on the same key is taken over: it is ours, not another client's, so
 what stood there before that plan is what this one puts back.
 """
 
@@ -47,7 +47,7 @@ Where = tuple[ConfigResource, str]
 class RatesSet:
     """What came of setting rates.
 
-    :param foreign: those of somebody else that hold instead: "broker 3 follower.…" → bytes per s.
+    :param foreign: those of other clients that hold instead: "broker 3 follower.…" → bytes per s.
     :param unset: brokers that did not answer, and why; they keep what they have.
     """
 

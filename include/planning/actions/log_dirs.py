@@ -142,7 +142,7 @@ class _LogDirBalance:
         self.takes_part[mine] = True
 
     def _problem(self) -> Problem:
-        """The bands of all log dirs at once; whoever balances them stays within a broker."""
+        """The bands of all log dirs at once; balancing them stays within a broker."""
         self.layout.refresh()
         return Problem(
             layout=self.layout,

@@ -105,7 +105,7 @@ def rack_paths(brokers: BrokerArrays, *, ignore_racks: bool) -> tuple[tuple[str,
 
 
 def check_idle(arrays: ClusterArrays, partitions: Ints) -> None:
-    """Refuse partitions that have to change while somebody reassigns them.
+    """Refuse partitions that have to change while another client reassigns them.
 
     :raises InvalidRequestError: names them.
     """

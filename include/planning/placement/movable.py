@@ -1,4 +1,4 @@
-"""Partitions that a plan has to leave as they are, named so that nobody takes them for done."""
+"""Partitions that a plan has to leave as they are, named so that they are not taken for done."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ class ResourceBands:
     """Per resource with a tolerance: the tolerance and each broker's share, least and most.
 
     :param tolerance: resource → allowed deviation from the share; only finite ones.
-    :param share, low, high: resource → (B,); of the same resources, less those nobody holds.
+    :param share, low, high: resource → (B,); of the same resources, less those that no broker
+        holds.
     """
 
     tolerance: Mapping[Resource, float]

@@ -71,7 +71,7 @@ class Survey:
     """What a slice brings along before anything moves.
 
     :param share, fair: (3, B) of the slice by itself, see targets.Targets; so is ``domain``.
-    :param total_led: (2,) of resources.LED, to be led by somebody.
+    :param total_led: (2,) of resources.LED, that have to be led.
     :param known: resources whose load the snapshot tells.
     :param even: whether all partitions that may move are evenly spread.
     """

@@ -85,7 +85,7 @@ def _chosen(checked: Checked, brokers: int) -> Ints:
 
 
 def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
-    """(T, B) replicas; topics of no row, and brokers that nobody lists, are left out."""
+    """(T, B) replicas; topics of no row, and brokers that are not listed, are left out."""
     at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
     known = (topic >= 0) & (ids[at] == brokers)
     known[known] = row[topic[known]] >= 0

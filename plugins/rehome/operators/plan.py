@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 class PlanReassignmentOperator(SparkSubmitOperator):
     """Submits spark_jobs/plan.py, shows the gates' results, and records the plan.
 
-    A run has one plan: once it is recorded, whoever clears this task gets the same one, and its
+    A run has one plan: once it is recorded, clearing this task returns the same one, and its
     files stay as they are. A planning that was interrupted before that is done again.
 
     :param snapshot: URI of the snapshot to plan on.

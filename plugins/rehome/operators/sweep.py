@@ -32,14 +32,14 @@ ALERT_AGAIN = timedelta(hours=1)
 class SweepThrottlesOperator(ClusterOperator):
     """Takes back throttles, and copies between log dirs, that plans which run no more still owe.
 
-    Those that no plan has set are listed, for they may be what somebody has forgotten; they are
+    Those that no plan has set are listed, for they may be forgotten ones; they are
     never touched.
     """
 
     def step(self, context: Context) -> None:
-        """End what nobody else will, sweep, and say what is left.
+        """End what no run will, sweep, and say what is left.
 
-        The schedule opens no connection that nobody has planned through: it may lead nowhere.
+        The schedule opens no connection that no plan was made through: it may lead nowhere.
         """
         refuse_unshared_ledger(context, run_context.settings().ledger_url)
         with run_context.open_ledger() as ledger:
@@ -79,7 +79,7 @@ class SweepThrottlesOperator(ClusterOperator):
         self._alert(plan, ledger)
 
     def _alert(self, plan: PlanRecord, ledger: Ledger) -> None:
-        """Tell people of a plan that nobody drives; again after a while, not at each sweep."""
+        """Alert people to a plan that no run drives; again after a while, not at each sweep."""
         told = (
             f"Plan {plan.plan_id} is running, but its run {plan.driver} gives no sign of life. "
             "Its moves in flight go on, throttled; nothing ends them at a window's end. Resume it "
@@ -144,7 +144,7 @@ class SweepThrottlesOperator(ClusterOperator):
             self.log.warning("Set by another client, and left alone: %s", throttle)
         if found.throttles and found.idle:
             self.log.warning(
-                "Nothing is being reassigned, so these are probably left over. Ask whoever set "
+                "Nothing is being reassigned, so these are probably left over. Ask who set "
                 "them; kafka-configs --alter --delete-config takes them back."
             )
         if found.unread:

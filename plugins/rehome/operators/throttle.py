@@ -152,7 +152,7 @@ class ClearThrottleOperator(ClusterOperator):
 
         now = held.ledger.plan(plan.plan_id)
         if not now.state.ended and now.state is not PlanState.PAUSED:
-            asked = now.cancel_requested  # and nobody could heed it
+            asked = now.cancel_requested  # and nothing could carry it out
             cause, end = EARLY_END, PlanState.CANCELLED if asked else PlanState.FAILED
             done = abort(plan.plan_id, held.ledger, held.cluster, cause, state=end)
             stopped = len(done.cancelled)

@@ -18,7 +18,7 @@ class ReassignmentTrigger(BaseTrigger):
     Fires when the worker has something to do: a slot is free, the window is near, an operator
     asked for something, nothing moves any more, everything has ended.
 
-    :param plan_id: the plan, which runs; None = watch what anybody has started.
+    :param plan_id: the plan, which runs; None = watch the reassignments of all clients.
     :param poll_interval_s: time between two polls.
     :param first_poll_s: time until the first one.
     :param watched: reassignments to watch without a plan, as ``Watched.to_json`` writes them.

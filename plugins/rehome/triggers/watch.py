@@ -131,7 +131,7 @@ def _some(partitions: Collection[TopicPartition]) -> str:
 
 
 class ReassignmentWatch:
-    """Looks at reassignments that anybody has started; knows no plan, keeps and changes nothing.
+    """Looks at reassignments of any client; knows no plan, keeps and changes nothing.
 
     :param watched: what to look at, each until it has ended; :meth:`begin` finds it out.
     """
