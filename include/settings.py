@@ -23,7 +23,9 @@ for a failure, since its worker was not seen to end yet."""
 
 
 def _state_dir() -> Path:
-    """Where local state lives unless told otherwise: beside Airflow's own, off the checkout."""
+    """Where local state lives unless it is set otherwise: beside Airflow's own, off the
+    checkout.
+    """
     home = os.environ.get("AIRFLOW_HOME") or os.path.expanduser("~/airflow")
     return Path(home) / "rehome"
 

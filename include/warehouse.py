@@ -287,7 +287,7 @@ class Warehouse(_Directory):
         return directory.uri
 
     def snapshot_uri(self, name: str) -> str:
-        """URI of a snapshot by its name, as a plan's summary tells it."""
+        """URI of a snapshot by its name, as a plan's summary has it."""
         return f"{self.uri}/snapshots/{name}"
 
     def latest_snapshot(self, cluster_id: str) -> str | None:

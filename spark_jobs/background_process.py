@@ -57,7 +57,7 @@ def _answer(to: Connection, work: Callable[[], object]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         found, raised = work(), None
-    except Exception as error:  # noqa: BLE001 - told where the answer is waited for
+    except Exception as error:  # noqa: BLE001 - raised where the answer is waited for
         error.add_note(f"In the process beside:\n{traceback.format_exc()}")
         found, raised = None, error
     to.send((found, raised))

@@ -4,7 +4,7 @@
     python spark_jobs/explain.py --plan WAREHOUSE/plans/ID --broker 3
 
 Reads the plan's directory and the snapshot it was made on, from the same warehouse unless
---snapshot tells where it lies now; no cluster, no ledger, no Spark. Traffic that came from a
+--snapshot says where it lies now; no cluster, no ledger, no Spark. Traffic that came from a
 history is judged with --history, by what that history knows today. Exits with 2 when what is asked
 for is not there.
 """

@@ -128,7 +128,7 @@ class PlanTask:
         except RehomeError as error:
             refused = RefusedError.invalid(error)
             return Answer(refused=(refused.kind, str(refused), refused.details))
-        except Exception as error:  # noqa: BLE001 - told as this cluster's failure
+        except Exception as error:  # noqa: BLE001 - returned as this cluster's failure
             return Answer(refused=("planning_failed", traceback.format_exc(), [repr(error)]))
 
     def _plan(self, snapshot: Snapshot) -> Answer:

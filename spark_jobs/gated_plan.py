@@ -33,7 +33,7 @@ EXIT_CODES = {"invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}
 class RefusedError(Exception):
     """There is no plan; ``kind`` is a key of :data:`EXIT_CODES`.
 
-    :param details: what the message tells, as a list: problems, or names of expectations.
+    :param details: what the message says, as a list: problems, or names of expectations.
     """
 
     def __init__(self, kind: str, message: str, details: Sequence[str]) -> None:
@@ -93,7 +93,9 @@ class Proof:
         )
 
     def of_history(self, history: LoadHistory) -> None:
-        """Is the history enough to plan by? What it lacks is told, and the plan does without."""
+        """Is the history enough to plan by? What it lacks is reported, and the plan does
+        without.
+        """
         self._record(check_history(self.spark, history))
 
     def of_plan(self, evidence: Evidence) -> None:

@@ -4,7 +4,7 @@
     spark-submit --py-files rehome.zip spark_jobs/plan.py --snapshot URI --request FILE --out URI
 
 Exits with 0 when a proven plan was written, 2 when the request cannot be carried out, 3 when a
-gate refused, 4 when a check of a gate crashed. Whatever it refuses is told on stderr and in
+gate refused, 4 when a check of a gate crashed. Whatever it refuses is printed on stderr and in
 failure.json; reassignment.json is only there when everything held. Where a finished plan is
 already, it stays: the job ends with 2 and writes nothing.
 """
@@ -147,7 +147,7 @@ def _planned(
 
 
 def _with_files(plan: Plan) -> tuple[KafkaFiles, Plan]:
-    """Kafka's files of a plan, made once, and the plan with a summary that tells of them."""
+    """Kafka's files of a plan, made once, and the plan with a summary that names them."""
     files = KafkaFiles.of(plan.moves)
     return files, files.told_by(plan)
 
@@ -183,7 +183,7 @@ def plan_request(
 
 
 def _taken_back(options: argparse.Namespace) -> Plan:
-    """The plan to take back, as it was recorded: its own hash tells where no other is given."""
+    """The plan to take back, as it was recorded: its own hash counts where no other is given."""
     done = PlanDirectory(options.rollback_of).load()
     refuse_changed(done, done.plan_id, options.rollback_of_hash or done.plan_hash)
     return done
@@ -240,13 +240,13 @@ def plan_forward(snapshot: Snapshot, request: ReassignmentRequest, options: Plan
 def _guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
     unasked = request.action is not Action.SET_REPLICATION_FACTOR
     if unasked and plan.allow_replication_factor_change:
-        # Whatever came out: the controller is told to refuse a changed replication factor.
+        # Whatever came out: the controller is to refuse a changed replication factor.
         return sealed(replace(plan, allow_replication_factor_change=False))
     return plan
 
 
 def add_history_options(parser: argparse.ArgumentParser) -> None:
-    """What a job is told of the history that it plans by."""
+    """The options of a job about the history that it plans by."""
     parser.add_argument("--history", help="URI of the warehouse whose rollups hold the load")
     parser.add_argument("--history-days", type=int, default=7)
     parser.add_argument("--min-history-hours", type=float, default=24.0)

@@ -18,7 +18,7 @@ from include.cluster.connection import Connection
 from include.cluster.error_codes import ErrorCode
 from include.cluster.errors import ClusterUnreachableError, Unreachable
 
-# The causes a person should hear of first: the further a server let us in, the more it tells.
+# The causes a person should hear of first: the further a server let us in, the more is known.
 _MOST_TELLING = (
     Unreachable.WRONG_PASSWORD,
     Unreachable.WRONG_MECHANISM,

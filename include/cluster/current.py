@@ -2,7 +2,7 @@
 
 A broker that is cut off from the controller goes on answering Metadata, for as long as nothing ends
 it, from what it knew when it was cut off. Metadata (any version) does not say how old it is. The
-controller does: DescribeQuorum (KIP-595) tells how far each broker has read the metadata log.
+controller does: DescribeQuorum (KIP-595) says how far each broker has read the metadata log.
 """
 
 from __future__ import annotations

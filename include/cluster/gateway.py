@@ -46,7 +46,7 @@ class ClusterGateway:
 
     Thread-safe; connects on first use. Use it as a context manager, or call :meth:`close`.
 
-    :param name: how people know the connection; else its addresses are told.
+    :param name: how people know the connection; else its addresses are shown.
     :param request_timeout_s: bound on each answer of a broker.
     :param connect_timeout_s: bound on connecting to a broker, TLS and SASL included.
     """
@@ -198,8 +198,8 @@ class ClusterGateway:
     def consumer_groups(self) -> Partial[list[ConsumerGroup]]:
         """Every group with the offsets it has committed, from its own coordinator.
 
-        A group whose offsets are not told carries the error; a coordinator that does not list its
-        groups is among the missing. Without Cluster Describe Kafka leaves out groups that this
+        A group whose offsets could not be read carries the error; a coordinator that does not list
+        its groups is among the missing. Without Cluster Describe Kafka leaves out groups that this
         principal may not describe, without a word.
         """
         return groups.consumer_groups(self.clients, self.describe_cluster().brokers)
@@ -226,7 +226,7 @@ class ClusterGateway:
         return messages.read_list_reassignments(answer)
 
     def current_topics(self, names: Collection[str] | None) -> dict[str, TopicDescription]:
-        """Topics as :meth:`describe_topics` tells them, but known to be up to date.
+        """Topics as :meth:`describe_topics` returns them, but known to be up to date.
 
         What a broker says that is cut off from the controller is not among it. Where brokers know
         no metadata quorum, topics on which they differ are left out.
@@ -245,7 +245,7 @@ class ClusterGateway:
     ) -> dict[TopicPartition, BrokerError | None]:
         """Start, change or (None) cancel reassignments: the controller's verdict per partition.
 
-        Large calls are sent in batches. A batch that fails after another was accepted is told
+        Large calls are sent in batches. A batch that fails after another was accepted is returned
         per partition, so that what was accepted is never hidden.
 
         :raises MissingRightError: without Cluster Alter.

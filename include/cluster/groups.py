@@ -82,7 +82,7 @@ def list_groups_request() -> Any:
 def read_groups(coordinator: BrokerId, response: Any) -> list[ConsumerGroup]:
     """The groups of one coordinator, without offsets. Of share groups there are none to fetch.
 
-    State and type are None on brokers that do not tell (before 2.6 and 3.7).
+    State and type are None on brokers that do not report them (before 2.6 and 3.7).
     """
     return [
         ConsumerGroup(
@@ -113,7 +113,8 @@ def offset_fetch_request(groups: Collection[str]) -> Any:
 
 
 def read_offsets(response: Any) -> dict[str, dict[str, Any]]:
-    """Per group its ``committed`` offsets, and as ``error`` why the coordinator does not tell them.
+    """Per group its ``committed`` offsets, and as ``error`` why the coordinator does not return
+    them.
 
     One partition's error makes a group's: what it has committed there is not known.
     """

@@ -49,7 +49,7 @@ def partitions_by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list
 
 
 def features_request() -> Any:
-    """ApiVersions in the versions that tell features (KIP-584); from Kafka 2.7 on they do."""
+    """ApiVersions in the versions that return features (KIP-584); from Kafka 2.7 on they do."""
     return ApiVersionsRequest(
         client_software_name="rehome", client_software_version="1", min_version=3
     )

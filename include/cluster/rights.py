@@ -163,7 +163,7 @@ def readable(operation: str) -> str:
 def _cluster_operations(cluster: ClusterPort) -> frozenset[str] | None:
     """What the principal may do to the cluster.
 
-    Without Describe the brokers tell nothing at all (KafkaApis): its rights on configs are then
+    Without Describe the brokers return no rights at all (KafkaApis): its rights on configs are then
     tried out, the one to change them by validating only, so that no right that it has is missed.
     """
     told = cluster.describe_cluster().operations
@@ -183,7 +183,7 @@ def _cluster_operations(cluster: ClusterPort) -> frozenset[str] | None:
 
 
 def _lacking(needed: Iterable[str], allowed: frozenset[str] | None) -> list[str]:
-    # Brokers before 2.3 cannot say, and the calls themselves have to tell.
+    # Brokers before 2.3 cannot say, so the calls themselves show it.
     if allowed is None:
         return []
     implied = {also for operation in allowed for also in _IMPLIES.get(operation, ())}

@@ -21,7 +21,7 @@ BROKERS = pa.schema(
         pa.field("rack", pa.string()),  # raw broker.rack, for example /dc0/r1
         pa.field("rack_path", pa.list_(pa.string()), nullable=False),  # ["dc0", "r1"]; [] = none
         pa.field("live", pa.bool_(), nullable=False),  # in a fresh metadata answer
-        pa.field("answered", pa.bool_(), nullable=False),  # told us its log dirs
+        pa.field("answered", pa.bool_(), nullable=False),  # with its log dirs
         pa.field("error", pa.string()),  # why it did not answer
     ]
 )

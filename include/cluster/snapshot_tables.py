@@ -238,7 +238,7 @@ def _is_stray(
     broker: BrokerId, partition: TopicPartition, topics: Mapping[str, TopicDescription]
 ) -> bool:
     topic = topics.get(partition.topic)
-    if topic is None:  # hidden, and told so by the topics table
+    if topic is None:  # hidden, as the topics table says
         return False
     state = topic.partitions.get(partition.partition)
     return state is None or broker not in state.replicas

@@ -1,4 +1,4 @@
-"""How much brokers' disks may still take, from what DescribeLogDirs tells. Pure."""
+"""How much brokers' disks may still take, from DescribeLogDirs. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Disk:
 def open_disks(log_dirs: Iterable[LogDir]) -> dict[BrokerId, tuple[Disk, ...]]:
     """Log dirs that take new replicas, by broker.
 
-    Brokers that do not tell sizes (before 3.3) are left out.
+    Brokers that do not report sizes (before 3.3) are left out.
     """
     disks: dict[BrokerId, tuple[Disk, ...]] = {}
     for log_dir in log_dirs:

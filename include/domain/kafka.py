@@ -153,7 +153,7 @@ class ConsumerGroup:
 
     :param state: Kafka's name for it (Stable, Empty, …); None when the broker does not say.
     :param committed: the next offset that the group is to read, per partition.
-    :param error: why the coordinator did not tell (all of) its offsets.
+    :param error: why the coordinator did not return (all of) its offsets.
     """
 
     name: str

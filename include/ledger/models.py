@@ -204,7 +204,7 @@ RATE_CHANGES = Table(
     Column("change_id", _Serial, primary_key=True, autoincrement=True),
     Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False, index=True),
     Column("at", UtcDateTime, nullable=False),
-    Column("rate_bytes_per_s", BigInteger, nullable=False),  # nominal: what brokers are told
+    Column("rate_bytes_per_s", BigInteger, nullable=False),  # nominal: what is set on brokers
     Column("target_bytes_per_s", BigInteger, nullable=False),  # what they are to deliver
     Column("limit_bytes_per_s", BigInteger, nullable=False),  # what was asked for
     Column("delivered_bytes_per_s", Float),

@@ -1,4 +1,4 @@
-"""Moves and reassignments in the ledger: written before the cluster is told."""
+"""Moves and reassignments in the ledger: written before the cluster is changed."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class ThrottleEntry:
     :param set_by: whose value stands there, by the last reading that showed one. No failure to
         read or to clear changes that.
     :param times_gone: how often it was found gone while something in flight relied on it.
-    :param times_alerted: how many of these people were told of.
+    :param times_alerted: how many of these were alerted.
     """
 
     plan_id: str

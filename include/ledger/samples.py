@@ -43,7 +43,7 @@ class SampleStore(Database):
         Where bytes or moves differ from the last sample, or fewer messages are missing, the
         plan has progressed. More messages missing is no progress: producers see to that alone.
 
-        :param flows: what brokers have copied since the last sample, where that can be told.
+        :param flows: what brokers have copied since the last sample, where that is known.
         """
         with self.writing() as connection:
             last = _last(connection, plan_id)

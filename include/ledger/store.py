@@ -1,4 +1,4 @@
-"""The ledger: what happened, in a database, written before the cluster is told.
+"""The ledger: what happened, in a database, written before the cluster is changed.
 
 Everything that must survive a killed task, worker or scheduler is in here. Each method is one
 transaction and may be repeated: a retry that finds its work done changes nothing.

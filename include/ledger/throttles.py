@@ -35,7 +35,7 @@ class ThrottleStore(Database):
     def journal_throttles(
         self, entries: Collection[ThrottleEntry], *, inherits: bool = False, gone: bool = False
     ) -> None:
-        """Write down, before the cluster is told, what stood there and what will be added.
+        """Write down, before the cluster is changed, what was set there and what will be added.
 
         Where an entry of the same plan, resource and key is still open, its prior value stays
         and what is ours grows: what stands there now may be our own.
@@ -113,7 +113,7 @@ class ThrottleStore(Database):
         return [_entry(row) for row in sorted(rows, key=lambda row: row["entry_id"])]
 
     def throttles_gone_often(self, plan_id: str, times: int) -> list[ThrottleEntry]:
-        """Open entries found gone so many times since people were last told of it."""
+        """Open entries found gone so many times since the last alert."""
         table = THROTTLE_ENTRIES.c
         query = select(THROTTLE_ENTRIES).where(
             table.plan_id == plan_id,

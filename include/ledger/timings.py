@@ -1,4 +1,4 @@
-"""How soon Airflow acted in the runs that are over, as far as the ledger tells."""
+"""How soon Airflow acted in the runs that are over, as far as the ledger shows."""
 
 from __future__ import annotations
 

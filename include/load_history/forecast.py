@@ -22,7 +22,7 @@ DAY_S = 86_400
 class DiskForecast:
     """One broker's disks, in bytes over its log dirs that are not offline.
 
-    :param total_bytes: null where a log dir does not tell, as are the free ones.
+    :param total_bytes: null where a log dir does not report them, as are the free ones.
     :param growth_bytes_per_s: of its replicas after the plan.
     :param free_bytes_after_move: when the plan has ended, by its own prediction of the time.
     :param free_bytes_in_days: as many days after that as the forecast is for.
@@ -122,7 +122,7 @@ def _rows_after(arrays: ClusterArrays, plan: Plan) -> Any:
 
 
 def _disks(snapshot: Snapshot) -> dict[BrokerId, tuple[int, int]]:
-    """Total and free bytes of each broker's log dirs; without those that do not tell."""
+    """Total and free bytes of each broker's log dirs; without those that do not report it."""
     disks: dict[BrokerId, tuple[int, int]] = {}
     untold = set()
     for row in snapshot.log_dirs.to_pylist():

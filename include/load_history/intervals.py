@@ -4,7 +4,7 @@ Bytes in are measured where that is possible: a log from which nothing was remov
 just what was appended, control records of transactions included. Where something may have been
 removed (retention, the cleaner) or the leader is another one, they are estimated: offsets written
 times the size of a record, and what the log has grown by is their lower bound. A broker does not
-tell when its cleaner runs, so that of a compacted log nothing is measured. docs/load.md tells how
+know when its cleaner runs, so that of a compacted log nothing is measured. docs/load.md says how
 large the errors are.
 """
 
@@ -141,7 +141,7 @@ def _density(size: Ints, start: Ints, end: Ints) -> Floats:
 
 
 def _consumed(before: Readings, now: Readings, record: Floats) -> Floats:
-    """(P,) bytes that consumer groups have read; NaN where that cannot be told.
+    """(P,) bytes that consumer groups have read; NaN where that is not known.
 
     It cannot where a group committed for the first time or went back, nor anywhere while some
     group's offsets are not known.

@@ -28,7 +28,7 @@ from include.load_history.rollup import Span
 from include.warehouse import Warehouse
 
 CERTAIN_PART = 0.9
-"""A rate of which less than this part is what a log was seen to grow by is told as estimated."""
+"""A rate of which less than this part is what a log was seen to grow by is called estimated."""
 
 KNOWN_PART = 0.95
 """Part of a cluster's partitions whose load must be known."""
@@ -64,8 +64,8 @@ class ResourceHistory:
     :param age_hours: since the last interval; ``allowed_age_hours`` are allowed.
     :param unread: why consumer groups' offsets are not known, where that is what is missing.
     :param estimated_partitions: of ``known_partitions``, those whose bytes in are not all what
-        their logs were seen to grow by; ``estimated_bytes_per_s``: the mean that is told of them
-        together, and ``least_bytes_per_s`` what is certain of that. Of bytes in only.
+        their logs were seen to grow by; ``estimated_bytes_per_s``: the mean that is estimated for
+        them together, and ``least_bytes_per_s`` what is certain of that. Of bytes in only.
     """
 
     resource: str

@@ -136,7 +136,7 @@ def assemble(
     """A plan of moves that are made already.
 
     :param brokers: each before and after the moves.
-    :param found: fields of PlanSummary that neither moves nor brokers tell.
+    :param found: fields of PlanSummary that follow neither from moves nor from brokers.
     """
     counts = MoveCounts.of(moves)
     summary = PlanSummary(

@@ -1,4 +1,4 @@
-"""Gathers what a report tells from the plan's files and the ledger."""
+"""Gathers what a report shows from the plan's files and the ledger."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def report_data(
 
 
 def _delivered(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, float], ...]:
-    """What the busiest broker delivered, where everybody has told what it copied."""
+    """What the busiest broker delivered, where every broker has reported what it copied."""
     told = ledger.flows(plan_id)
     complete = set(answered([sample for sample, _ in told]))
     return tuple((sample.at, busiest) for sample, busiest in told if sample in complete)

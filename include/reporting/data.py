@@ -1,4 +1,4 @@
-"""What a report tells, as plain data: it reads no ledger, no file and no cluster."""
+"""What a report shows, as plain data: it reads no ledger, no file and no cluster."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _percent(part: int, whole: int) -> float:
 
 
 def progress_curve(data: ReportData) -> Curve | None:
-    """Bytes copied against the prediction; None where fewer than two samples tell."""
+    """Bytes copied against the prediction; None with fewer than two samples."""
     record, samples = data.record, _thinned(data.samples)
     if record is None or record.started_at is None or len(samples) < 2:
         return None

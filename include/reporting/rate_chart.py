@@ -1,4 +1,4 @@
-"""The throttle over time: what was asked for, what brokers were told, what they delivered."""
+"""The throttle over time: what was asked for, what was set, what brokers delivered."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RatePicture:
 
 
 def rate_picture(data: ReportData) -> RatePicture | None:
-    """What was told and what was delivered; None where fewer than two samples tell."""
+    """What was set and what was delivered; None with fewer than two samples."""
     rates, delivered = data.rates, _smoothed(data.delivered)
     if not rates or len(delivered) < 2:
         return None

@@ -53,7 +53,7 @@ class AirflowApi:
         self._ask("PATCH", f"/dags/{dag_id}", {"is_paused": paused})
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:
-        """The DAG's newest runs, newest first, as the API tells them."""
+        """The DAG's newest runs, newest first, as the API returns them."""
         answer = self._ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=50")
         return list(answer["dag_runs"])
 
@@ -86,7 +86,7 @@ class AirflowApi:
         return {ti["task_id"]: ti["state"] for ti in self.task_instances(dag_id, run_id)}
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """The run's task instances, as the API tells them."""
+        """The run's task instances, as the API returns them."""
         answer = self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
         return list(answer["task_instances"])
 

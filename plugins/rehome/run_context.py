@@ -359,7 +359,7 @@ def refuse_own_approval(
 ) -> None:
     """See that the answer to a request for approval comes from a person who may give it.
 
-    :param event: what Airflow tells of the answer.
+    :param event: what Airflow knows of the answer.
     :raises PolicyError: the connection's policy asks for another person.
     """
     user = event.get("responded_by_user") or {}
@@ -397,7 +397,7 @@ def actor_of(context: Context | Mapping[str, Any]) -> str:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn Rehome's errors into Airflow's: one sentence in the log, told before any traceback.
+    """Turn Rehome's errors into Airflow's: one sentence in the log, before any traceback.
 
     What another attempt cannot mend fails the task at once.
     """

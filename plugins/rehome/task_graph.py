@@ -26,7 +26,7 @@ POOL = "rehome_cluster"
 """Bounds the runs that work on clusters; one that waits for its copies keeps its slot."""
 
 CLEANING_POOL = "default_pool"
-"""Of teardowns: what takes throttles back, and tells of it, waits for no other run."""
+"""Of teardowns: what takes throttles back, and reports it, waits for no other run."""
 
 
 def task_defaults() -> dict[str, Any]:

@@ -81,7 +81,7 @@ class KafkaFiles:
         }
 
     def told_by(self, plan: Plan) -> Plan:
-        """The plan with a summary that tells these files' digests."""
+        """The plan with a summary that has these files' digests."""
         return replace(plan, summary=replace(plan.summary, files=self.digests()))
 
 

@@ -59,7 +59,7 @@ class Move:
     def is_of(self, topic_id: str) -> bool:
         """Whether a topic of this name and id is the one that was planned on.
 
-        A name alone does not tell: a topic may have been deleted and created again. Brokers
+        A name alone does not identify it: a topic may have been deleted and created again. Brokers
         before 2.8, and plans stored without ids, know none: then the name has to do.
         """
         return not self.topic_id or not topic_id or self.topic_id == topic_id

@@ -56,5 +56,5 @@ class Plan:
 
     @property
     def plan_hash(self) -> str:
-        """The hash that its summary tells; :mod:`include.domain.plan.plan_hash` computes it."""
+        """The hash in its summary; :mod:`include.domain.plan.plan_hash` computes it."""
         return self.summary.plan_hash

@@ -1,4 +1,4 @@
-"""What brokers copy, and the rates they are told: what the governor's state consists of."""
+"""What brokers copy, and the rates set on them: what the governor's state consists of."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class RateReason(enum.StrEnum):
 class RateChange:
     """A rate that was set, and why. Bytes per second, per broker and direction.
 
-    :param rate_bytes_per_s: nominal: what the brokers are told.
+    :param rate_bytes_per_s: nominal: what is set on the brokers.
     :param target_bytes_per_s: what they are to deliver.
     :param limit_bytes_per_s: the most that was asked for; the target is lower under strain.
     :param delivered_bytes_per_s: what was measured when the rate was set; None = nothing was.

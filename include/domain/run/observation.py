@@ -23,7 +23,7 @@ class Observation:
     """One fresh look at the partitions of a plan (and the cluster they live on).
 
     :param topics_missing: topics of the plan that no longer exist.
-    :param unreadable: topics of the plan that the brokers do not tell of, and why: what is true of
+    :param unreadable: topics of the plan that the brokers do not describe, and why: what is true of
         their partitions is not known, but for ``ongoing``.
     :param topic_ids: Kafka's ids of those that do; "" where the brokers know none.
     :param partitions: metadata of the plan's partitions that exist.
@@ -39,11 +39,11 @@ class Observation:
     :param log_end_offsets: per replica, from its own broker; a BrokerError where it refused.
     :param missing: brokers that did not answer, and why.
     :param unconfirmed: partitions that the controller does not list as in flight, though they were
-        admitted, and of which no broker is known to tell the truth now.
+        admitted, and of which no broker is known to be up to date now.
     :param bystanders: metadata of partitions that are watched for strain, the plan's own among
         them; the log end offsets of their in-sync replicas are among the others.
     :param disks: log dirs that take new replicas, of brokers that a move of the plan is to
-        bring a copy to; without those that do not tell their sizes.
+        bring a copy to; without those that do not report their sizes.
     :param unthrottled: partitions in flight whose throttle is not as it has to be.
     :param throttles_unread: resources whose throttle could not be read, and why.
     """

@@ -17,7 +17,7 @@ class ReplicaStanding(enum.StrEnum):
     IN_SYNC = "in_sync"
     BEHIND = "behind"
     UNKNOWN_TOPIC = "unknown_topic"
-    UNREADABLE = "unreadable"  # the brokers do not tell of its topic
+    UNREADABLE = "unreadable"  # the brokers do not describe its topic
     UNKNOWN_PARTITION = "unknown_partition"
     UNKNOWN_BROKER = "unknown_broker"
     NOT_HOSTED = "not_hosted"  # the broker does not host this partition (yet)

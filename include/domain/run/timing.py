@@ -32,7 +32,7 @@ def timing_of(
     ended_at: datetime,
     samples: Sequence[ProgressSample],
 ) -> RunTiming:
-    """What a run that is over tells of Airflow.
+    """What a run that is over shows of Airflow.
 
     :param first_move_at: when the first of its reassignments was journalled.
     :param samples: of its newest looks, oldest first. A worker's step looks by itself, and what

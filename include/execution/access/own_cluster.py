@@ -153,7 +153,7 @@ class OwnCluster(_Port):
         try:
             self.describe_cluster()
         except ClusterError:
-            return  # the step's own first call meets the same, and tells of it
+            return  # the step's own first call meets the same, and reports it
 
     if not TYPE_CHECKING:
 

@@ -280,7 +280,7 @@ class _Admitting:
 
 
 _Turn = tuple[float, tuple[str, BrokerId], int, Slot]
-"""When a slot comes next, sorted by that; the parts are what it had taken when this was told."""
+"""When a slot comes next, sorted by that; the parts are what it had taken at that time."""
 
 
 def _turn(slot: Slot, left_bytes: int, parts: int) -> _Turn:

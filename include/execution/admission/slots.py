@@ -156,7 +156,7 @@ class Left(NamedTuple):
 
 
 def left_of(ends: Sequence[Ends], seen: Observation) -> Left:
-    """What :func:`slots_of` tells, of many moves at once.
+    """The same as :func:`slots_of`, of many moves at once.
 
     :param ends: those of moves that copy to other brokers, from the leaders that they have now.
     """

@@ -67,7 +67,7 @@ class Drained:
     :param left: what is on them though it ought not to be.
     :param unpaid: what the plan has left on them, and said so, for want of budget.
     :param unread: brokers whose log dirs could not be read, each with the reason: of these only
-        metadata has told.
+        metadata was read.
     """
 
     brokers: tuple[BrokerId, ...]
@@ -105,7 +105,7 @@ def _listed(head: str, items: Sequence[LeftOver]) -> list[str]:
 
 
 def still_there(content: Mapping[str, Any]) -> str:
-    """What drained.json tells, in words."""
+    """drained.json in words."""
     names = ", ".join(map(str, content["brokers"]))
     left = [
         f"{item['topic']}-{item['partition']} on broker {item['broker']} ({item['where']})"
@@ -204,7 +204,7 @@ def _matches(name: str, topic: str, *, internal: bool) -> bool:
 def less_unpaid(
     found: Drained, plan: Plan, planned_on: Iterable[tuple[BrokerId, TopicPartition]]
 ) -> Drained:
-    """The same, with what was there already and is in no move of the plan told apart.
+    """The same, with what was there already and is in no move of the plan listed apart.
 
     :param planned_on: replicas, as the snapshot has them that a plan with a budget was made on.
     """

@@ -43,7 +43,7 @@ class Cancelled:
     :param cancelled: stopped; their old replicas are back in the old order.
     :param ended: found to have ended otherwise: done, superseded, or gone with their topic.
     :param errors: still in flight, because the controller, or a broker, refused.
-    :param unread: partitions whose topic the brokers do not tell of. Of those cancelled it is not
+    :param unread: partitions whose topic the brokers do not describe. Of those cancelled it is not
         known whether their replicas are back in the old order; of those ended (as FAILED) only
         that nothing is in flight.
     :param owed: copies between log dirs of a broker that is not alive: it goes on when it
@@ -184,7 +184,7 @@ def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:
     if entry is not None:
         return None if entry.target == move.target else MoveState.SUPERSEDED
     if state is None:
-        return None  # whether anything of it is in flight, the cancel itself will tell
+        return None  # whether anything of it is in flight, the cancel itself will show
     if state.replicas == move.target and all_there(move, seen):
         return MoveState.DONE if _arrived(move, state) or wanted_log_dirs(move) else None
     if LogDirState.TAKEN in places(move, seen).values():
@@ -214,7 +214,9 @@ def _cancel(
 
 
 class _Meanwhile(NamedTuple):
-    """What moves ended as; those of which brokers still show no end, and those they do not tell."""
+    """What moves ended as; those of which brokers still show no end, and those they do not
+    describe.
+    """
 
     ended: dict[TopicPartition, MoveState]
     unclear: dict[TopicPartition, BrokerError]
@@ -258,7 +260,7 @@ def ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile:
 
 
 def _refused(topics: Mapping[str, TopicDescription], move: Move) -> BrokerError | None:
-    """Why the brokers do not tell of a move's topic; None where they do, or it has gone."""
+    """Why the brokers do not describe a move's topic; None where they do, or it has gone."""
     topic = topics.get(move.partition.topic)
     if (
         topic is None
@@ -288,7 +290,7 @@ def _restore_order(
 ) -> tuple[dict[TopicPartition, BrokerError], dict[TopicPartition, BrokerError]]:
     """Put the preferred leader first again. The same set in another order moves no data.
 
-    :returns: what the controller refused; and partitions whose order the brokers do not tell.
+    :returns: what the controller refused; and partitions whose order the brokers do not report.
     """
     topics = cluster.describe_topics({move.partition.topic for move in moves})
     unread = {m.partition: error for m in moves if (error := _refused(topics, m)) is not None}

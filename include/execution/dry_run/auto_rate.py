@@ -38,7 +38,7 @@ def traffic_bytes_per_s(snapshot: Snapshot, now: ClusterState) -> dict[Slot, flo
 
     By how much its replicas have grown since the snapshot. What consumers read is not seen.
 
-    :returns: None where snapshot and reading are too close to tell.
+    :returns: None where snapshot and reading are too close in time.
     """
     span_s = (now.taken_at - snapshot.taken_at).total_seconds()
     if span_s < _MINIMUM_SPAN_S:

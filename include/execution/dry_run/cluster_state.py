@@ -34,7 +34,8 @@ class ClusterState:
     """The cluster as it is now, as far as a plan is concerned.
 
     :param topics: every topic that may be seen, and each topic of the plan, seen or not.
-    :param min_isr: ``min.insync.replicas`` in force, for topics of the plan that tell it.
+    :param min_isr: ``min.insync.replicas`` in force, for topics of the plan whose configs were
+        read.
     :param sizes: bytes on disk per replica of the plan's partitions.
     """
 
@@ -107,7 +108,7 @@ def _min_isr(cluster: ClusterPort, names: Collection[str]) -> dict[str, int]:
     told: dict[str, int] = {}
     for resource, configs in found.items():
         if isinstance(configs, BrokerError):
-            continue  # the checks of rights and verdicts tell why
+            continue  # the checks of rights and of the controller's rules say why
         value: ConfigValue | None = configs.get(MIN_ISR)
         if value is not None and value.value is not None:
             told[resource.name] = int(value.value)

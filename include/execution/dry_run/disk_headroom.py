@@ -44,7 +44,7 @@ def disk_findings(plan: Plan, now: ClusterState, min_free_fraction: float) -> It
     incoming = _incoming(plan, now)
     volumes = _volumes(now.log_dirs.value)
     for broker, coming in sorted(incoming.items()):
-        if volumes.get(broker):  # the check of brokers tells of those without an open log dir
+        if volumes.get(broker):  # the check of brokers reports those without an open log dir
             yield from _broker_findings(broker, coming, volumes[broker], min_free_fraction)
 
 
@@ -67,7 +67,7 @@ def _incoming(plan: Plan, now: ClusterState) -> dict[BrokerId, _Incoming]:
 
 
 def _volumes(log_dirs: Sequence[LogDir]) -> dict[BrokerId, list[Volume]]:
-    """The volumes of each broker that take replicas; brokers before 3.3 tell no sizes."""
+    """The volumes of each broker that take replicas; brokers before 3.3 report no sizes."""
     told = [
         LogDirSize(d.broker, d.total_bytes, d.usable_bytes, d.path, not d.cordoned)
         for d in log_dirs

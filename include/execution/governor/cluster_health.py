@@ -13,7 +13,7 @@ from include.domain.run.flows import FlowSample, Strain
 from include.domain.run.observation import Observation
 
 WATCHED = 200
-"""So many of others, and as many of the plan's own, tell how a cluster is; their offsets come with
+"""So many of others, and as many of the plan's own, show how a cluster is; their offsets come with
 those of the replicas that are copied."""
 RISING_LOOKS = 3
 LAG_FACTOR, LAG_MESSAGES = 2.0, 100

@@ -1,6 +1,6 @@
-"""Which rate to tell the brokers, so that they deliver what was asked for. Pure.
+"""Which rate to set, so that brokers deliver what was asked for. Pure.
 
-Brokers deliver less than the rate that they are told (they look at their quota only between
+Brokers deliver less than the rate that is set (they check their quota only between
 fetches), so the nominal rate is corrected by what was measured. State is what the ledger holds:
 the changes of the rate, and the samples of what brokers copied. See docs/execution.md.
 """
@@ -67,7 +67,7 @@ def govern(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
     In this order: what people asked for; others suffer; brokers deliver another rate than the
     target; others have been well for a while.
 
-    :param policy: bounds of the target; the rate to govern is the one that the view tells.
+    :param policy: bounds of the target; the rate to govern is the one in the view.
     """
     standing = _standing(view, now)
     if standing is None:

@@ -1,4 +1,4 @@
-"""What brokers deliver of the rate they are told, and how fast what they copy grows. Pure."""
+"""What brokers deliver of the rate set, and how fast what they copy grows. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Delivered:
     """What a broker delivered in one direction while its throttle was all that limited it.
 
     :param bytes_per_s: that part of the newest rate.
-    :param part: of the nominal rates that it was told meanwhile.
+    :param part: of the nominal rates that were set meanwhile.
     :param blur: how much of it may be due to the moments of the first and the last look.
     """
 
@@ -133,7 +133,7 @@ def _spell(
         # A second's worth left at a look: it was busy all the time until then.
         if flow is None or flow.left_bytes < wanted:
             break
-        # After a cut it stands until its window has forgotten: that tells nothing.
+        # After a cut it stands until its window has forgotten: that says nothing.
         if _stood(sample, flow, wanted) and _settled_rate(sample, rates) is not None:
             break
         spell.append((sample, flow))
@@ -147,7 +147,7 @@ def _stood(sample: FlowSample, flow: BrokerFlow, rate_bytes_per_s: int) -> bool:
 
 
 def _settled_rate(sample: FlowSample, rates: Sequence[RateChange]) -> int | None:
-    """The rate that the brokers went by; None where they had just been told another one."""
+    """The rate that the brokers went by; None where another one had just been set."""
     told = [change for change in rates if change.at < sample.at]
     if len(told) > 1:
         ratio = told[-1].rate_bytes_per_s / told[-2].rate_bytes_per_s

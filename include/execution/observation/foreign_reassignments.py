@@ -27,7 +27,7 @@ class Watched:
     since: datetime
 
     def to_json(self) -> dict[str, Any]:
-        """What a trigger is told and tells; :meth:`from_json` reads it."""
+        """What a trigger is given and returns; :meth:`from_json` reads it."""
         topic, partition = self.move.partition
         return {
             "topic": topic,

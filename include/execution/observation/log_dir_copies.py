@@ -1,6 +1,6 @@
 """Copies between the log dirs of a broker (KIP-113): how each stands, and taking them back.
 
-The broker itself tells both, at once: no metadata can be behind. What it has accepted shows as
+The broker itself reports both, at once: no metadata can be behind. What it has accepted shows as
 a future replica, also after a restart, until it takes the old one's place.
 """
 
@@ -23,7 +23,7 @@ NOT_AVAILABLE = ErrorCode.BROKER_NOT_AVAILABLE.error()
 class LogDirState(enum.Enum):
     """Where a replica is that the plan names a log dir for."""
 
-    UNKNOWN = enum.auto()  # its broker did not tell
+    UNKNOWN = enum.auto()  # its broker did not report it
     THERE = enum.auto()
     COPYING = enum.auto()
     STARTED_ELSEWHERE = enum.auto()  # a new replica that the broker has put into another log dir
@@ -100,7 +100,7 @@ def where_copied_from(move: Move, seen: Observation) -> dict[ReplicaId, str]:
 def may_be_copied(move: Move, seen: Observation) -> bool:
     """Whether a replica that stays on its broker is, or may be, on its way to the log dir wanted.
 
-    It may be where its broker does not tell.
+    It may be where its broker does not report it.
     """
     found = places(move, seen)
     staying = (found.get(ReplicaId(*move.partition, broker)) for broker in move.relocating)
@@ -125,7 +125,7 @@ def stop_copies(cluster: ClusterPort, moves: Collection[Move], seen: Observation
     """Take back what these moves copy between log dirs.
 
     A copy may end before the broker hears of it: then it would begin to copy back. So what came
-    of it is read, and such a replica is told to stay.
+    of it is read, and such a replica is asked for where it is.
     """
     back = {r: log_dir for move in moves for r, log_dir in where_copied_from(move, seen).items()}
     owed, errors = _silent(moves, seen)
@@ -175,7 +175,7 @@ def _refused(verdicts: Mapping[ReplicaId, BrokerError | None]) -> Errors:
 def _log_dirs(
     cluster: ClusterPort, replicas: Collection[ReplicaId]
 ) -> tuple[dict[ReplicaId, str], Mapping[BrokerId, BrokerError]]:
-    """The log dirs that these replicas lie in; and the brokers that do not tell, with why."""
+    """The log dirs that these replicas lie in; and the brokers that do not report it, with why."""
     brokers = {replica.broker for replica in replicas}
     answer = cluster.describe_log_dirs(brokers, {r.topic_partition for r in replicas})
     found = {

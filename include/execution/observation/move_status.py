@@ -21,7 +21,7 @@ class Fate(enum.Enum):
     DONE = enum.auto()
     UNDONE = enum.auto()  # it was in flight, and the old replicas are back
     SUPERSEDED = enum.auto()  # another client reassigned the partition
-    UNREADABLE = enum.auto()  # the controller lists nothing, and the brokers do not tell of it
+    UNREADABLE = enum.auto()  # the controller lists nothing, and the brokers do not describe it
     GONE = enum.auto()  # topic or partition do not exist any more, whatever bears their name
 
     __hash__ = object.__hash__  # members are singletons; enum's own hash is written in Python
@@ -84,7 +84,7 @@ RECREATED = "its topic was deleted, and another one created under its name"
 
 
 def unreadable(move: Move, seen: Observation) -> str:
-    """That the brokers do not tell of a move's topic, and why; "" = they do."""
+    """That the brokers do not describe a move's topic, and why; "" = they do."""
     topic = move.partition.topic
     error = seen.unreadable.get(topic)
     return "" if error is None else f"topic {topic} cannot be read: {error}"

@@ -42,7 +42,7 @@ def observe(
 
     Only brokers that are alive are asked for their replicas, so a dead one costs no time; one that
     does not answer is named in ``missing``. A topic that is refused is named in ``unreadable``, and
-    does not stop the others from being read. Brokers that a move is to bring a copy to tell what
+    does not stop the others from being read. Brokers that a move is to bring a copy to report what
     their disks can still take.
 
     :param now: what the observation is dated.
@@ -50,7 +50,7 @@ def observe(
         None = of all moves. Those of moves between log dirs are looked up in any case.
     :param beside: partitions watched for strain that are looked at in the same requests, as far as
         their replicas are on brokers that are asked anyway.
-    :param filling: brokers, besides those of these moves, to tell what their disks can take.
+    :param filling: brokers, besides those of these moves, that report what their disks can take.
     :raises ClusterError: the cluster as a whole did not answer.
     """
     ongoing = cluster.list_reassignments()

@@ -78,9 +78,9 @@ def _has_arrived(move: Move, seen: Observation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """What a look tells of the rest of a plan.
+    """What a poll shows of the rest of a plan.
 
-    :param flows: what brokers have copied since the look before; None where that cannot be told.
+    :param flows: what brokers have copied since the poll before; None where that is not known.
     :param busiest_bytes: bytes left at the broker and direction where most are left.
     :param eta_s: until the last copy is complete; None while nothing comes through.
     :param foreseen: for the next look.
@@ -107,7 +107,7 @@ def foretell(
     :param backlog: the view's open moves.
     :param before: the copies that were in flight at the look before; ``since``: when that was.
     :param history: earlier samples, oldest first.
-    :param foreseen: what a look before has told; None = the rest is played out in any case.
+    :param foreseen: what an earlier poll has computed; None = the rest is played out in any case.
     """
     pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s)
     left = Remaining.of(backlog, seen, pace)

@@ -297,7 +297,7 @@ def status_table(statuses: Collection[ReplicaStatus], sample: ProgressSample | N
     """KIP-179's table, one line per replica, and the plan's own line below it.
 
     Of more replicas than :data:`TABLE_LINES` leaves room for, those are shown that say most:
-    first where something is wrong, then those that lack most. The last line tells of the others.
+    first where something is wrong, then those that lack most. The last line sums up the others.
     """
     shown = _most_telling(statuses)
     rows = [("Topic", "Partition", "Broker", "Status")]

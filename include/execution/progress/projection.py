@@ -32,7 +32,7 @@ WORK = 1_000_000
 STEP_WORK = 150
 """What settling the shares anew takes, and one more for each copy."""
 START_WORK = 40
-"""What starting a move takes besides; it bounds nothing, and tells how soon to play out anew."""
+"""What starting a move takes besides; it bounds nothing, and decides how soon to play out anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ def play_out(
     pace: Pace,
     bytes_per_s: BytesPerS,
 ) -> Course:
-    """Let everything that is left be copied, or so much of it that the rest can be told from that.
+    """Let everything that is left be copied, or so much of it that the rest can be estimated from
+    that.
 
     :param in_flight: moves whose copies are not complete.
     :param policy: its reaction is the time until the next step, as measured.

@@ -28,7 +28,7 @@ LOOKS_STRAY_S, OWN_LOOKS_STRAY_S = 2.0, 10.0
 """Looks that are five seconds apart find so much more or less than has passed on average, as time
 at the throttle: the standard deviation that the brokers' window and single fetches cause; the
 second one of a single broker, which for a minute may get less than its share because of how the
-others' quotas fall. One look tells of the whole time since the one before it."""
+others' quotas fall. One poll covers the whole time since the one before it."""
 LOOKS_APART_S = 5.0
 BROKERS_MEASURED = 100
 """Only so many are looked at, those with most left: the others' end comes before theirs."""

@@ -52,7 +52,7 @@ class ForeignEnds:
 
 
 LOOKS_REMEMBERED = 4
-"""So many looks tell the size of a replica that has arrived: until its move is settled."""
+"""So many polls show the size of a replica that has arrived: until its move is settled."""
 
 
 ClusterEvent = BrokerDies | BrokerReturns | ForeignStarts | ForeignEnds

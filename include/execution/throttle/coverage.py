@@ -43,7 +43,7 @@ class Coverage:
     """What a look has found.
 
     :param unthrottled: partitions in flight of which a list or a rate is not as it has to be, or
-        was changed by another client since the ledger was told.
+        was changed by another client since the ledger was written.
     :param unread: resources whose throttle could not be read, and why.
     """
 

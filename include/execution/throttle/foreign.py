@@ -1,4 +1,4 @@
-"""Throttles that stand on a cluster and that no plan has set: told of, never touched."""
+"""Throttles on a cluster that no plan has set: reported, never changed."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class NeededThrottles:
 def needs(ledger: Ledger, cluster: ClusterPort, cluster_id: str) -> NeededThrottles:
     """What of any plan is in flight on the cluster.
 
-    :raises ClusterError: the cluster did not tell.
+    :raises ClusterError: the cluster could not be read.
     """
     starts = ledger.open_starts(cluster_id)
     if not starts:

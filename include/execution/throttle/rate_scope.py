@@ -76,7 +76,7 @@ def choose_rates(
     :param found: configs of the brokers concerned, and of their default.
     :param by_broker: brokers may not know the default, so each gets a rate of its own: ours, or
         another client's default where that is lower, for ours would hide it from brokers that do.
-    :param known: the plan's open journal entries, which tell ours from theirs.
+    :param known: the plan's open journal entries, which distinguish ours from theirs.
     """
     known = known or {}
     for key in keys:

@@ -108,7 +108,7 @@ def cover(
     where another client has deleted a list or a rate meanwhile (Kafka's own tool does that), or
     where a broker that needs a rate of its own was away.
 
-    :param in_flight: they have started. What is gone is read twice, counted and told of.
+    :param in_flight: they have started. What is gone is read twice, counted and reported.
     :returns: moves of which it is not known that they will be, and why: a topic of theirs cannot
         be read or throttled, or a broker of theirs does not answer. They must not start.
     :raises ClusterError: the cluster did not answer.

@@ -87,7 +87,7 @@ class Setting:
 
         A broker that does not answer keeps what it has; all others are seen to.
 
-        :param in_flight: the moves rely on them already: what is gone is counted and told.
+        :param in_flight: the moves rely on them already: what is gone is counted and reported.
         :raises ClusterError: the brokers' default could not be read or set.
         """
         keys = rate_keys(moves)
@@ -160,7 +160,7 @@ class Setting:
 
         :param trim: moves start, or have: make room on a list that would be too long, by what is
             ours of ended moves; and go on without topics that cannot be read, or refuse.
-        :param in_flight: the moves rely on them already: what is gone is counted and told.
+        :param in_flight: the moves rely on them already: what is gone is counted and reported.
         """
         items = list_items(moves)
         resources = sorted({ConfigResource.topic(topic) for topic, _ in items})

@@ -106,7 +106,7 @@ def _log_dirs(snapshot: Snapshot, brokers: BrokerArrays, min_free: float) -> Log
 
 
 def _beside(snapshot: Snapshot) -> dict[Place, int]:
-    """How many log dirs lie on the volume of each one whose broker tells their sizes."""
+    """How many log dirs lie on the volume of each one whose broker reports their sizes."""
     return {
         (volume.broker, path): len(volume.paths) + len(volume.others)
         for volumes in disks_of(snapshot)[1].values()

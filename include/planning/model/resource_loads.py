@@ -19,7 +19,7 @@ def known(arrays: ClusterArrays, resource: Resource) -> bool:
 
 
 def known_resources(arrays: ClusterArrays) -> frozenset[Resource]:
-    """The resources whose load the cluster tells."""
+    """The resources whose load is known."""
     return frozenset(resource for resource in Resource if known(arrays, resource))
 
 

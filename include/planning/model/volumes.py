@@ -1,6 +1,6 @@
 """Log dirs as volumes: what each broker has room for, and where.
 
-Each log dir reports the whole of the volume it lies on. Kafka does not tell which ones share one,
+Each log dir reports the whole of the volume it lies on. Kafka does not say which ones share one,
 so it is inferred from what they report; docs/decisions/014-log-dirs.md says how, and why.
 """
 
@@ -74,7 +74,7 @@ def volumes_of(
 
 def disks_of(snapshot: Snapshot) -> tuple[dict[BrokerId, bool], dict[BrokerId, list[Volume]]]:
     """Per broker: whether a log dir of it takes new replicas, and its volumes; no volumes where it
-    does not tell the size of each log dir that is not offline.
+    does not report the size of each log dir that is not offline.
     """
     takes = dict.fromkeys(snapshot.log_dirs.column("broker").to_pylist(), False)
     sizes: list[LogDirSize] = []

@@ -130,7 +130,7 @@ class Program:
         """The cheapest way into the bands.
 
         :param weight, owner: (K, n), (n,) of the replicas that are variables of their own.
-        :param prices: (K, B) that tell which brokers are near enough for each of those.
+        :param prices: (K, B) that show which brokers are near enough for each of those.
         """
         posed = self._posed(weight, owner, classes, prices)
         solved = linprog(

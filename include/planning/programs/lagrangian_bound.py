@@ -19,7 +19,7 @@ from include.planning.programs.flow_lp import Classes, Program
 from include.planning.search.state import Problem
 
 CLASSES, FEWER_CLASSES = (12, 24), (6, 24)
-"""Classes by size, and of each by rate per byte, that the linear program tells apart; of clusters
+"""Classes by size, and of each by rate per byte, that the linear program distinguishes; of clusters
 of more than so many brokers."""
 
 MANY_BROKERS = 200

@@ -1,8 +1,8 @@
 """A rebalance by prices, for clusters whose resources pull against each other.
 
-Where disks are larger but not their share of the traffic, what a broker gives up cannot be told
+Where disks are larger but not their share of the traffic, what a broker should give up is not known
 broker by broker: it depends on what others can take. A linear program over a few dozen brokers of a
-domain (``Program``) tells both at once, and a price of each resource on each broker. The largest
+domain (``Program``) gives both at once, and a price of each resource on each broker. The largest
 replicas worth moving are decided first, in tiers: whole ones as the program has them, those that it
 divides by a program of whole replicas. What is small is left to classes of like replicas, and
 seated by a program of its own. What rounding leaves outside of a band is for the

@@ -19,7 +19,7 @@ from include.planning.result.outcome import Outcome
 from include.planning.result.resource_bands import ResourceBands, loads
 
 RACKS_SHOWN = 40
-"""Racks up to which bytes are told from rack to rack; of more, those of a level further up."""
+"""Racks up to which bytes are listed from rack to rack; of more, those of a level further up."""
 
 PLANNED_BY = {
     Action.DRAIN: "bytes on disk and number of replicas",
@@ -29,7 +29,7 @@ PLANNED_BY = {
     Action.BALANCE_LEADERS: "number of leaders",
     Action.MOVE_LOG_DIRS: "bytes in each log dir",
 }
-"""What actions without tolerances go by; those not named do as they are told."""
+"""What actions without tolerances go by; those not named follow what they are given."""
 
 
 def ratio_to_bound(bytes_to_move: int, lower_bound_bytes: int) -> float | None:
@@ -57,7 +57,7 @@ NO_HISTORY = "no history"
 def planned_by(bands: ResourceBands | None, told: Collection[Resource], action: Action) -> str:
     """Which loads the plan was made by, and which it would have been made by were they known.
 
-    :param told: resources whose load the cluster tells.
+    :param told: resources whose load is known.
     """
     if bands is None:
         return PLANNED_BY.get(action, "what was asked")

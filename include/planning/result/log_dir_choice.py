@@ -1,7 +1,7 @@
 """Which log dir each copy of a finished plan goes into, and whether all of them fit.
 
 A broker puts a new replica into the log dir with the fewest partitions, whatever room that has,
-unless it was told another one beforehand. So a plan names the log dir of each copy to a broker of
+unless it was given another one beforehand. So a plan names the log dir of each copy to a broker of
 which not every log dir holds all that comes; elsewhere the broker's own choice is as good.
 """
 
@@ -40,7 +40,7 @@ class Misfit:
 
     @property
     def problem(self) -> str:
-        """What to tell the operator."""
+        """What the operator reads."""
         came = f"Broker {self.broker} would receive {self.arriving_bytes} bytes, but"
         if self.arriving_bytes > sum(self.rooms):
             return f"{came} its log dirs have room for {sum(self.rooms)}."

@@ -228,7 +228,7 @@ def largest_within(
     """The largest replicas of a broker that together hold no more than these bytes: each that fits
     beside those before it, until no more than :data:`BYTES_LEFT_OVER` is missing.
 
-    :param senders: say which of the largest come first; they are told what is given up.
+    :param senders: say which of the largest come first; they record what is given up.
     """
     size = search.weights[BYTES].take(slots // search.width)
     enough = BYTES_LEFT_OVER * search.share[BYTES, broker]

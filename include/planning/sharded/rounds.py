@@ -113,7 +113,7 @@ class Balance:
         )
 
     def bands(self) -> ResourceBands:
-        """What brokers were to end in, as a plan tells it."""
+        """What brokers were to end in, as a plan states it."""
         goal = self.goal
         targets = LoadBands(goal.share, goal.low, goal.high, goal.domain, self._fair, ())
         tolerance = np.where(np.isinf(goal.led_tolerance), 1.0, goal.led_tolerance)

@@ -126,7 +126,7 @@ class Report:
 
     @classmethod
     def of(cls, outcome: Outcome, pace: Pace | None) -> Report:
-        """What is to be told of an outcome."""
+        """What is reported of an outcome."""
         layout = outcome.layout
         return cls(
             planned_moves(outcome).table,

@@ -72,7 +72,7 @@ class Survey:
 
     :param share, fair: (3, B) of the slice by itself, see targets.Targets; so is ``domain``.
     :param total_led: (2,) of resources.LED, that have to be led.
-    :param known: resources whose load the snapshot tells.
+    :param known: resources whose load the snapshot has.
     :param even: whether all partitions that may move are evenly spread.
     """
 

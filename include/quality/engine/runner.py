@@ -3,7 +3,7 @@
 Spark asks every rule about every row in one pass, and counts the rows that agree in all verdicts
 (:mod:`include.quality.engine.evaluate`). Each rule then is one expectation on these groups: a
 boolean column that has to be true. Great Expectations says ``success: false`` both for broken data
-and for a check that crashed: the two are told apart here.
+and for a check that crashed: the two are distinguished here.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Place = tuple[BrokerId, str]
 Row = Mapping[str, Any]
 
 NOISE = 1000
-"""Log dirs of one volume tell what is free at different moments: less than this part apart."""
+"""Log dirs of one volume report what is free at different moments: less than this part apart."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Disks:
         None where the broker does not say.
     :param first: a log dir → the first one on its volume that takes replicas.
     :param capacity: total bytes per broker of the volumes whose log dirs are not offline; a broker
-        that does not tell them all is left out.
+        that does not report them all is left out.
     :param closed: brokers whose log dirs take nothing.
     """
 
@@ -81,8 +81,8 @@ class Disks:
 
 
 def _volumes(rows: Sequence[Row], snapshot: Snapshot) -> Iterator[list[Row]]:
-    """The log dirs by volume. Two of a broker that tell the same are on one, unless all that tell
-    it hold more than is used there, or the same paths are told apart by another broker.
+    """The log dirs by volume. Two of a broker that report the same are on one, unless all that
+    report it hold more than is used there, or another broker has the same paths on several.
     """
     brokers: dict[BrokerId, list[Row]] = {}
     for row in rows:

@@ -17,7 +17,7 @@ def homeless(checked: Checked) -> dict[BrokerId, list[str]]:
     """Per broker, the partitions that are copied to it and fit into none of its log dirs, when the
     largest are put first and each where it leaves least room.
 
-    Copies whose log dir is named come before all others. Of brokers that do not tell what they
+    Copies whose log dir is named come before all others. Of brokers that do not report what they
     have room for, nothing is said.
     """
     named, into = set(), Counter[Place]()

@@ -1,4 +1,4 @@
-"""How evenly replicas are spread over racks, told without the planner's rack tree.
+"""How evenly replicas are spread over racks, computed without the planner's rack tree.
 
 A replica is badly placed where a sibling rack that still has a free broker holds at least two
 replicas fewer of the same partition: it could go there, and the spread would be more even. A

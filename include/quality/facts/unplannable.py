@@ -1,4 +1,4 @@
-"""Partitions that a request is about and that cannot be planned, told without the planner."""
+"""Partitions that a request is about and that cannot be planned, found without the planner."""
 
 from __future__ import annotations
 

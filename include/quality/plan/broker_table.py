@@ -1,4 +1,4 @@
-"""Every broker as a plan leaves it: disks, replicas, leaders, and what the summary tells of it."""
+"""Every broker as a plan leaves it: disks, replicas, leaders, and what the summary states of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BALANCED = {
     Resource.REPLICAS: ("replicas_before", "replicas_after"),
     Resource.LEADERS: ("leaders_before", "leaders_after"),
 }
-"""Those that the summary's balance of a resource tells, too: behind the others in the lists."""
+"""Those that the summary's balance of a resource has, too: behind the others in the lists."""
 
 
 def brokers_after(checked: Checked) -> pa.Table:
@@ -93,7 +93,7 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
 
 
 def _outside(checked: Checked) -> list[list[str]]:
-    """Per broker, the resources in which it ends outside the band that the summary tells of it
+    """Per broker, the resources in which it ends outside the band that the summary states for it
     without being named. One more or less is let pass: what brokers lead is counted in whole ones.
     """
     summary = checked.plan.summary
@@ -110,7 +110,7 @@ def _outside(checked: Checked) -> list[list[str]]:
 
 
 def _told(summary: PlanSummary) -> dict[BrokerId, list[int]]:
-    """What the summary tells of each broker, once by broker and once by resource."""
+    """What the summary states of each broker, once by broker and once by resource."""
     balances = {balance.resource: balance for balance in summary.resources}
     told: dict[BrokerId, list[int]] = {}
     for at, load in enumerate(summary.brokers):
@@ -200,7 +200,7 @@ class _Loads:
 
     def shares(self, held: Ints) -> npt.NDArray[np.float64]:
         """(B,) what each broker should hold of what they all hold: by the size of its disks, where
-        all tell it, times its weight in the request. Those that do not take part keep theirs.
+        all report it, times its weight in the request. Those that do not take part keep theirs.
         """
         checked, part = self._checked, self.takes_part()
         ids, capacity = checked.brokers.tolist(), checked.disks.capacity

@@ -12,7 +12,7 @@ from include.domain.resources import Resource
 from include.quality.engine.rules import DEFECT, Rule
 
 EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)
-"""Actions that do as they are told: the operator names the targets."""
+"""Actions whose targets the operator names."""
 
 CHANGES_FACTOR = (Action.SET_REPLICATION_FACTOR, Action.ROLLBACK)
 """Actions after which a partition may have more or fewer replicas."""

@@ -178,7 +178,7 @@ _TOPIC_RULES = (
 
 
 _EXCUSED = "(NOT known_alive OR has_failed_dirs)"
-"""Dead brokers tell nothing, and live ones nothing of what is in a failed log dir."""
+"""Dead brokers report nothing, and live ones nothing of what is in a failed log dir."""
 
 _REPLICA_RULES = (
     Rule(

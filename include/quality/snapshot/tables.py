@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PARTITION = ("topic", "partition")
 
 # A shift by a broker's id is one by its remainder of 64: as many bits as replicas are as many
-# brokers, fewer may be. Of up to three brokers, the extremes and what is between them tell.
+# brokers, fewer may be. Of up to three brokers, the extremes and what is between them suffice.
 _SURELY_DISTINCT = """
     bit_count(broker_bits) = replicas
     OR replicas = 2 AND lowest < highest
@@ -122,7 +122,7 @@ def _distinct(table: pa.Table, *keys: str) -> pa.Table:
 
 
 def _counted(replicas: DataFrame) -> DataFrame:
-    """One row per partition, with what a single grouping can tell of it."""
+    """One row per partition, with what a single grouping can find of it."""
     counted = replicas.groupBy(*_PARTITION).agg(
         *_aggregates(
             replicas="count(*)",
@@ -146,7 +146,7 @@ def _counted(replicas: DataFrame) -> DataFrame:
 def _partitions(counted: DataFrame, replicas: DataFrame) -> DataFrame:
     """One row per partition, and how many of its replicas lie on one broker.
 
-    Replicas are grouped by their brokers only where nothing cheaper tells that these are distinct:
+    Replicas are grouped by their brokers only where nothing cheaper shows that these are distinct:
     for all, it takes three times as long. Where there are none such, Spark does not read them.
     """
     from pyspark.sql.functions import broadcast

@@ -1,1 +1,1 @@
-"""Who is told how a run ended."""
+"""Who is notified how a run ended."""

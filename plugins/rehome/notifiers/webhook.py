@@ -57,7 +57,7 @@ def send(text: str, *, failed: bool = True, **facts: Any) -> None:
     """Tell people, through every channel there is.
 
     The connection ``rehome_webhook`` (any type; its host is the URL, its password a bearer
-    token) gets ``{"text": …}`` with the facts by POST. A channel that fails is told in the log:
+    token) gets ``{"text": …}`` with the facts by POST. A channel that fails is reported in the log:
     an alert must not break what it reports on.
     """
     (log.error if failed else log.info)("%s", text)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PLACED, FOUND = "new_partitions.json", "dry_run.json"
 ADDING, ADDED = "adding partitions", "partitions added"
-"""Kinds of events: before the controller is told, and when a reading has proven it."""
+"""Kinds of events: before the request is sent, and when a reading has proven it."""
 
 
 def _request(context: Context) -> PartitionCountsRequest:
@@ -37,7 +37,7 @@ def _placed(context: Context) -> AddedPartitions:
 
 
 def _begun(context: Context) -> bool:
-    """Whether the run has told the controller of its partitions: then tasks that come before that,
+    """Whether the run has sent its partitions to the controller: then tasks that come before that,
     and are cleared, leave the placement as it is.
     """
     with run_context.open_ledger() as ledger:
@@ -164,7 +164,7 @@ class CreatePartitionsOperator(ClusterOperator):
         self.approved = approved
 
     def step(self, context: Context) -> None:
-        """Create, prove, tell the diary, complete the report."""
+        """Create, prove, write the event, complete the report."""
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.create_partitions import create

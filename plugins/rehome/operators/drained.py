@@ -1,4 +1,4 @@
-"""Drain means empty: what has appeared on the brokers meanwhile is moved away, or told of."""
+"""Drain means empty: what has appeared on the brokers meanwhile is moved away, or reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     """Proves from metadata and log dirs that a drain has left its brokers empty.
 
     What is there all the same was created since the plan was made; what a budget does not pay for
-    is told of. While the window and the budget
+    is reported. While the window and the budget
     allow, the tasks of the group ``follow_up`` move it away by a plan of its own, which is gated,
     checked and approved as every plan is; the same check inside of that group is the last one.
     Otherwise the run fails, and names what is left.

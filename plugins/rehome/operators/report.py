@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class WriteReportOperator(ClusterOperator):
-    """Writes report.html (a teardown: it also tells of failures). Returns its URI."""
+    """Writes report.html (a teardown: it reports failures, too). Returns its URI."""
 
     def step(self, context: Context) -> str:
         """Collect and render."""

@@ -68,7 +68,7 @@ class SnapshotClusterOperator(ClusterOperator):
         return uri
 
     def _refuse_by_policy(self, context: Context) -> None:
-        """A dry run changes nothing, so it is only told what a run would meet."""
+        """A dry run changes nothing, so it only reports what a run would meet."""
         from include.execution.access.connection_policy import PolicyError
 
         request, named = run_context.request_of(context), run_context.named_plan_id(context)

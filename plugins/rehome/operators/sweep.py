@@ -1,4 +1,4 @@
-"""Pays what is owed, and tells of what is not ours to take back."""
+"""Takes back what is owed, and reports what is not ours to take back."""
 
 from __future__ import annotations
 

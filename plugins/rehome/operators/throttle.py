@@ -30,7 +30,7 @@ class SetThrottleOperator(ClusterOperator):
 
     Brokers that are drained are cordoned here, where that was asked for.
 
-    The journal is written before the cluster is told, so that clearing works from it alone.
+    The journal is written before the cluster is changed, so that clearing works from it alone.
     """
 
     def _refuse_by_policy(self, record: PlanRecord, plan: Plan, rate: int) -> None:
