@@ -1,6 +1,6 @@
 """Takes back throttles that could not be taken back in time: of dead brokers, killed runs.
 
-Its schedule sees to the connection `kafka_default`; for another cluster, trigger it with that
+Its schedule works through the connection `kafka_default`; for another cluster, trigger it with that
 `kafka_config_id`. It sends an alert about each plan whose run gives no sign of life. It lists
 throttles that no plan has set in the log, and leaves them alone.
 """

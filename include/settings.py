@@ -18,7 +18,7 @@ from include.errors import InvalidRequestError
 THROTTLE_EFFICIENCY = 0.95
 """The governor comes to what was asked for from below."""
 FIRST_POLL_S = 5.0
-"""The progress trigger's first look comes no sooner: Airflow takes a deferral that fires at once
+"""The progress trigger's first poll comes no sooner: Airflow takes a deferral that fires at once
 for a failure, since its worker was not seen to end yet."""
 
 

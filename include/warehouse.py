@@ -199,7 +199,7 @@ class PlanDirectory(_Directory):
     def discard(self) -> None:
         """Remove what a planning that did not come to its end has left; only the request stays.
 
-        Whoever calls this knows that no ledger has recorded the plan.
+        The caller knows that no ledger has recorded the plan.
         """
         for name in OF_ONE_PLAN:
             self.remove(name)

@@ -115,7 +115,7 @@ class _ActionRunner:
     def act(
         self, actions: Sequence[Decision], seen: Observation, rate_bytes_per_s: int | None
     ) -> bool:
-        """Carry out all of them; True when the plan's state or free slots call for another look."""
+        """Carry out all of them; True when the plan's state or free slots call for another poll."""
         self._done.actions += actions
         self._uncancelled = False
         again = False
@@ -149,7 +149,7 @@ class _ActionRunner:
         return [self._plan.by_partition[partition] for partition in partitions]
 
     def _keep_throttled(self, action: KeepThrottled) -> None:
-        """What cannot be set again now is found missing by the next look; all else goes on."""
+        """What cannot be set again now is found missing by the next poll; all else goes on."""
         moves = self._moves(action.partitions)
         try:
             lacking = throttle.cover(self._plan, self._ledger, self._cluster, moves, in_flight=True)
@@ -204,7 +204,7 @@ class _ActionRunner:
         except MissingRightError:
             raise
         except ClusterError as error:
-            # They stay admitted and not sent: the next look judges them anew.
+            # They stay admitted and not sent: the next poll judges them anew.
             self._done.holds.append(_sent_again(len(moves), error))
             return False
         if placed.later:

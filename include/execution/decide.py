@@ -182,7 +182,9 @@ class _Assessed:
             self._settle(move, _ENDS[what], detail)
 
     def _take_back(self, found: Admitted, detail: str) -> None:
-        """Have another, fresh look taken, and what is left of it cancelled; it is settled then."""
+        """Have another, fresh reading taken, and what is left of it cancelled; it is settled
+        then.
+        """
         self.settling.append(Cancel((found.move.partition,), detail))
         self._goes_on(found)
 

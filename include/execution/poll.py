@@ -1,4 +1,4 @@
-"""One look at a running plan: what the ledger says, what the cluster shows, how far it is."""
+"""One poll of a running plan: what the ledger says, what the cluster shows, how far it is."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def poll(
     clock: Clock = utc_now,
     beside: Collection[TopicPartition] = (),
 ) -> Poll | None:
-    """Look once, record how far the plan is, and decide; None where it does not run.
+    """Poll once, record how far the plan is, and decide; None where it does not run.
 
-    The trigger and the worker's step look alike. Nothing is changed on the cluster. What is read
-    grows with what is in flight, and with what starts, not with the plan: of moves that wait for
-    their turn, metadata are assumed until they are chosen.
+    The trigger and the worker's step poll in the same way. Nothing is changed on the cluster. What
+    is read grows with what is in flight, and with what starts, not with the plan: of moves that
+    wait for their turn, metadata are assumed until they are chosen.
 
-    :param backlog: follows the plan from look to look.
+    :param backlog: follows the plan from poll to poll.
     :param beside: partitions to watch for strain, too.
     :raises ClusterError: the cluster could not be observed.
     """
@@ -83,7 +83,7 @@ def _decided(
     policy: Policy,
     backlog: Backlog,
 ) -> tuple[Observation, list[Decision]]:
-    """What `decide` wants, and the look with all that this concerns read in it.
+    """What `decide` wants, and the reading with all that this concerns.
 
     What it chooses by what is assumed is read, and it decides again.
     """
@@ -125,7 +125,7 @@ def _concerned(
 
 
 def _of_read(actions: Sequence[Decision], read: Set[TopicPartition]) -> list[Decision]:
-    """Less what was decided of a partition that has not been read: that is for the next look.
+    """Less what was decided of a partition that has not been read: that is for the next poll.
 
     The plan does not end as long as something is.
     """

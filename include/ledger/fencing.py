@@ -16,7 +16,7 @@ class Lease:
     """The right to write to a cluster.
 
     :param owner: who holds it: the id of the run that drives the plan, or what else acts on it.
-    :param epoch: the fencing token. Whoever takes the lease gets a higher one.
+    :param epoch: the fencing token. The run that takes the lease gets a higher one.
     :param expires_at: aware UTC; from then on any run may take it.
     :param ttl_s: how long each renewal makes it last.
     """
@@ -29,7 +29,7 @@ class Lease:
 
 
 class LeaseHeldError(RehomeError):
-    """Somebody else holds the cluster."""
+    """Another run holds the cluster."""
 
 
 class LeaseLostError(RehomeError):

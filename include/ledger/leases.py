@@ -41,7 +41,7 @@ class LeaseStore(Database):
     def heartbeat(self, cluster_id: str, owner: str, ttl_s: float) -> bool:
         """Say in the owner's name that it lives; False when it does not own the lease (any more).
 
-        Whoever watches for the owner may do so: it makes the lease last, and permits no write.
+        A watcher on the owner's behalf may do so: it makes the lease last, and permits no write.
         """
         with self.writing() as connection:
             row = _select(connection, cluster_id)
@@ -115,7 +115,7 @@ def _select(connection: Connection, cluster_id: str) -> RowMapping | None:
 def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now: datetime) -> None:
     """Have the stall of the owner's plan not count the time since its lease has expired.
 
-    Nobody looked, as when all of Airflow was away, so nothing could be started.
+    Nothing polled, as when all of Airflow was away, so nothing could be started.
     """
     silence = now - lease["expires_at"]
     if silence <= timedelta(0):

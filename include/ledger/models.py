@@ -76,7 +76,7 @@ PLANS = Table(
     Column("started_at", UtcDateTime),
     Column("last_progress_at", UtcDateTime),
     Column("moves_version", BigInteger, nullable=False, server_default="0"),
-    Column("held_at", UtcDateTime),  # by another client's reassignment, at the last such look
+    Column("held_at", UtcDateTime),  # by another client's reassignment, at the last such poll
     Column("ended_at", UtcDateTime),
     Column("end_reason", String(20)),  # where it is decided by; the cause is for people
 )

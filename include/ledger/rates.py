@@ -92,7 +92,7 @@ def select_changes(
 def select_flows(
     connection: Connection, plan_id: str, newest: int, after: datetime | None = None
 ) -> list[FlowSample]:
-    """The newest samples that still have single brokers, oldest first; of looks ``after`` one."""
+    """The newest samples that still have single brokers, oldest first; of polls ``after`` one."""
     query = select(FLOW_SAMPLES).where(
         FLOW_SAMPLES.c.plan_id == plan_id, FLOW_SAMPLES.c.flows.is_not(None)
     )

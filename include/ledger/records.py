@@ -37,7 +37,7 @@ class PlanRecord:
     :param planned_through: the connection that it was made through; None = not known.
     :param last_progress_at: when bytes or messages last moved, or the plan was last started; later
         by as long as its run had no lease.
-    :param held_at: when a look last found nothing but another client's reassignment to wait for;
+    :param held_at: when a poll last found nothing but another client's reassignment to wait for;
         later in the same way.
     :param end_reason: why it has ended, by a code; None = for no reason that has one.
     :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.

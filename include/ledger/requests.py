@@ -21,7 +21,7 @@ CONTINUED = "continued"
 
 
 class RequestStore(Database):
-    """Requests to a plan; the next poll of the run that drives it heeds them."""
+    """Requests to a plan; the next poll of the run that drives it carries them out."""
 
     def request_cancel(self, plan_id: str, actor: str) -> None:
         """Ask that the plan be cancelled; the next poll does it."""

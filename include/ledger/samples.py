@@ -22,7 +22,7 @@ _SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))
 
 
 class Recorded(NamedTuple):
-    """What recording a look has changed: whether it was kept, and was progress."""
+    """What recording a poll has changed: whether it was kept, and was progress."""
 
     kept: bool
     progressed: bool
@@ -63,7 +63,7 @@ class SampleStore(Database):
             return Recorded(kept=True, progressed=progressed)
 
     def record_hold(self, plan_id: str, at: datetime) -> None:
-        """Record that a look found nothing but another client's reassignment to wait for.
+        """Record that a poll found nothing but another client's reassignment to wait for.
 
         A stall is counted from here; an alert, from the last progress.
         """
@@ -86,7 +86,7 @@ class SampleStore(Database):
         return {status.replica: status for status in statuses}
 
     def latest_in_flight(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
-        """The newest status of replicas that the newest look saw, or whose move is admitted.
+        """The newest status of replicas that the newest poll saw, or whose move is admitted.
 
         As many rows are read as moves are in flight, however many the plan has.
         """

@@ -11,7 +11,7 @@ from include.ledger.models import PLANS, REASSIGNMENTS
 from include.ledger.samples import newest_samples
 
 RUNS, LOOKS = 10, 200
-"""So many of the newest runs are read, and of each so many of its newest looks."""
+"""So many of the newest runs are read, and of each so many of its newest polls."""
 
 
 class TimingStore(Database):

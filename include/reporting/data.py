@@ -27,7 +27,7 @@ class ReportData:
     :param leaders: ``leaders.json``; None = no preferred leader was restored yet.
     :param drained: ``drained.json``; None = the plan was no drain, or is not done.
     :param rates: every rate that was set, oldest first.
-    :param delivered: at each look, what the busiest broker had copied per second since the last.
+    :param delivered: at each poll, what the busiest broker had copied per second since the last.
     """
 
     plan: Plan

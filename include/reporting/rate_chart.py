@@ -63,7 +63,7 @@ def rate_picture(data: ReportData) -> RatePicture | None:
 def _smoothed(
     delivered: Sequence[tuple[datetime, float]], seconds: float = 30
 ) -> list[tuple[datetime, float]]:
-    """Means of half a minute each, and at most some hundred: single looks see single fetches."""
+    """Means of half a minute each, and at most some hundred: single polls see single fetches."""
     means: list[tuple[datetime, float]] = []
     for at, _ in delivered[:: -(-len(delivered) // POINTS_SHOWN) or 1]:
         near = [r for t, r in delivered if -seconds < (t - at).total_seconds() <= 0]

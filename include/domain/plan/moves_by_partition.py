@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class MovesByPartition(Mapping[TopicPartition, "Move"]):
-    """Of a hundred thousand moves in columns, a look at a running plan needs those in flight.
+    """Of a hundred thousand moves in columns, a poll of a running plan needs those in flight.
 
     :param partitions: of the moves, in their order.
     :param make: makes the moves at these places.

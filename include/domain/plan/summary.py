@@ -45,7 +45,7 @@ class PlanSummary:
 
     :param lower_bound_bytes: no plan that reaches the same state moves fewer bytes than this.
     :param predicted_s: time that the busiest broker's copies take at ``rate_bytes_per_s``, and a
-        last look: about the least time; None where the rate is not known yet. The dry run predicts
+        last poll: about the least time; None where the rate is not known yet. The dry run predicts
         a range.
     :param asked_bound_bytes: no plan that does all that was asked moves fewer bytes; None where no
         budget cut this one off.

@@ -21,10 +21,10 @@ CHANGES_VIEWED, FLOWS_VIEWED = 10, 60
 
 @dataclass(frozen=True, slots=True)
 class BrokerFlow:
-    """What a broker has copied in one direction between two looks.
+    """What a broker has copied in one direction between two polls.
 
     :param direction: a ``slots.Direction``'s value.
-    :param copied_bytes: since the look before.
+    :param copied_bytes: since the poll before.
     :param left_bytes: what is in flight and not copied yet.
     :param copies: how many copies are in flight.
     :param grown_bytes: what the sources of these copies have grown by meanwhile.
@@ -55,9 +55,9 @@ class Strain:
 
 @dataclass(frozen=True, slots=True)
 class FlowSample:
-    """What all brokers have copied between two looks; without those that moved nothing.
+    """What all brokers have copied between two polls; without those that moved nothing.
 
-    Left out is who shares a copy with a broker that did not answer at either look.
+    Left out is who shares a copy with a broker that did not answer at either poll.
 
     :param silent: brokers that did not answer at the second one.
     """
@@ -70,7 +70,7 @@ class FlowSample:
 
     @property
     def seconds(self) -> float:
-        """Time between the two looks."""
+        """Time between the two polls."""
         return (self.at - self.since).total_seconds()
 
     @property

@@ -20,14 +20,14 @@ from include.domain.kafka import (
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One fresh look at the partitions of a plan (and the cluster they live on).
+    """One fresh reading of the partitions of a plan (and the cluster they live on).
 
     :param topics_missing: topics of the plan that no longer exist.
     :param unreadable: topics of the plan that the brokers do not describe, and why: what is true of
         their partitions is not known, but for ``ongoing``.
     :param topic_ids: Kafka's ids of those that do; "" where the brokers know none.
     :param partitions: metadata of the plan's partitions that exist.
-    :param read: those whose metadata was read for this look; of others, which wait for their turn,
+    :param read: those whose metadata was read for this poll; of others, which wait for their turn,
         ``partitions`` holds what is assumed. None = all.
     :param ongoing: every reassignment in flight on the cluster, ours or not.
     :param live_brokers: brokers in a fresh metadata answer.

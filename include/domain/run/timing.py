@@ -18,8 +18,8 @@ class RunTiming:
     """What one run has shown.
 
     :param start_s: from taking the cluster to the first reassignment.
-    :param wake_s: from the trigger's look that found something to do to that of the worker: the
-        median over the run; None where there was no such look.
+    :param wake_s: from the trigger's poll that found something to do to that of the worker: the
+        median over the run; None where there was no such poll.
     """
 
     start_s: float
@@ -35,8 +35,8 @@ def timing_of(
     """What a run that is over shows of Airflow.
 
     :param first_move_at: when the first of its reassignments was journalled.
-    :param samples: of its newest looks, oldest first. A worker's step looks by itself, and what
-        it settles shows at the next look, or in the plan's end.
+    :param samples: of its newest polls, oldest first. A worker's step polls by itself, and what
+        it settles shows at the next poll, or in the plan's end.
     """
     wakes: list[float] = []
     for at in range(1, len(samples)):

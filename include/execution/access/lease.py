@@ -3,7 +3,7 @@
 Kafka knows no fencing tokens, so each write to the cluster is preceded by a renewal that fails
 where another run has taken over. What cannot be closed is the moment between the renewal's commit
 and the request's way out: a process stopped just there would send one request late. The run that
-took over has cancelled, cleared and read everything back by then, and the next look settles what is
+took over has cancelled, cleared and read everything back by then, and the next poll settles what is
 true.
 """
 

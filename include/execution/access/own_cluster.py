@@ -1,4 +1,4 @@
-"""The cluster of a plan: what acts, looks or settles for a plan accepts nothing else.
+"""The cluster of a plan: what acts, reads or settles for a plan accepts nothing else.
 
 A connection may name another cluster than the plan's, and may be edited while a run goes on. Topics
 and brokers of the same names are there as well, so the difference would not show in any answer but

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 READINGS_WITHOUT_NEWS = 3
-"""So many looks in a row must have shown nothing new, however long each of them took."""
+"""So many readings in a row must have shown nothing new, however long each of them took."""
 
 
 class Patience:
@@ -45,5 +45,5 @@ def now_s() -> float:
 
 
 def pause(seconds: float) -> None:
-    """Wait before the next look."""
+    """Wait before the next reading."""
     time.sleep(seconds)

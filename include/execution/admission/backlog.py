@@ -114,7 +114,7 @@ class Backlog:
 
     :ivar by_danger: those that have an order by it (``Move.danger``), once more, apart by it.
     :ivar view: the ledger's, as of the last poll: the next one reads only what is new.
-    :ivar foreseen: the end as it was last foretold.
+    :ivar foreseen: the end as it was last predicted.
     :ivar assumed: metadata of the pending moves that polls need not read.
     :ivar filling: brokers that pending moves copy to, and how many of them do.
     """
@@ -263,10 +263,10 @@ def _copy(group: BySlot) -> BySlot:
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """An end that was foretold by playing the rest out, for the looks until that is done again.
+    """An end that was predicted by playing the rest out, for the polls until that is done again.
 
     :param work: what it has taken, in about microseconds of a processor.
-    :param target_bytes_per_s, live_brokers: what else it was foretold by.
+    :param target_bytes_per_s, live_brokers: what else it was predicted by.
     """
 
     at: datetime
@@ -286,5 +286,5 @@ class Foreseen:
         )
 
     def eta_at(self, seen: Observation) -> float:
-        """Seconds from this look to the end."""
+        """Seconds from this poll to the end."""
         return max(self.eta_s - (seen.taken_at - self.at).total_seconds(), 0.0)

@@ -224,7 +224,7 @@ class _Meanwhile(NamedTuple):
 
 
 def ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile:
-    """Moves that ended between the look and the cancel: their replicas must stay where they are.
+    """Moves that ended between the poll and the cancel: their replicas must stay where they are.
 
     Putting the old ones back would be another reassignment, with all its data, that no one
     watches or throttles. Metadata may be behind the controller, so it is given time.

@@ -23,8 +23,8 @@ class AirflowTimes:
 
     :param start_s: from taking the cluster to the first reassignment: throttles are set, and the
         next task starts.
-    :param wake_s: from the trigger's look to that of the worker.
-    :param poll_interval_s: between two looks of the trigger.
+    :param wake_s: from the trigger's poll to that of the worker.
+    :param poll_interval_s: between two polls of the trigger.
     :param runs: how many were measured; of fewer than :data:`ENOUGH_RUNS`, what the settings expect
         counts, too.
     """

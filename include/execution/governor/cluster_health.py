@@ -25,7 +25,7 @@ KNOWN_FOR = timedelta(seconds=60)
 def bystanders(plan: Plan, topics: Mapping[str, TopicDescription]) -> tuple[TopicPartition, ...]:
     """Partitions to watch: of those that have two replicas on the plan's brokers, evenly chosen,
     others' first and then its own. They stay the same for as long as the plan runs, whatever has
-    ended of it: so looks can be compared.
+    ended of it: so polls can be compared.
 
     Only brokers that are asked for the plan's sake have to be asked for theirs.
     """
@@ -68,9 +68,9 @@ def strain_of(seen: Observation) -> Strain | None:
 
 
 def strain(flows: Sequence[FlowSample]) -> str | None:
-    """What watched partitions suffer by the newest look at them; None = nothing known.
+    """What watched partitions suffer by the newest reading of them; None = nothing known.
 
-    :param flows: oldest first; what the older ones show is what is usual. Not every look, and
+    :param flows: oldest first; what the older ones show is what is usual. Not every poll, and
         never a worker's, is at watched partitions.
     """
     looks = _looks(flows)
@@ -80,7 +80,7 @@ def strain(flows: Sequence[FlowSample]) -> str | None:
 
 
 def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
-    """Whether no look after a moment shows strain, and by the newest one followers are up again.
+    """Whether no poll after a moment shows strain, and by the newest one followers are up again.
 
     :param flows: as for :func:`strain`.
     """

@@ -18,12 +18,12 @@ from include.domain.run.flows import (
 MEASURED_S, MEASURED_AT_MOST_S = 20.0, 120.0
 """The least time that anything is concluded from, and the most."""
 BEGINNING_S, BEGINNING_AT_LEAST_S = 17.0, 10.0
-"""The first guess is made from what came between a plan's second look and this time: about one
+"""The first guess is made from what came between a plan's second poll and this time: about one
 quota window, for within each brokers deliver more and then less."""
 STARTED_AFTER_S = 2.0
 """So long a plan's first fetches take to arrive."""
 LOOK_S = 0.5
-"""Brokers look at their quotas about that often: what is copied between two looks blurs figures."""
+"""Brokers check their quotas about that often: what is copied in between blurs figures."""
 LARGEST_RAISE = 1.15
 """A raise is followed by a burst of what it adds in the quota window: 15 % by 5 % of 30 s."""
 _WINDOW = timedelta(seconds=QUOTA_WINDOW_S)
@@ -37,7 +37,7 @@ class Delivered:
 
     :param bytes_per_s: that part of the newest rate.
     :param part: of the nominal rates that were set meanwhile.
-    :param blur: how much of it may be due to the moments of the first and the last look.
+    :param blur: how much of it may be due to the moments of the first and the last poll.
     """
 
     direction: str
@@ -94,7 +94,7 @@ def _by_part(one: Delivered) -> tuple[float, str, BrokerId]:
 
 
 def _unbroken(flows: Sequence[FlowSample], since: datetime) -> list[FlowSample]:
-    """The newest samples, without any look missing between them."""
+    """The newest samples, without any poll missing between them."""
     run: list[FlowSample] = []
     for sample in reversed(flows):
         if sample.since < since or (run and sample.at != run[-1].since):
@@ -130,7 +130,7 @@ def _spell(
     wanted = rates[-1].target_bytes_per_s
     for sample in reversed(run):
         flow = next((f for f in sample.flows if (f.direction, f.broker) == slot), None)
-        # A second's worth left at a look: it was busy all the time until then.
+        # A second's worth left at a poll: it was busy all the time until then.
         if flow is None or flow.left_bytes < wanted:
             break
         # After a cut it stands until its window has forgotten: that says nothing.

@@ -95,7 +95,7 @@ def recreated(move: Move, seen: Observation) -> bool:
 
     Of a topic that cannot be read this is not known: then it counts as the same.
     """
-    if not move.topic_id:  # asked of every move at every look: spares looking the name up
+    if not move.topic_id:  # asked of every move at every poll: spares looking the name up
         return False
     return not move.is_of(seen.topic_ids.get(move.partition.topic, ""))
 

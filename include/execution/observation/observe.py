@@ -1,4 +1,4 @@
-"""One fresh look at the partitions of a plan, with few reads: 1 + 2 per involved broker."""
+"""One fresh reading of the partitions of a plan, with few reads: 1 + 2 per involved broker."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def observe(
 
 
 def observe_more(cluster: ClusterPort, seen: Observation, moves: Collection[Move]) -> Observation:
-    """A look, with the partitions of these moves, which are pending, read a moment later.
+    """A reading, with the partitions of these moves, which are pending, read a moment later.
 
     :raises ClusterError: as :func:`observe`.
     """

@@ -1,6 +1,6 @@
-"""Metadata of partitions that wait for their turn, between the looks at them. Pure.
+"""Metadata of partitions that wait for their turn, between the readings of them. Pure.
 
-A look reads what is in flight. Of a pending move it is known how its partition was when it was
+A poll reads what is in flight. Of a pending move it is known how its partition was when it was
 last read, or planned: enough to choose by. What is chosen is read before it is acted upon.
 """
 
@@ -54,7 +54,7 @@ class AssumedStates:
                 self._states[partition] = state
 
     def complete(self, seen: Observation, read: Collection[TopicPartition]) -> Observation:
-        """The look, with what is assumed of the pending partitions that it has not read.
+        """The reading, with what is assumed of the pending partitions that it has not read.
 
         :param read: partitions that it has, whether they exist or not.
         """

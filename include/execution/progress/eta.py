@@ -83,7 +83,7 @@ class Foretold:
     :param flows: what brokers have copied since the poll before; None where that is not known.
     :param busiest_bytes: bytes left at the broker and direction where most are left.
     :param eta_s: until the last copy is complete; None while nothing comes through.
-    :param foreseen: for the next look.
+    :param foreseen: for the next poll.
     """
 
     flows: FlowSample | None
@@ -105,7 +105,7 @@ def foretell(
     """What brokers deliver, from what they have copied, and how long the rest takes with that.
 
     :param backlog: the view's open moves.
-    :param before: the copies that were in flight at the look before; ``since``: when that was.
+    :param before: the copies that were in flight at the poll before; ``since``: when that was.
     :param history: earlier samples, oldest first.
     :param foreseen: what an earlier poll has computed; None = the rest is played out in any case.
     """
@@ -170,7 +170,7 @@ class EtaError:
     """How far off the ETA was while one tenth of the bytes was copied.
 
     :param tenth: 0 = the first one.
-    :param worst: the foretold end less the true one, over the whole time from the start to the
+    :param worst: the predicted end less the true one, over the whole time from the start to the
         end, where that was largest: 0.1 = ten per cent of the whole time too late. The end is that
         of the last copy.
     """
@@ -202,7 +202,7 @@ def eta_errors(samples: Sequence[ProgressSample]) -> tuple[EtaError, ...]:
 
 
 def _copied_at(samples: Sequence[ProgressSample]) -> datetime:
-    """When the last copy was complete: halfway between the looks before and after that."""
+    """When the last copy was complete: halfway between the polls before and after that."""
     copying = [place for place, sample in enumerate(samples) if sample.busiest_bytes != 0]
     before = min(copying[-1] if copying else 0, len(samples) - 2)
     earlier, later = samples[before].sampled_at, samples[before + 1].sampled_at

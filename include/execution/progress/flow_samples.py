@@ -1,4 +1,4 @@
-"""What each broker has copied between two looks, from the sizes of the replicas in flight. Pure."""
+"""What each broker has copied between two polls, from the sizes of the replicas in flight. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from include.execution.progress.rate_regression import Trend
 
 
 class Copied(NamedTuple):
-    """A copy at a look, and the replica that it is made from (None = unknown), in bytes."""
+    """A copy at a poll, and the replica that it is made from (None = unknown), in bytes."""
 
     size_bytes: int
     source_bytes: int | None = None
@@ -31,10 +31,10 @@ NOTHING = Copied(0)
 
 
 class _CopyProgress(NamedTuple):
-    """What became of a copy between two looks.
+    """What became of a copy between two polls.
 
     :param slots: what it took; only its destination's where the partition has no leader.
-    :param copy: with the bytes that it lacked at the first look; None where it could not go on.
+    :param copy: with the bytes that it lacked at the first poll; None where it could not go on.
     :param copied: bytes since then; ``grown``: what its source has grown by.
     """
 
@@ -53,17 +53,17 @@ def flow_sample(
     known: Trend | None = None,
     silent: frozenset[BrokerId] = frozenset(),
 ) -> FlowSample | None:
-    """What these moves, in flight at either look, have copied since the one before.
+    """What these moves, in flight at either poll, have copied since the one before.
 
-    Brokers that a copy links to one which did not answer at either look are left out: it
+    Brokers that a copy links to one which did not answer at either poll are left out: it
     knows what all of their copies did.
 
-    :param before: each copy at the look before; what is not in it had not begun.
+    :param before: each copy at the poll before; what is not in it had not begun.
     :param since: when that was; None = never.
     :param known: what brokers were found to deliver until then; None = not needed for what
         they were allowed to.
-    :param silent: who did not answer at the look before.
-    :returns: None at the first look.
+    :param silent: who did not answer at the poll before.
+    :returns: None at the first poll.
     """
     if since is None or seen.taken_at <= since:
         return None

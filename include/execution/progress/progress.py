@@ -80,7 +80,7 @@ def record_progress(
     before = ledger.latest_in_flight(plan.plan_id)
     statuses = replica_statuses(flying, seen, before)
     sample = measure(plan, view, seen, statuses, history)
-    # Somebody else may have looked since the history was read: then that was the look before.
+    # Another process may have polled since the history was read: then that was the poll before.
     looks = [*(s.sampled_at for s in history[-1:]), *(s.status_at for s in before.values())]
     since = max(looks, default=None)
     copies = copies_at(since, before.values())
@@ -99,7 +99,7 @@ def record_progress(
 
 
 def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[ReplicaId, Copied]:
-    """Copies as they stood at a look, of those that were in flight then."""
+    """Copies as they stood at a poll, of those that were in flight then."""
     copies = {}
     for status in statuses:
         size, behind = status.size_bytes, status.bytes_behind

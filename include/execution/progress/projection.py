@@ -232,7 +232,7 @@ class _Playout:
             self._copies.start(started)
 
     def _next_look_s(self) -> float:
-        """The first look at which something may have become free; infinite if nothing waits."""
+        """The first poll at which something may have become free; infinite if nothing waits."""
         if not self._backlog.pending_count:
             return inf
         # A move takes a whole slot until less than its part of what passes till then is left.

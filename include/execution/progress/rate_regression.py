@@ -1,8 +1,8 @@
 """What part of the throttle brokers deliver: the slope of a straight line. Pure.
 
 A broker may deliver nothing for some seconds and then all of it at once (its quota counts over
-eleven seconds), and what a look finds depends on that moment. What it has saved up is not lost:
-so neither is one look's backlog taken for what is left, nor one look's pace for the pace.
+eleven seconds), and what a poll finds depends on that moment. What it has saved up is not lost:
+so neither is one poll's backlog taken for what is left, nor one poll's pace for the pace.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ COMMON_WINDOW = timedelta(seconds=120)
 OWN_WINDOW = timedelta(seconds=300)
 """By how much a broker differs from the others, over this."""
 BELIEVED_AFTER_S = 30.0
-"""After so long without a byte nothing is foretold any more."""
+"""After so long without a byte nothing is predicted any more."""
 LOOKS_STRAY_S, OWN_LOOKS_STRAY_S = 2.0, 10.0
-"""Looks that are five seconds apart find so much more or less than has passed on average, as time
+"""Polls that are five seconds apart find so much more or less than has passed on average, as time
 at the throttle: the standard deviation that the brokers' window and single fetches cause; the
 second one of a single broker, which for a minute may get less than its share because of how the
 others' quotas fall. One poll covers the whole time since the one before it."""
@@ -38,16 +38,16 @@ PART_STRAYS, OWN_PART_STRAYS = 0.2, 0.2
 """How far what is delivered of a throttle is from what was expected, and a broker's part from that
 of all: standard deviations."""
 LEAST_PART = 0.1
-"""Nobody is taken to deliver less than this of what was expected, or of what the others do."""
+"""No broker is assumed to deliver less than this of what was expected, or of what the others do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """What brokers deliver of the throttle, single looks' to and fro taken out.
+    """What brokers deliver of the throttle, single polls' to and fro taken out.
 
     :param throttle_bytes_per_s: nominal rate per broker and direction.
     :param part: of the throttle, on average.
-    :param ahead_s: by how much the newest look is ahead of the line, as time at the throttle.
+    :param ahead_s: by how much the newest poll is ahead of the line, as time at the throttle.
     :param own: the parts of single brokers, by direction, where something is known of them.
     :param stands: nothing has come for so long that it is not known when it will.
     """
@@ -76,12 +76,12 @@ def trend(
 ) -> Trend:
     """The lines of the last minutes: bytes that have passed, over what the throttle allowed.
 
-    Each span between two looks counts at the throttle of its time, so that a change of the
+    Each span between two polls counts at the throttle of its time, so that a change of the
     throttle changes the pace at once; and only what the other ends of a broker's copies left to
     it counts as allowed. Ridge regressions: slope and beginning stray as far from what is
     expected as the constants above say.
 
-    :param flows: what was copied between looks, oldest first.
+    :param flows: what was copied between polls, oldest first.
     :param left_bytes: what is left in all: who has most of it decides when the plan ends, and
         counts most, by the square.
     :param expected: the part that is expected before anything is measured.
@@ -123,7 +123,7 @@ def _stands(allowed_s: Floats, passed_s: Floats) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Looks:
-    """What passed between looks, as time at the throttle of now.
+    """What passed between polls, as time at the throttle of now.
 
     :param slots: whose: the columns.
     :param seconds: of each span: the rows; ``ago_s``: how long ago it began.
@@ -195,7 +195,7 @@ def _line(
     expected: float,
     strays: float,
 ) -> _Line:
-    """The ridge regression of what had passed at each look on what had been allowed by then."""
+    """The ridge regression of what had passed at each poll on what had been allowed by then."""
     origin = np.zeros((1, allowed_s.shape[1]))
     x, y = (np.vstack([origin, np.cumsum(s, axis=0)]) for s in (allowed_s, passed_s))
     counted = np.vstack([origin + LOOKS_APART_S, (allowed_s > 0) * seconds[:, np.newaxis]])

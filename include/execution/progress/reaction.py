@@ -19,8 +19,8 @@ def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy
     until there have been two steps, it is what the policy says; more only where nothing has polled
     before steps for longer than that, less a poll.
 
-    :param history: samples of all looks, oldest first. Moves end in the ledger by a step: between
-        its own look and the next one.
+    :param history: samples of all polls, oldest first. Moves end in the ledger by a step: between
+        its own poll and the next one.
     """
     steps, silences = [], []
     for before, step, after in zip(history, history[1:], history[2:], strict=False):

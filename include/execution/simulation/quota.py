@@ -51,7 +51,7 @@ class QuotaWindow:
 class ThrottledCopies:
     """Every copy in flight, fetched in rounds; has what ``Copies`` has.
 
-    :param look_s: mean time between two looks of a broker at its quota, which vary by half of
+    :param look_s: mean time between two checks of a broker's quota, which vary by half of
         it: the longer, the less of a rate is delivered (0.5 s as on a quiet broker: some 95 %).
     :param link_bytes_per_s: what a broker receives at most.
     """

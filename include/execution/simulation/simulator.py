@@ -68,8 +68,8 @@ class Simulation:
     :param governed: the governor gets to know what is copied, and the cluster the nominal rate.
     :param delivered: the part of a rate that brokers deliver where it is not governed; None = what
         the policy expects.
-    :param wake_s: as in production a trigger looks at each poll, and the worker acts so much later
-        when there is something to do; None = who looks acts at once.
+    :param wake_s: as in production a trigger reads at each poll, and the worker acts so much later
+        when there is something to do; None = who reads acts at once.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Simulation:
         return seen, self._decide(self.plan, view, seen, self.now, self.policy, self._backlog)
 
     def _await_worker(self) -> None:
-        """Let the trigger look until there is something to do, and the worker be woken."""
+        """Let the trigger poll until there is something to do, and the worker be woken."""
         if self._wake_s is None:
             return
         while all(isinstance(action, Hold) for action in self._look()[1]):

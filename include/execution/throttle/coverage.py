@@ -1,4 +1,4 @@
-"""Whether everything in flight is throttled still: what each look checks. Nothing is changed.
+"""Whether everything in flight is throttled still: what each poll checks. Nothing is changed.
 
 Anybody may take a list or a rate away. Kafka's own tool does: ``--cancel`` of a topic's partitions
 deletes its lists and every broker's own rates, also where other partitions of it are on their
@@ -40,7 +40,7 @@ Standing = dict[ConfigResource, Mapping[str, ConfigValue]]
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a look has found.
+    """What a poll has found.
 
     :param unthrottled: partitions in flight of which a list or a rate is not as it has to be, or
         was changed by another client since the ledger was written.

@@ -148,7 +148,7 @@ def _unthrottled(moves: Collection[Move], unset: Refusals) -> dict[TopicPartitio
 def change_rate(plan: Plan, ledger: Ledger, cluster: OwnCluster, change: SetRate) -> None:
     """Change the rate in mid-run (KIP-179).
 
-    A broker that does not answer keeps the rate it has, until a look finds it there
+    A broker that does not answer keeps the rate it has, until a poll finds it there
     (``throttle_coverage``).
 
     :raises RehomeError: the change was refused; the next call tries again.

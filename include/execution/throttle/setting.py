@@ -175,7 +175,7 @@ class Setting:
         for (topic, key), wanted in items.items():
             resource = ConfigResource.topic(topic)
             if resource not in found:
-                continue  # not known; or the topic has gone, and the next look settles its moves
+                continue  # not known; or the topic has gone, and the next poll settles its moves
             standing = own_value(resource, found[resource].get(key))
             missing = _missing(wanted, standing)
             entry = self._list_entry(resource, key, wanted, standing, others)

@@ -1,8 +1,8 @@
-"""Leadership by share: hand-overs between replicas that exist, so that no data moves.
+"""Leadership by share: leader changes between replicas that exist, so that no data moves.
 
-Each hand-over lowers the sum, over brokers and resources, of the squared deviation from the
+Each leader change lowers the sum, over brokers and resources, of the squared deviation from the
 share beyond most of the tolerance. It ends when all brokers are within tolerance, or when no
-hand-over helps; planning again on the result hands nothing over.
+leader change helps; planning again on the result changes no leader.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ BALANCE_ROUNDS = 25
 LEAST_GAIN = 1e-15
 MANY, PROGRESS = 10_000, 0.98
 """Of more partitions than that, rounds go on as long as each leaves no more than this part of what
-brokers are off their shares: one hand-over a round hardly counts among so many.
+brokers are off their shares: one leader change a round hardly counts among so many.
 """
 
 LEADER_CHANGES_PER_ROUND = 4_096
-"""Hand-overs that are made before the others are looked at again."""
+"""Leader changes that are made before the others are ranked again."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _descend(
     aim: float,
     spread_bands: TopicBands | None,
 ) -> None:
-    """Hand over until no broker is off its share, or no hand-over lowers the penalty."""
+    """Change leaders until no broker is off its share, or no leader change lowers the penalty."""
     rows = layout.rows
     aims = (aim * shares.tolerance)[:, None]
     before = np.inf
@@ -175,7 +175,7 @@ def _beyond(deviation: Floats, aim: Floats) -> Floats:
 def _best_place(
     rows: Rows, shares: LedShares, partitions: Ints, load: Floats, able: Mask, aim: Floats
 ) -> tuple[Floats, Ints]:
-    """(n,) the gain of the best hand-over of each partition, and the place it goes to.
+    """(n,) the gain of the best leader change of each partition, and the place it goes to.
 
     :param able: (n, R) slots that may lead.
     """
@@ -205,7 +205,7 @@ def _gained(brokers: Rows, more: Floats, off: Floats, scale: Floats, aim: Floats
 def _hand_over_in_order(
     rows: Rows, partitions: Ints, places: Ints, shares: LedShares, aim: Floats
 ) -> int:
-    """Make each hand-over that still helps when its turn comes; how many."""
+    """Make each leader change that still helps when its turn comes; how many."""
     scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
     off = (shares.load(rows[:, 0]) - shares.share) * scale
     weight = shares.weights.take(partitions, axis=1)
@@ -226,7 +226,7 @@ def _hand_over_in_order(
 def _helpful(
     weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
 ) -> list[int]:
-    """Which hand-overs help, one after the other; updates ``off``, (2, B) deviations."""
+    """Which leader changes help, one after the other; updates ``off``, (2, B) deviations."""
     counts, rates = off.tolist()
     count_scale, rate_scale = scale.tolist()
     of_count, of_rate = aim[:, 0].tolist()

@@ -68,7 +68,7 @@ def balance_leaders(layout: Layout, movable: Mask) -> None:
     """Even out how many partitions each broker leads by preference, among existing replicas.
 
     Leadership passes along from a broker to a replica in sync whose broker leads at least two
-    fewer, until no such hand-over is left.
+    fewer, until no such leader change is left.
     """
     rows = layout.rows
     count = _leaders(layout.arrays, rows[:, 0])

@@ -22,7 +22,7 @@ def even_leaders(
     hosts: Mask,
     bands: tuple[Floats, Floats, Floats] | None,
 ) -> None:
-    """Bring the leaders of topics into their bands, in place, as far as hand-overs between the
+    """Bring the leaders of topics into their bands, in place, as far as leader changes between the
     replicas that exist do so.
 
     :param movable: (P,) partitions whose order may change; ``hosts``: (B,) that may lead; of
@@ -54,8 +54,8 @@ def even_leaders(
 
 
 def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, places: Ints) -> Mask:
-    """(n,) hand-overs to these places of rows after which, all made, leaders of topics are as well
-    spread.
+    """(n,) leader changes to these places of rows after which, all made, leaders of topics are as
+    well spread.
     """
     books = TopicCounts.of_leaders(spread_bands, rows)
     source, target = rows[partitions, 0], rows[partitions, places]
@@ -63,7 +63,7 @@ def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, places: In
 
 
 def _best_places(books: TopicCounts, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:
-    """(n,) what bands are missed by more after each partition's best hand-over, and its place.
+    """(n,) what bands are missed by more after each partition's best leader change, and its place.
 
     :param able: (n, R) replicas that may lead.
     """
@@ -79,7 +79,7 @@ def _best_places(books: TopicCounts, rows: Rows, some: Ints, able: Mask) -> tupl
 def _within(
     bands: tuple[Floats, Floats, Floats], rows: Rows, partitions: Ints, places: Ints
 ) -> Mask:
-    """(n,) hand-overs that leave brokers within what they may lead."""
+    """(n,) leader changes that leave brokers within what they may lead."""
     weights, low, high = bands
     leaders, led = rows[:, 0], rows[:, 0] != NONE
     loads = [np.bincount(leaders[led], w[led], low.shape[1]) for w in weights]

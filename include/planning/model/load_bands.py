@@ -171,8 +171,8 @@ class _Layer:
     def _beside_giants(self, fixed: Floats, capacity: Floats, tolerance: float) -> Floats:
         """(B,) what is left for each broker beside partitions that are larger than any share.
 
-        Whoever holds such a partition holds too much; the others cannot but share the rest. It
-        does not matter where they lie now, so that a plan that was carried out leaves the
+        The broker that holds such a partition holds too much; the others cannot but share the rest.
+        It does not matter where they lie now, so that a plan that was carried out leaves the
         targets as they were: the rest is spread as if the smallest brokers held them.
         """
         total, sizes = self.load.sum() - fixed.sum(), np.sort(capacity[capacity > 0])

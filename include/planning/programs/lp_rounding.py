@@ -31,7 +31,9 @@ smaller than the replicas that are decided one by one."""
 
 SMALL_CLASSES = (3, 24)
 COARSE_CLASSES = (2, 8)
-"""The same beside replicas that may not be divided: such a program is far dearer to solve."""
+"""The same beside replicas that may not be divided: such a program is far more expensive to
+solve.
+"""
 
 TIERS = 3
 TIER = 250

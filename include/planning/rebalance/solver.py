@@ -197,7 +197,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
 
 def _is_tidied_at_once(search: Search) -> bool:
     """Whether replicas go home before topics are evened out, and not only afterwards: where that is
-    quick, or the plan looks so dear that another one might be made by prices.
+    quick, or the plan seems so expensive that another one might be made by prices.
     """
     problem = search.problem
     if search.flat.size <= EXCHANGED_UP_TO:

@@ -36,7 +36,7 @@ MOST_TURNS = 8
 """A broker gets another small replica in a round for each so many that it lacks, up to a limit."""
 
 BROKERS_TRIED = 8
-"""Brokers that are tried at once where the spread rule is dear to ask."""
+"""Brokers that are tried at once where the spread rule is expensive to ask."""
 
 IMPORTANCE = (1.0, 0.03, 0.16)
 """What a lack of each resource counts when the neediest broker is chosen: bytes come first."""

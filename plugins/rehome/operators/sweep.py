@@ -60,7 +60,7 @@ class SweepThrottlesOperator(ClusterOperator):
             self._tell_foreign(foreign_throttles(ledger, cluster))
 
     def _end_orphan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
-        """Cancel a plan whose run died before it could heed a cancel; alert of any other.
+        """Cancel a plan whose run died before it could carry a cancel out; alert of any other.
 
         Without a person's word nothing is ended: its run may be on its way back.
         """

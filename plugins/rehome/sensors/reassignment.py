@@ -60,7 +60,7 @@ class ReassignmentSensor(ClusterOperator):
         self.timeout = timeout
 
     def step(self, context: Context) -> None:
-        """Act, or look; then wait for the next reason."""
+        """Act, or poll; then wait for the next reason."""
         if not self.drive:
             self._watch(None)
             return
@@ -135,7 +135,7 @@ class ReassignmentSensor(ClusterOperator):
         raise AirflowFailException(f"Plan {plan_id} is {state}: {cause}")
 
     def _watch(self, known: Sequence[Mapping[str, Any]] | None) -> None:
-        """Look until all of it has ended; then say how.
+        """Poll until all of it has ended; then say how.
 
         :param known: what the trigger has watched; None = begin.
         """
@@ -214,7 +214,7 @@ class ReassignmentSensor(ClusterOperator):
         )
 
     def _wait(self, context: Context) -> None:
-        """Without a trigger: look from here until there is a reason to act."""
+        """Without a trigger: poll from here until there is a reason to act."""
         with closing(PlanWatch(self.gateway(), run_context.plan_id_of(context))) as watch:
             while True:
                 time.sleep(self._interval_s())

@@ -1,4 +1,4 @@
-"""Watches a reassignment while no worker is held. It only ever looks: triggers may run twice."""
+"""Watches a reassignment while no worker is held. It only ever reads: triggers may run twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look at a reassignment: the blocking side of the trigger, and of the sensor without one."""
+"""One poll of a reassignment: the blocking side of the trigger, and of the sensor without one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look found.
+    """What one poll found.
 
     :param reason: why the worker is needed; "" = it is not.
     :param text: for the log.
@@ -36,9 +36,9 @@ class Look:
 
 
 class PlanWatch:
-    """Looks at a plan that runs, and writes what it sees to the ledger.
+    """Polls a plan that runs, and writes what it reads to the ledger.
 
-    Each look is a sign of life of the run, for which no worker may be there to give one.
+    Each poll is a sign of life of the run, for which no worker may be there to give one.
     """
 
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
@@ -131,9 +131,9 @@ def _some(partitions: Collection[TopicPartition]) -> str:
 
 
 class ReassignmentWatch:
-    """Looks at reassignments of any client; knows no plan, keeps and changes nothing.
+    """Polls reassignments of any client; knows no plan, keeps and changes nothing.
 
-    :param watched: what to look at, each until it has ended; :meth:`begin` finds it out.
+    :param watched: what to poll, each until it has ended; :meth:`begin` finds it out.
     """
 
     def __init__(self, gateway: ClusterGateway, watched: Collection[Watched] = ()) -> None:
