@@ -87,20 +87,20 @@ def test_a_good_plan_passes_every_check_with_a_prediction(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2], [2, 1], [1, 3]])
-    topics.fill(topic, 1000)
+    topics.fill(topic, 1000, size_bytes=10_000)
     moves = (
-        move(topic, 0, (1, 2), (3, 2), size_bytes=1_000_000),
-        move(topic, 1, (2, 1), (1, 2), size_bytes=1_000_000),  # a new leader: no data moves
-        move(topic, 2, (1, 3), (4, 3), size_bytes=1_000_000),
+        move(topic, 0, (1, 2), (3, 2), size_bytes=10_000_000),
+        move(topic, 1, (2, 1), (1, 2), size_bytes=10_000_000),  # a new leader: no data moves
+        move(topic, 2, (1, 3), (4, 3), size_bytes=10_000_000),
     )
     settings = Settings(
         min_free_disk_fraction=0.0, throttle_efficiency=0.5, poll_interval_s=1, wake_s=2
     )
-    result = check(gateway, *moves, settings=settings, rate_bytes_per_s=100_000)
+    result = check(gateway, *moves, settings=settings, rate_bytes_per_s=1_000_000)
     assert result.ok, describe(result)
     assert result.findings == ()
-    # Broker 1 leads both partitions that are copied: 2 MB at 0.5 x 100 kB/s, and a last look.
-    assert result.bytes_to_move == pytest.approx(2_000_000, rel=0.15)
+    # Broker 1 leads both partitions that are copied: 20 MB at 0.5 x 1 MB/s, and a last poll.
+    assert result.bytes_to_move == pytest.approx(20_000_000, rel=0.15)
     assert result.predicted is not None
     assert result.predicted.holds(43)
     assert result.predicted.least_s > 30
