@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from include.cluster.clients import batches
-from include.cluster.connection import Connection
+from include.cluster.clients.clients import batches
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.kafka_json import reassignment_json
 from include.domain.plan.plan import Plan

@@ -25,7 +25,7 @@ from benchmarks.contenders import CONTENDERS, Ground, Watcher, check_all_moved, 
 from benchmarks.document import DOCS, put, table
 from benchmarks.latency import LatencyProbe
 from benchmarks.plans import plan_of_moves
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move, MoveReason

@@ -23,7 +23,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.document import DOCS, put, table
 from benchmarks.plans import plan_of_moves
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason

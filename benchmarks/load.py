@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from include.cluster.snapshot import (
+from include.cluster.snapshot.model import (
     BROKERS,
     GROUP_OFFSETS,
     GROUPS,

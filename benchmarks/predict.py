@@ -27,7 +27,7 @@ from benchmarks.contenders import Watcher
 from benchmarks.document import DOCS, put, table
 from benchmarks.execute import MEMORY, busiest_bytes, create_topics
 from include.airflow_settings import AirflowSettings
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason

@@ -19,10 +19,10 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from include.cluster.collect import take_snapshot
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
+from include.cluster.snapshot.take import take_snapshot
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 
-from include.cluster.snapshot import REPLICAS, Snapshot
+from include.cluster.snapshot.model import REPLICAS, Snapshot
 from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
 from include.domain.plan.move import Move
 from include.domain.plan.move_table import moves_from_table, moves_table

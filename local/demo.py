@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigResource
 from include.domain.time_range import TimeRange

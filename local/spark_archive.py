@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
 from include.packaging import CLASS_ARCHIVE, DRIVER_JVM, ROOT
 from include.warehouse import Warehouse
 

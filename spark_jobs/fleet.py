@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from include.cluster.snapshot import Snapshot
+    from include.cluster.snapshot.model import Snapshot
 
 SOME_WITHOUT_PLAN = 5
 

@@ -20,7 +20,7 @@ from include.quality.history import check_history
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from include.cluster.snapshot import Snapshot
+    from include.cluster.snapshot.model import Snapshot
     from include.domain.kafka import BrokerId
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest

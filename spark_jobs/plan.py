@@ -61,7 +61,7 @@ from spark_jobs.spark_shards import slices_of, spark_slices
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from include.cluster.snapshot import Snapshot
+    from include.cluster.snapshot.model import Snapshot
     from include.quality.gates import Evidence
 
 

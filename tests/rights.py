@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-from include.cluster.rights import readable
+from include.cluster.interface.rights import readable
 from local.kafka.cluster import LocalCluster
 
 _DOCUMENT = Path(__file__).parents[1] / "docs" / "security.md"

@@ -24,7 +24,7 @@ NO_GATEWAY = (
 )
 # The local cluster's ACLs: no other client can ask a chosen broker which ones it knows.
 WIRE = ("include/cluster/", "local/kafka/acls.py")
-GATEWAY = ("include.cluster.gateway", "include.cluster.wire", "kafka", "confluent_kafka")
+GATEWAY = ("include.cluster.gateway", "include.cluster.clients.wire", "kafka", "confluent_kafka")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 CHECKERS_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
@@ -75,7 +75,7 @@ def _problems(place: str, source: str) -> Iterator[str]:
                 yield f"{place} imports {name}: only include/quality may, inside functions"
         if _within(place, NO_GATEWAY, "/") and _within(name, GATEWAY, "."):
             yield f"{place} imports {name}: it gets data or a ClusterPort"
-        wire = _within(name, ("include.cluster.wire", "kafka"), ".")
+        wire = _within(name, ("include.cluster.clients.wire", "kafka"), ".")
         if wire and not place.startswith(WIRE):
             yield f"{place} imports {name}: only include/cluster speaks the wire protocol"
 
@@ -110,7 +110,7 @@ def test_an_import_against_the_arrows_is_found(place: str, source: str) -> None:
     [
         ("include/quality/a.py", "def f():\n    import pyspark"),
         ("include/quality/a.py", "if TYPE_CHECKING:\n    import pyspark"),
-        ("include/execution/a.py", "from include.cluster.port import ClusterPort"),
+        ("include/execution/a.py", "from include.cluster.interface.port import ClusterPort"),
         ("plugins/rehome/a.py", "from include.cluster.gateway import Gateway"),
         ("include/planning/a.py", "import kafkaesque"),
     ],

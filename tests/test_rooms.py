@@ -140,7 +140,10 @@ def test_rooms_are_small() -> None:
         ("include.planning.search.a", "from include.planning.rebalance import solver"),
         ("include.planning.search.a", "from include.planning.programs.flow_lp import Flow"),
         ("include.domain.kafka", "from include.domain.plan.move import Move"),
-        ("include.ledger.a", "def f():\n    from include.cluster.port import ClusterPort"),
+        (
+            "include.ledger.a",
+            "def f():\n    from include.cluster.interface.port import ClusterPort",
+        ),
         ("include.quality.facts.a", "from include.planning.model import rack_tree"),
         ("include.execution.decide", "if TYPE_CHECKING:\n    import include.execution.advance"),
         ("include.execution.dry_run.a", "from include.planning.model import layout"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from include.cluster.snapshot import (
+from include.cluster.snapshot.model import (
     BROKERS,
     GROUP_OFFSETS,
     GROUPS,

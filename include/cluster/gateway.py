@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 
-from include.cluster import configs, current, groups, messages
-from include.cluster.clients import (
+from include.cluster.calls import configs, current, groups
+from include.cluster.clients.clients import (
     UNANSWERED,
     UNKNOWN_STATE,
     Clients,
     batches,
     refuse,
 )
-from include.cluster.connection import Connection
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterError, broker_error
-from include.cluster.metadata import read_cluster, read_topics
-from include.cluster.rights import Call, naming_right
+from include.cluster.connection.settings import Connection
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import ClusterError, broker_error
+from include.cluster.interface.rights import Call, naming_right
+from include.cluster.messages import admin as messages
+from include.cluster.messages.metadata import read_cluster, read_topics
 from include.domain.configs import ConfigChange, ConfigResource
 from include.domain.kafka import (
     BrokerError,
@@ -42,7 +43,7 @@ PARTITIONS_PER_REQUEST = 5_000
 
 
 class ClusterGateway:
-    """Implements :class:`include.cluster.port.ClusterPort` on a real cluster.
+    """Implements :class:`include.cluster.interface.port.ClusterPort` on a real cluster.
 
     Thread-safe; connects on first use. Use it as a context manager, or call :meth:`close`.
 
@@ -111,7 +112,7 @@ class ClusterGateway:
         """Topics by name. A named topic that is unknown or hidden carries the broker's error.
 
         Of all topics (``names=None``) Kafka leaves out those that this principal may not
-        describe, without a word: :func:`include.cluster.rights.hidden_topics` finds them.
+        describe, without a word: :func:`include.cluster.interface.rights.hidden_topics` finds them.
         """
         if names is not None and not names:
             return {}

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from include.cluster.error_codes import LOG_DIR_REFUSED, TRANSIENT
-from include.cluster.errors import ClusterError, MissingRightError
+from include.cluster.interface.error_codes import LOG_DIR_REFUSED, TRANSIENT
+from include.cluster.interface.errors import ClusterError, MissingRightError
 from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from include.cluster.port import ClusterPort
-from include.cluster.rights import Role, missing_rights
+from include.cluster.interface.port import ClusterPort
+from include.cluster.interface.rights import Role, missing_rights
 from include.domain.kafka import TopicDescription, TopicPartition
 from include.domain.request.partition_counts import AddedPartitions
 from include.domain.run.findings import Finding, Severity

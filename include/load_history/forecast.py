@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan

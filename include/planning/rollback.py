@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.kafka_json import Assignment

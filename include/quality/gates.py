@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest

@@ -14,8 +14,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from include.cluster.connection import Connection
-from include.cluster.wire import Wire
+from include.cluster.clients.wire import Wire
+from include.cluster.connection.settings import Connection
 from kafka.protocol.admin import DescribeAclsRequest
 from local.process.waiting import wait_until
 

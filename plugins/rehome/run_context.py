@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook, Variable
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from include.cluster.errors import MissingRightError, Unreachable
+from include.cluster.interface.errors import MissingRightError, Unreachable
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError, RehomeError
 from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
@@ -25,7 +25,7 @@ from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.port import ClusterPort
+    from include.cluster.interface.port import ClusterPort
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from include.cluster import clients as clients_module
-from include.cluster import librdkafka as librdkafka_module
-from include.cluster.clients import CONTROLLER_ATTEMPTS, Clients
-from include.cluster.connection import Connection
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterError
-from include.cluster.librdkafka import CallTimedOutError, Librdkafka
-from include.cluster.rights import Call
+from include.cluster.clients import clients as clients_module
+from include.cluster.clients import librdkafka as librdkafka_module
+from include.cluster.clients.clients import CONTROLLER_ATTEMPTS, Clients
+from include.cluster.clients.librdkafka import CallTimedOutError, Librdkafka
+from include.cluster.connection.settings import Connection
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import ClusterError
+from include.cluster.interface.rights import Call
 
 ANYWHERE = Connection.from_settings({"bootstrap.servers": "127.0.0.1:1"})
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from include.cluster.collect import take_snapshot
-from include.cluster.connection import Connection
-from include.cluster.errors import MissingRightError
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
-from include.cluster.snapshot_tables import FOLLOWER_THROTTLED, LEADER_THROTTLED, rack_path
+from include.cluster.interface.errors import MissingRightError
+from include.cluster.snapshot.columns import FOLLOWER_THROTTLED, LEADER_THROTTLED, rack_path
+from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from include.cluster.snapshot.take import take_snapshot
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import LogDir, Partial, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster

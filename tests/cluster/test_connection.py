@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection import CONTROLLER_SERVERS, HOST_CHECK, Connection
+from include.cluster.connection.settings import CONTROLLER_SERVERS, HOST_CHECK, Connection
 from include.errors import InvalidRequestError
 from local.kafka.certificates import CertificateAuthority
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection import Connection
-from include.cluster.connection_check import check_connection
-from include.cluster.errors import ClusterUnreachableError
+from include.cluster.connection.check import check_connection
+from include.cluster.connection.settings import Connection
+from include.cluster.interface.errors import ClusterUnreachableError
 from local.kafka.certificates import CertificateAuthority
 from local.kafka.cluster import LocalCluster
 from tests.ending import BEYOND_PATIENCE_S, ends

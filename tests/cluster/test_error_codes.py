@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import broker_error
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import broker_error
 from include.domain.kafka import BrokerError
 
 

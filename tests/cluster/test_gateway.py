@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from include.cluster import gateway as gateway_module
-from include.cluster.errors import broker_error
 from include.cluster.gateway import ClusterGateway
+from include.cluster.interface.errors import broker_error
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from include.cluster.connection import CONTROLLER_SERVERS, Connection
-from include.cluster.connection_check import check_connection
-from include.cluster.errors import ClusterError, ClusterUnreachableError
+from include.cluster.connection.check import check_connection
+from include.cluster.connection.settings import CONTROLLER_SERVERS, Connection
 from include.cluster.gateway import ClusterGateway
+from include.cluster.interface.errors import ClusterError, ClusterUnreachableError
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster, Security

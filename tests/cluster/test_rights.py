@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from include.cluster.errors import MissingRightError
 from include.cluster.gateway import ClusterGateway
-from include.cluster.rights import Role, hidden_topics, missing_rights
+from include.cluster.interface.errors import MissingRightError
+from include.cluster.interface.rights import Role, hidden_topics, missing_rights
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster

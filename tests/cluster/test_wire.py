@@ -1,6 +1,6 @@
 """What Rehome uses of kafka-python that its authors may change without notice.
 
-When an upgrade breaks one of the first tests, include/cluster/wire.py and messages.py have to
+When an upgrade breaks one of the first tests, include/cluster/clients/wire.py and messages.py have to
 follow; nothing else in the project knows these names.
 """
 
@@ -24,8 +24,8 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.parser import KafkaProtocol
 
-from include.cluster.connection import MECHANISMS, Connection
-from include.cluster.wire import NoAnswerError, Wire
+from include.cluster.clients.wire import NoAnswerError, Wire
+from include.cluster.connection.settings import MECHANISMS, Connection
 from local.process.waiting import wait_until
 from tests.ending import BEYOND_PATIENCE_S, ends
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState

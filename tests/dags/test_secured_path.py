@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.collect import take_snapshot
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
+from include.cluster.snapshot.take import take_snapshot
 from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
+from include.cluster.snapshot.take import take_snapshot
 from include.domain.configs import ConfigResource
 from include.domain.plan.move import Move
 from include.domain.request.request import Action, ReassignmentRequest

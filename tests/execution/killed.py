@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import Any
 
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy

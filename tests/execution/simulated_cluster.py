@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from include.cluster.errors import ClusterError
+from include.cluster.interface.errors import ClusterError
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import (
     Broker,

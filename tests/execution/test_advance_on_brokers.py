@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from include.cluster.errors import ClusterError
 from include.cluster.gateway import ClusterGateway
+from include.cluster.interface.errors import ClusterError
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy

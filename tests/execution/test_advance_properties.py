@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from include.cluster.connection import CONTROLLER_SERVERS, Connection
+from include.cluster.connection.settings import CONTROLLER_SERVERS, Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from include.cluster.clients import UNANSWERED
-from include.cluster.errors import ClusterError
-from include.cluster.port import ClusterPort
+from include.cluster.clients.clients import UNANSWERED
+from include.cluster.interface.errors import ClusterError
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import TopicPartition
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState

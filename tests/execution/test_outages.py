@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState

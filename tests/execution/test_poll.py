@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import event
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import PartitionState, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.observation import Observation

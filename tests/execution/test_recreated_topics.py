@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy

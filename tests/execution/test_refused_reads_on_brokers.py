@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection import Connection
-from include.cluster.error_codes import ErrorCode
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
+from include.cluster.interface.error_codes import ErrorCode
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.ledger import database
 from local.kafka.cluster import LocalCluster

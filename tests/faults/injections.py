@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterError
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import ClusterError
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.states import MoveState

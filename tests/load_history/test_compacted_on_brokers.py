@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from include.cluster.collect import take_snapshot
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
+from include.cluster.snapshot.take import take_snapshot
 from include.domain.kafka import TopicPartition
 from include.load_history.history import SnapshotPace, pending_days, roll_up, window
 from include.load_history.load_profile import loads_of

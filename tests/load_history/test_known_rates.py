@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.request.request import Action, ReassignmentRequest, parse_request
 from include.load_history.forecast import DAY_S, disk_forecast, load_report
 from include.load_history.known_rates import Demands, LoadHistory, ResourceHistory

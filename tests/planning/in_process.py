@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
 from include.planning.options import PlanOptions

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from include.cluster.snapshot import LOG_DIRS, REPLICAS, Snapshot
+from include.cluster.snapshot.model import LOG_DIRS, REPLICAS, Snapshot
 from include.domain.plan.move import Move
 from include.domain.plan.plan import ANY_LOG_DIR
 from tests.planning.clusters import Cluster

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.cluster.snapshot import LOG_DIRS, REPLICAS, Snapshot
+from include.cluster.snapshot.model import LOG_DIRS, REPLICAS, Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from tests.planning.clusters import cluster

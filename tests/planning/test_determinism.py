@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import parse_request

@@ -7,7 +7,7 @@ import json
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.cluster.errors import ClusterUnreachableError, MissingRightError, Unreachable
+from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from include.errors import InvalidRequestError, PlanConflictError, RehomeError
 from local.kafka.cluster import LocalCluster
 from rehome import run_context

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.kafka_json import reassignment_json, rollback_json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.cluster.snapshot import REPLICAS
+from include.cluster.snapshot.model import REPLICAS
 from include.domain.request.request import parse_request
 from include.warehouse import Warehouse, read_snapshot
 from spark_jobs import fleet as job

@@ -19,7 +19,7 @@ from tests.planning.sharded.test_sharded_planner import with_rates
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from include.cluster.snapshot import Snapshot
+    from include.cluster.snapshot.model import Snapshot
 
 
 def planned(spark: SparkSession, of: Snapshot, uri: str, partitions: int) -> Plan:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
+from include.cluster.snapshot.take import take_snapshot
 from include.domain.kafka import PartitionState, TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.execution.access.own_cluster import OwnCluster
 from include.ledger.fencing import Lease, LeaseHeldError
 from include.ledger.store import Ledger

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from include.cluster.errors import ClusterError
-from include.cluster.port import ClusterPort
+from include.cluster.interface.errors import ClusterError
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import ClusterDescription
 from include.errors import RehomeError
 from include.ledger.records import PlanRecord

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from include.cluster.error_codes import ErrorCode
+from include.cluster.interface.error_codes import ErrorCode
 from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from include.cluster.error_codes import ErrorCode
-from include.cluster.port import ClusterPort
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import (
     BrokerError,
     BrokerId,

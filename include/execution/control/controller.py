@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.request.request import Action
 from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from include.cluster.port import ClusterPort
-from include.cluster.rights import Role, missing_rights
+from include.cluster.interface.port import ClusterPort
+from include.cluster.interface.rights import Role, missing_rights
 from include.domain.configs import ConfigResource
 from include.domain.kafka import (
     BrokerError,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from include.cluster.error_codes import ErrorCode
+from include.cluster.interface.error_codes import ErrorCode
 from include.domain.kafka import (
     BrokerError,
     BrokerId,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest

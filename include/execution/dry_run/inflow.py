@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity

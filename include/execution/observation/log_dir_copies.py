@@ -10,8 +10,8 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from include.cluster.error_codes import ErrorCode
-from include.cluster.port import ClusterPort
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import ANY_LOG_DIR

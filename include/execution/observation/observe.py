@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from include.cluster.error_codes import NOT_HOSTED, ErrorCode
-from include.cluster.port import ClusterPort
+from include.cluster.interface.error_codes import NOT_HOSTED, ErrorCode
+from include.cluster.interface.port import ClusterPort
 from include.domain.disks import open_disks
 from include.domain.kafka import (
     BrokerError,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from include.cluster.error_codes import NOT_HOSTED
+from include.cluster.interface.error_codes import NOT_HOSTED
 from include.domain.kafka import BrokerError, BrokerId, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterError
-from include.cluster.port import ClusterPort
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import ClusterError
+from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.run.states import PlanState

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from include.cluster.error_codes import NO_ANSWER, ErrorCode
-from include.cluster.errors import ClusterError
-from include.cluster.port import ClusterPort
+from include.cluster.interface.error_codes import NO_ANSWER, ErrorCode
+from include.cluster.interface.errors import ClusterError
+from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
 from include.errors import RehomeError

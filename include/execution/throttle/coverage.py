@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterError
-from include.cluster.port import ClusterPort
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import ClusterError
+from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue, ReplicaId, TopicPartition
 from include.domain.plan.move import Move

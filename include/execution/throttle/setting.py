@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from include.cluster.error_codes import NO_ANSWER
-from include.cluster.port import ClusterPort
+from include.cluster.interface.error_codes import NO_ANSWER
+from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan

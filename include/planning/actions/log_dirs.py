@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, Ints, Mask
 from include.domain.kafka import BrokerId
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind

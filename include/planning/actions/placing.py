@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.plan.figures import TargetPrice
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind

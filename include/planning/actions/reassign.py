@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.kafka_json import Assignment

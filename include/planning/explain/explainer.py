@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, Floats, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind

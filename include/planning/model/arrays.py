@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
 from include.planning.model.health import min_isr, offline_replicas

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 
 _Ints = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]

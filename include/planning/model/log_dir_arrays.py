@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import UNLIMITED, Ints, Mask
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.volumes import Place, disks_of

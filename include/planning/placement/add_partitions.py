@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.request.partition_counts import (
     AddedPartitions,

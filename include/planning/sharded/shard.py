@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import Floats, Ints
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId
 
 Place = tuple[BrokerId, str]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.quality.facts.jagged import Ints, Mask, Ragged, lists_of, starts_of
 
 _PER_TOPIC = 1 << 32

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from include.cluster.snapshot import Snapshot
+from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move_table import moves_table
 from include.domain.plan.plan import Plan

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.cluster.snapshot import REPLICAS, Snapshot
+from include.cluster.snapshot.model import REPLICAS, Snapshot
 from include.quality.engine.frames import frame_of, kept
 from include.warehouse import replicas_uri
 

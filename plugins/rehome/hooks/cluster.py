@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from include.errors import InvalidRequestError, RehomeError
 
 if TYPE_CHECKING:
-    from include.cluster.connection import Connection
+    from include.cluster.connection.settings import Connection
     from include.cluster.gateway import ClusterGateway
     from include.execution.access.connection_policy import ConnectionPolicy
     from include.settings import Settings
@@ -32,7 +32,7 @@ class KafkaClusterHook(KafkaBaseHook):
         :raises InvalidRequestError: there is no such connection, or its settings are missing,
             unknown or contradictory.
         """
-        from include.cluster.connection import Connection
+        from include.cluster.connection.settings import Connection
 
         return Connection.from_settings(self._extra)
 
@@ -68,7 +68,7 @@ class KafkaClusterHook(KafkaBaseHook):
 
     def test_connection(self) -> tuple[bool, str]:
         """What Airflow's UI shows: connected as whom, or the cause of the failure."""
-        from include.cluster.connection_check import check_connection
+        from include.cluster.connection.check import check_connection
 
         try:
             self.policy  # noqa: B018 - read for what is wrong with it

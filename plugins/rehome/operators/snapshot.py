@@ -31,9 +31,9 @@ class SnapshotClusterOperator(ClusterOperator):
 
     def step(self, context: Context) -> str:
         """Snapshot → URI."""
-        from include.cluster.collect import take_snapshot
-        from include.cluster.errors import require
-        from include.cluster.rights import Role, rights_to_start
+        from include.cluster.interface.errors import require
+        from include.cluster.interface.rights import Role, rights_to_start
+        from include.cluster.snapshot.take import take_snapshot
 
         if self.for_request:
             refuse_unshared_ledger(context, run_context.settings().ledger_url)

@@ -83,7 +83,7 @@ class ReassignmentSensor(ClusterOperator):
 
     def _advance(self, context: Context) -> bool:
         """One step of the plan; whether that was the last."""
-        from include.cluster.errors import ClusterError, MissingRightError
+        from include.cluster.interface.errors import ClusterError, MissingRightError
         from include.execution.advance import advance
         from include.execution.policy import policy_for
         from include.execution.stall import overdue

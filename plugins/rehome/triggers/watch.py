@@ -74,7 +74,7 @@ class PlanWatch:
         return look
 
     def _look_alive(self) -> Look:
-        from include.cluster.errors import ClusterError
+        from include.cluster.interface.errors import ClusterError
         from include.execution.access.own_cluster import WrongClusterError
 
         if not self._ledger.heartbeat(self._plan.cluster_id, self._driver, self._lease_s):
@@ -158,7 +158,7 @@ class ReassignmentWatch:
 
     def look(self) -> Look:
         """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
-        from include.cluster.errors import ClusterError, MissingRightError
+        from include.cluster.interface.errors import ClusterError, MissingRightError
         from include.execution.observation.foreign_reassignments import fates, follow
         from include.execution.observation.move_status import Fate
         from include.execution.observation.observe import observe

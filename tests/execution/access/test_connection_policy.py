@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection import Connection
+from include.cluster.connection.settings import Connection
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from include.cluster.errors import ClusterUnreachableError, Unreachable
-from include.cluster.port import ClusterPort
+from include.cluster.interface.errors import ClusterUnreachableError, Unreachable
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import ClusterDescription
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster, WrongClusterError

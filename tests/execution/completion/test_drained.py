@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import (
     Broker,
     BrokerError,

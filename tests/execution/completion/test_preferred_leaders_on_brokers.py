@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster

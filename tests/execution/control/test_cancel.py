@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
 from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState

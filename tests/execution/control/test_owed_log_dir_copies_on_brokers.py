@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from include.cluster.connection import Connection
-from include.cluster.errors import ClusterError
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
+from include.cluster.interface.errors import ClusterError
 from include.domain.configs import ConfigChange, ConfigResource
 from include.domain.kafka import BrokerError, TopicPartition
 from include.domain.plan.plan import Plan

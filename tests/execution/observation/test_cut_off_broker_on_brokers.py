@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster import current
-from include.cluster.clients import Clients
-from include.cluster.connection import Connection
+from include.cluster.calls import current
+from include.cluster.clients.clients import Clients
+from include.cluster.clients.wire import metadata_request
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.metadata import read_topics
-from include.cluster.port import ClusterPort
-from include.cluster.wire import metadata_request
+from include.cluster.interface.port import ClusterPort
+from include.cluster.messages.metadata import read_topics
 from include.domain.kafka import TopicDescription
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from include.cluster.collect import take_snapshot
 from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot import LOG_DIRS
+from include.cluster.snapshot.model import LOG_DIRS
+from include.cluster.snapshot.take import take_snapshot
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import ReplicaId
 from include.domain.run.progress import ReplicaStatus
 from include.execution.admission.backlog import Backlog

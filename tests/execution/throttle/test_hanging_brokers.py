@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.errors import broker_error
-from include.cluster.port import ClusterPort
+from include.cluster.interface.errors import broker_error
+from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.plan import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.plan.plan import Plan
 from include.execution.throttle.keys import LEADER_RATE

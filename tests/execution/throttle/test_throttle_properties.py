@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from include.cluster.port import ClusterPort
+from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateReason

@@ -13,13 +13,13 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from include.cluster import messages
-from include.cluster.clients import Clients, refuse
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterError
-from include.cluster.metadata import read_topics
-from include.cluster.rights import Call
-from include.cluster.wire import metadata_request
+from include.cluster.clients.clients import Clients, refuse
+from include.cluster.clients.wire import metadata_request
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import ClusterError
+from include.cluster.interface.rights import Call
+from include.cluster.messages import admin as messages
+from include.cluster.messages.metadata import read_topics
 from include.domain.kafka import TopicDescription
 
 ATTEMPTS, PAUSE_S = 20, 0.1

@@ -22,7 +22,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from include.cluster.errors import broker_error, verdict
+from include.cluster.interface.errors import broker_error, verdict
 from include.domain.kafka import (
     BrokerError,
     BrokerId,

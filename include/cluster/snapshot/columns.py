@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.cluster import snapshot as schema
+from include.cluster.snapshot import model as schema
 from include.domain.kafka import (
     Broker,
     BrokerError,

@@ -16,10 +16,10 @@ from typing import Any
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
-from include.cluster.clients import UNANSWERED, Clients, batches
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import verdict
-from include.cluster.rights import Call, naming_right
+from include.cluster.clients.clients import UNANSWERED, Clients, batches
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import verdict
+from include.cluster.interface.rights import Call, naming_right
 from include.domain.kafka import (
     BrokerError,
     BrokerId,

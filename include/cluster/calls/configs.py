@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from include.cluster import config_messages as messages
-from include.cluster.clients import UNANSWERED, UNKNOWN_STATE, Clients, batches
-from include.cluster.rights import Call, naming_right
+from include.cluster.clients.clients import UNANSWERED, UNKNOWN_STATE, Clients, batches
+from include.cluster.interface.rights import Call, naming_right
+from include.cluster.messages import configs as messages
 from include.domain.configs import ConfigChange, ConfigResource, ResourceType
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 

@@ -14,9 +14,9 @@ import threading
 import time
 from typing import Any
 
-from include.cluster.connection import Connection
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterUnreachableError, Unreachable
+from include.cluster.connection.settings import Connection
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import ClusterUnreachableError, Unreachable
 
 # The causes a person should hear of first: the further a server let us in, the more is known.
 _MOST_TELLING = (

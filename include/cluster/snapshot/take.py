@@ -6,12 +6,12 @@ import time
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from include.cluster import snapshot_tables as tables
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterError
-from include.cluster.port import ClusterPort
-from include.cluster.rights import hidden_topics
-from include.cluster.snapshot import Snapshot
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import ClusterError
+from include.cluster.interface.port import ClusterPort
+from include.cluster.interface.rights import hidden_topics
+from include.cluster.snapshot import columns as tables
+from include.cluster.snapshot.model import Snapshot
 from include.domain.configs import ConfigResource
 from include.domain.kafka import (
     BrokerError,

@@ -30,7 +30,7 @@ class ClusterPort(Protocol):
 
     Reads that involve several brokers return a :class:`Partial`. Writes return the broker's
     verdict per item: None where it was accepted. A call that fails as a whole raises
-    ``include.cluster.errors.ClusterError`` (or a subclass that names the missing right).
+    ``include.cluster.interface.errors.ClusterError`` (or a subclass that names the missing right).
     """
 
     @property

@@ -47,7 +47,7 @@ class MissingRightError(ClusterError):
 def require(call: str, missing: Sequence[str]) -> None:
     """Raise when rights are missing for a call; all of them are named, of many the first few.
 
-    :param missing: as :func:`include.cluster.rights.missing_rights` returns them.
+    :param missing: as :func:`include.cluster.interface.rights.missing_rights` returns them.
     :raises MissingRightError: unless ``missing`` is empty.
     """
     if missing:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from include.cluster.errors import verdict
-from include.cluster.rights import Call, naming_right
+from include.cluster.interface.errors import verdict
+from include.cluster.interface.rights import Call, naming_right
 from include.domain.kafka import (
     Broker,
     ClusterDescription,

@@ -12,7 +12,7 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from include.cluster.errors import broker_error, verdict
+from include.cluster.interface.errors import broker_error, verdict
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from include.domain.kafka import BrokerError, ConfigValue
 

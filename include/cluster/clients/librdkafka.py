@@ -17,9 +17,9 @@ import confluent_kafka
 from confluent_kafka import ElectionType, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from include.cluster.connection import Connection
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import broker_error
+from include.cluster.connection.settings import Connection
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import broker_error
 from include.domain.kafka import BrokerError, TopicPartition
 
 log = logging.getLogger(__name__)

@@ -10,13 +10,13 @@ from typing import Any, TypeVar, cast
 
 from confluent_kafka import KafkaException
 
-from include.cluster.connection import Connection
-from include.cluster.connection_check import check_connection
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import ClusterError, MissingRightError, broker_error
-from include.cluster.librdkafka import CallTimedOutError, Librdkafka
-from include.cluster.rights import Call
-from include.cluster.wire import NoAnswerError, Wire
+from include.cluster.clients.librdkafka import CallTimedOutError, Librdkafka
+from include.cluster.clients.wire import NoAnswerError, Wire
+from include.cluster.connection.check import check_connection
+from include.cluster.connection.settings import Connection
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import ClusterError, MissingRightError, broker_error
+from include.cluster.interface.rights import Call
 
 T = TypeVar("T")
 C = TypeVar("C", Wire, Librdkafka)

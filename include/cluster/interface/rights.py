@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from include.cluster.error_codes import ErrorCode
-from include.cluster.port import ClusterPort
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, LogDir
 

@@ -29,9 +29,9 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from include.cluster.connection import Connection
-from include.cluster.error_codes import ErrorCode
-from include.cluster.errors import broker_error
+from include.cluster.connection.settings import Connection
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import broker_error
 from include.domain.kafka import BrokerError
 
 log = logging.getLogger(__name__)

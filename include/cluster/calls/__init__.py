@@ -1,0 +1,1 @@
+"""Calls that take more than one request."""

@@ -1,0 +1,1 @@
+"""The two Kafka clients behind the gateway, bounded in time."""

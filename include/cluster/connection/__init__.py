@@ -1,0 +1,1 @@
+"""One connection's settings for both clients, and the check that names why it fails."""

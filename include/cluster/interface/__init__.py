@@ -1,0 +1,1 @@
+"""What others see of a cluster: its port, errors, error codes and rights."""

@@ -1,0 +1,1 @@
+"""A snapshot: its tables, and how it is taken."""
