@@ -10,18 +10,18 @@ from types import TracebackType
 from typing import Self
 
 from include.ledger.database import Clock, open_engine, utc_now
-from include.ledger.events import EventStore
 from include.ledger.fencing import Lease
 from include.ledger.identity import IdentityStore
-from include.ledger.leases import LeaseStore
-from include.ledger.moves import MoveStore
-from include.ledger.planned import PlannedMoveStore
-from include.ledger.plans import PlanStore
-from include.ledger.rates import RateStore
-from include.ledger.requests import RequestStore
-from include.ledger.samples import SampleStore
-from include.ledger.throttles import ThrottleStore
-from include.ledger.timings import TimingStore
+from include.ledger.stores.events import EventStore
+from include.ledger.stores.leases import LeaseStore
+from include.ledger.stores.moves import MoveStore
+from include.ledger.stores.planned import PlannedMoveStore
+from include.ledger.stores.plans import PlanStore
+from include.ledger.stores.rates import RateStore
+from include.ledger.stores.requests import RequestStore
+from include.ledger.stores.samples import SampleStore
+from include.ledger.stores.throttles import ThrottleStore
+from include.ledger.stores.timings import TimingStore
 
 
 class Ledger(

@@ -19,7 +19,7 @@ from include.execution.throttle.keys import (
     LEADER_REPLICAS,
 )
 from include.ledger.records import ThrottleState
-from include.ledger.throttles import THROTTLE_ALERT, THROTTLE_GONE
+from include.ledger.stores.throttles import THROTTLE_ALERT, THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_of, to

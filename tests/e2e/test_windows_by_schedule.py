@@ -14,7 +14,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import ReplicaId
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.records import PlanRecord
-from include.ledger.requests import CONTINUED
+from include.ledger.stores.requests import CONTINUED
 from local.airflow.api import ENDED
 from local.process.waiting import wait_until
 from tests.conftest import Topics

@@ -21,7 +21,7 @@ from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LE
 from include.execution.throttle.rate_scope import DEFAULT
 from include.ledger.records import SetBy
 from include.ledger.store import Ledger
-from include.ledger.throttles import THROTTLE_ALERT, THROTTLE_GONE
+from include.ledger.stores.throttles import THROTTLE_ALERT, THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.throttle.test_set_up_on_brokers import (

@@ -20,7 +20,7 @@ from include.execution.throttle.keys import FOLLOWER_RATE
 from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.execution.throttle.set_up import NOT_SET, clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
-from include.ledger.throttles import THROTTLE_GONE
+from include.ledger.stores.throttles import THROTTLE_GONE
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move
 

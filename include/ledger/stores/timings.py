@@ -8,7 +8,7 @@ from include.domain.run.states import PlanState
 from include.domain.run.timing import RunTiming, timing_of
 from include.ledger.database import Database
 from include.ledger.models import PLANS, REASSIGNMENTS
-from include.ledger.samples import newest_samples
+from include.ledger.stores.samples import newest_samples
 
 RUNS, LOOKS = 10, 200
 """So many of the newest runs are read, and of each so many of its newest polls."""

@@ -16,7 +16,7 @@ from include.domain.run.progress import ProgressSample, ReplicaStanding, Replica
 from include.domain.run.states import MoveState
 from include.ledger.database import Database
 from include.ledger.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
-from include.ledger.rates import put_flows
+from include.ledger.stores.rates import put_flows
 
 _SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))
 

@@ -26,10 +26,10 @@ from include.domain.run.ledger_view import LedgerView, MoveSums
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.ledger.database import Database
-from include.ledger.events import write_event
 from include.ledger.models import MOVES, PLANS, REASSIGNMENTS
-from include.ledger.rates import select_changes, select_flows
 from include.ledger.records import MoveRecord, Reassignment
+from include.ledger.stores.events import write_event
+from include.ledger.stores.rates import select_changes, select_flows
 
 _OPEN = tuple(state for state in MoveState if not state.ended)
 _CHUNK = 200  # partitions per statement: two parameters each, below every database's limit

@@ -15,10 +15,10 @@ from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.database import Database
-from include.ledger.events import REHOME, write_event
 from include.ledger.models import MOVES, PLANS
-from include.ledger.planned import move_row
 from include.ledger.records import EndReason, PlanRecord
+from include.ledger.stores.events import REHOME, write_event
+from include.ledger.stores.planned import move_row
 
 MAY_BECOME = {
     PlanState.PLANNED: {PlanState.APPROVED, PlanState.CANCELLED, PlanState.FAILED},

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select
 
 from include.domain.configs import ConfigResource
 from include.ledger.database import Database
-from include.ledger.events import write_event
 from include.ledger.models import THROTTLE_ENTRIES
 from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
+from include.ledger.stores.events import write_event
 
 THROTTLE_OWED = "throttle owed"
 """Kind of the event for an entry that could not be taken back yet."""

@@ -10,11 +10,11 @@ from sqlalchemy import Connection, RowMapping, select, update
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.database import Database
-from include.ledger.events import write_event
-from include.ledger.leases import take
 from include.ledger.models import EVENTS, PLANS
-from include.ledger.plans import select_plan, unknown_plan
 from include.ledger.records import driver_name
+from include.ledger.stores.events import write_event
+from include.ledger.stores.leases import take
+from include.ledger.stores.plans import select_plan, unknown_plan
 
 CONTINUED = "continued"
 """Kind of the event for a paused plan that a run has taken up; its detail is DAG and run."""

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason, Strain
 from include.ledger.database import Database
-from include.ledger.events import write_event
 from include.ledger.models import FLOW_SAMPLES, PLANS, RATE_CHANGES
+from include.ledger.stores.events import write_event
 
 FLOWS_KEPT = timedelta(minutes=30)
 """Beyond that a sample keeps only its busiest broker's rate: a day of all of them is 100 MB."""

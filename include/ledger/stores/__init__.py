@@ -1,0 +1,1 @@
+"""What the ledger keeps, each kind of row in a module of its own."""
