@@ -33,7 +33,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.admission.backlog import Backlog
 from include.execution.poll import poll
 from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from include.ledger.models import MOVES
+from include.ledger.base.models import MOVES
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 

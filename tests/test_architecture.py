@@ -24,7 +24,7 @@ NO_GATEWAY = (
 )
 # The local cluster's ACLs: no other client can ask a chosen broker which ones it knows.
 WIRE = ("include/cluster/", "local/kafka/acls.py")
-GATEWAY = ("include.cluster.gateway", "include.cluster.clients.wire", "kafka", "confluent_kafka")
+GATEWAY = ("include.cluster.gateway", "include.cluster.clients", "kafka", "confluent_kafka")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 CHECKERS_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
@@ -97,7 +97,7 @@ def test_imports_point_one_way(path: Path) -> None:
         ("include/ledger/a.py", "from airflow import models"),
         ("include/cluster/a.py", "from rehome.hooks import cluster"),
         ("plugins/rehome/a.py", "from dags import reassign_partitions"),
-        ("plugins/rehome/a.py", "from include.cluster import wire"),
+        ("plugins/rehome/a.py", "from include.cluster.clients import wire"),
         ("spark_jobs/a.py", "import rehome"),
     ],
 )

@@ -36,7 +36,7 @@ from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.poll import poll
 from include.execution.progress.progress import Progress
 from include.execution.throttle import set_up as throttle
-from include.ledger.database import Clock, utc_now
+from include.ledger.base.database import Clock, utc_now
 from include.ledger.store import Ledger
 
 NOT_SET_AGAIN = "throttle not set again"

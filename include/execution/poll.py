@@ -19,7 +19,7 @@ from include.execution.decide import decide
 from include.execution.observation.observe import observe, observe_more
 from include.execution.progress.progress import Progress, record_progress
 from include.execution.throttle.coverage import look_at_throttles
-from include.ledger.database import Clock, utc_now
+from include.ledger.base.database import Clock, utc_now
 from include.ledger.store import Ledger
 
 DECISIONS_PER_POLL = 5

@@ -9,9 +9,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from include.ledger.database import Clock, open_engine, utc_now
-from include.ledger.fencing import Lease
-from include.ledger.identity import IdentityStore
+from include.ledger.base.database import Clock, open_engine, utc_now
+from include.ledger.base.fencing import Lease
+from include.ledger.base.identity import IdentityStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
 from include.ledger.stores.moves import MoveStore

@@ -7,7 +7,7 @@ from typing import Any
 
 from include.domain.run.flows import answered
 from include.errors import PlanConflictError
-from include.ledger.records import PlanRecord
+from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.data import ReportData
 from include.reporting.report import render

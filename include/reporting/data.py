@@ -12,7 +12,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateChange
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
-from include.ledger.records import Event, MoveRecord, PlanRecord, Reassignment, ThrottleEntry
+from include.ledger.base.records import Event, MoveRecord, PlanRecord, Reassignment, ThrottleEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from include.domain.resources import NAMES, Resource
 from include.domain.run.states import MoveState, PlanState
 from include.execution.progress.eta import eta_errors
 from include.execution.throttle.configs import named
-from include.ledger.records import ThrottleEntry
+from include.ledger.base.records import ThrottleEntry
 from include.reporting import rate_chart as rates
 from include.reporting import words
 from include.reporting.data import ReportData

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.domain.run.states import MoveState, PlanState
-from include.ledger.records import EndReason
+from include.ledger.base.records import EndReason
 from include.reporting.data import ReportData
 from include.reporting.words import count_text, duration_text
 

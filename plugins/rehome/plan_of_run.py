@@ -15,7 +15,7 @@ from rehome import run_context
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.records import PlanRecord
+    from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
 
 PLAN_TASK = "plan"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from include.execution.access.connection_policy import ConnectionPolicy
     from include.execution.access.lease import LeasedCluster
     from include.execution.control.controller import Controller
-    from include.ledger.records import PlanRecord
+    from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory, Warehouse
 
@@ -195,7 +195,7 @@ def driver_of(context: Context | Mapping[str, Any], record: PlanRecord | None = 
 
     :param record: of the plan to act on; a plan of an earlier Rehome knows no DAG.
     """
-    from include.ledger.records import driver_name
+    from include.ledger.base.records import driver_name
 
     run = context["dag_run"]
     dag_id = None if record is not None and record.dag_id is None else run.dag_id

@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import (
     TaskDeferred,
 )
 
-from include.ledger.records import PlanRecord
+from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from rehome import run_context

@@ -17,7 +17,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.controller import give_up
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.records import PlanRecord
+from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until

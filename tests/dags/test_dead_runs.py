@@ -18,8 +18,8 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
 from include.execution.stall import STALL_ALERT
-from include.ledger import database
-from include.ledger.database import utc_now
+from include.ledger.base import database
+from include.ledger.base.database import utc_now
 from local.process.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.site import Site

@@ -18,7 +18,7 @@ from include.execution.throttle.keys import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.ledger.records import ThrottleState
+from include.ledger.base.records import ThrottleState
 from include.ledger.stores.throttles import THROTTLE_ALERT, THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics

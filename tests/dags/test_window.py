@@ -9,7 +9,7 @@ import pytest
 
 from include.domain.request.request import parse_request
 from include.domain.run.states import MoveState, PlanState
-from include.ledger.database import utc_now
+from include.ledger.base.database import utc_now
 from include.ledger.stores.requests import CONTINUED
 from include.warehouse import Warehouse
 from local.process.waiting import wait_until

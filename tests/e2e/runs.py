@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.ledger.records import PlanRecord
+from include.ledger.base.records import PlanRecord
 from local.process.waiting import wait_until
 from tests.e2e.conftest import World
 

@@ -13,7 +13,7 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import ReplicaId
 from include.domain.run.states import MoveState, PlanState
-from include.ledger.records import PlanRecord
+from include.ledger.base.records import PlanRecord
 from include.ledger.stores.requests import CONTINUED
 from local.airflow.api import ENDED
 from local.process.waiting import wait_until

@@ -23,7 +23,7 @@ from include.execution.observation.observe import observe
 from include.execution.progress.progress import record_progress, replica_statuses, status_text
 from include.execution.throttle.keys import LISTS
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.database import utc_now
+from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until

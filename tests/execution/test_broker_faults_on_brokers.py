@@ -25,8 +25,8 @@ from include.execution.throttle.set_up import (
     set_up_throttle,
     sweep,
 )
-from include.ledger.database import utc_now
-from include.ledger.records import SetBy, ThrottleState
+from include.ledger.base.database import utc_now
+from include.ledger.base.records import SetBy, ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until

@@ -18,7 +18,7 @@ from include.execution.throttle.configs import VERIFY_TIMEOUT_S, read_settled
 from include.execution.throttle.keys import LEADER_RATE, LISTS
 from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.records import ThrottleState
+from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from tests.execution.slow_cluster import SlowCluster, VirtualTime, virtual_time
 from tests.ledger.small_plans import move

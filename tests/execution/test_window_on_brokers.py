@@ -17,7 +17,7 @@ from include.execution.advance import advance
 from include.execution.control.resume import check_continuable
 from include.execution.observation.drift import DriftError
 from include.execution.throttle.set_up import clear_throttle
-from include.ledger.database import utc_now
+from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.conftest import Topics

@@ -11,7 +11,7 @@ import pytest
 
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
-from include.ledger import database
+from include.ledger.base import database
 from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics, impatient_gateway
 from tests.faults.matrix import Case, Fault

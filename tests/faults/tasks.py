@@ -30,7 +30,7 @@ from include.execution.decide import decide, needs_worker
 from include.execution.governor.cluster_health import bystanders
 from include.execution.poll import poll
 from include.execution.throttle.set_up import Cleared, clear_throttle, set_up_throttle, sweep
-from include.ledger.fencing import Lease
+from include.ledger.base.fencing import Lease
 from include.ledger.store import Ledger
 from tests.faults.matrix import Case, Moment
 

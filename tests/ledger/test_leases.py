@@ -17,8 +17,8 @@ from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
 from include.execution.control.resume import orphaned
-from include.ledger.fencing import LeaseHeldError, LeaseLostError
-from include.ledger.records import ThrottleEntry, ThrottleState, driver_name
+from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
+from include.ledger.base.records import ThrottleEntry, ThrottleState, driver_name
 from include.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan

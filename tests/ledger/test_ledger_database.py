@@ -18,9 +18,9 @@ from sqlalchemy import create_engine, delete, select, update
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState
 from include.errors import RehomeError
-from include.ledger import database
-from include.ledger.database import LedgerUnavailableError, open_engine, utc_now
-from include.ledger.models import EVENTS, LEASES, METADATA
+from include.ledger.base import database
+from include.ledger.base.database import LedgerUnavailableError, open_engine, utc_now
+from include.ledger.base.models import EVENTS, LEASES, METADATA
 from include.ledger.store import Ledger
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.small_plans import make_plan, move

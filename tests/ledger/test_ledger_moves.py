@@ -15,7 +15,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
-from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.base.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan, move
 

@@ -8,8 +8,8 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, make_url
 
-from include.ledger import database
-from include.ledger.records import EndReason, SetBy
+from include.ledger.base import database
+from include.ledger.base.records import EndReason, SetBy
 from include.ledger.store import Ledger
 
 _ENTRY = (
@@ -33,7 +33,7 @@ _CANCELLED = (
 def at_revision(ledger_url: str, revision: str, *statements: str) -> None:
     """A ledger as an older Rehome has left it."""
     config = Config()
-    here = Path(database.__file__).parent / "migrations"
+    here = Path(database.__file__).parents[1] / "migrations"
     config.set_main_option("script_location", str(here))
     url = make_url(ledger_url)
     if url.get_backend_name() == "sqlite":

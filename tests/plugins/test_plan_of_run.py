@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from include.domain.request.request import parse_request
 from include.domain.run.states import PlanState
-from include.ledger.records import EndReason, PlanRecord
+from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from rehome import run_context

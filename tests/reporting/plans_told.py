@@ -17,7 +17,7 @@ from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.dry_run.result import DryRunResult
-from include.ledger.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
+from include.ledger.base.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
 from include.reporting.data import ReportData
 from tests.ledger.small_plans import make_plan, move
 

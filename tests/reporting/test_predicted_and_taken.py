@@ -9,7 +9,7 @@ import pytest
 
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
-from include.ledger.records import Event
+from include.ledger.base.records import Event
 from tests.reporting.pages import page
 from tests.reporting.plans_told import MB, START, carried_out, dry_run_only, good_end
 

@@ -15,7 +15,7 @@ from include.domain.request.request import parse_request
 from include.domain.resources import Resource
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
-from include.ledger.records import Reassignment, ThrottleState
+from include.ledger.base.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
 from include.reporting.collect import report_data, write_plan_report
 from include.reporting.data import ReportData

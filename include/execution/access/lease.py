@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from include.cluster.interface.port import ClusterPort
 from include.execution.access.own_cluster import OwnCluster
-from include.ledger.fencing import Lease, LeaseHeldError
+from include.ledger.base.fencing import Lease, LeaseHeldError
 from include.ledger.store import Ledger
 from include.settings import Settings
 

@@ -14,7 +14,7 @@ from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import ClusterDescription
 from include.errors import RehomeError
-from include.ledger.records import PlanRecord
+from include.ledger.base.records import PlanRecord
 
 if TYPE_CHECKING:
     # For mypy each call of the port is abstract here: only the class's own methods may make one.

@@ -29,7 +29,7 @@ from include.execution.observation.log_dir_copies import (
 )
 from include.execution.observation.move_status import recreated
 from include.execution.observation.observe import observe
-from include.ledger.database import utc_now
+from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 
 SETTLED_TIMEOUT_S = 10.0

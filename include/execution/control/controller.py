@@ -20,8 +20,8 @@ from include.execution.control.resume import orphaned, same_bounds
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
 from include.execution.throttle.set_up import Cleared, clear_throttle
-from include.ledger.database import utc_now
-from include.ledger.records import PlanRecord
+from include.ledger.base.database import utc_now
+from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.ledger.stores.events import REHOME
 

@@ -14,7 +14,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.log_dir_copies import stop_copies
 from include.execution.observation.move_status import Fate, fate, recreated
 from include.execution.observation.observe import observe
-from include.ledger.database import utc_now
+from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 
 

@@ -13,7 +13,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.drift import refuse_drift
-from include.ledger.records import PlanRecord, ThrottleState
+from include.ledger.base.records import PlanRecord, ThrottleState
 from include.ledger.store import Ledger
 
 _BOUNDS = ("throttle", "window_end", "on_window_end", "max_moves_per_broker", "additional")

@@ -28,7 +28,7 @@ from include.execution.throttle.keys import (
     put_back,
 )
 from include.execution.throttle.needs import NeededThrottles, needs
-from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
+from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
 

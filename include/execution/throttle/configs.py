@@ -13,7 +13,7 @@ from include.domain.kafka import BrokerError, ConfigValue
 from include.errors import RehomeError
 from include.execution.access.patience import Patience, pause
 from include.execution.throttle.keys import own_value, split
-from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.base.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
 VERIFY_TIMEOUT_S = 10.0

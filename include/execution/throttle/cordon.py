@@ -18,7 +18,7 @@ from include.errors import RehomeError
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.throttle.configs import put, read_settled
 from include.execution.throttle.keys import CORDONED, own_value, source_of
-from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.base.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
 EVERY_LOG_DIR = "*"

@@ -30,7 +30,7 @@ from include.execution.throttle.keys import (
     split,
 )
 from include.execution.throttle.rate_scope import DEFAULT, choose_rates, set_up_by_broker
-from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
+from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
 ALERT_AFTER = 3

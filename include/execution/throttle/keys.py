@@ -9,7 +9,7 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import ConfigValue
 from include.domain.plan.move import Move
 from include.execution.observation.move_status import relocating
-from include.ledger.records import SetBy, ThrottleEntry
+from include.ledger.base.records import SetBy, ThrottleEntry
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from include.domain.configs import ConfigResource
 from include.domain.kafka import ConfigValue
 from include.execution.throttle.keys import CORDONED, LISTS, own_value
-from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.base.records import ThrottleEntry, ThrottleState
 
 METADATA_VERSION = "metadata.version"
 DEFAULT_HONOURED_SINCE = 21

@@ -21,7 +21,7 @@ from include.execution.throttle.configs import Refusals, ThrottleError
 from include.execution.throttle.keys import LIST_LIMIT
 from include.execution.throttle.rate_scope import default_is_honoured, set_up_by_broker
 from include.execution.throttle.setting import RatesSet, Setting
-from include.ledger.records import ThrottleEntry
+from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
 
 NOT_SET = "rate not set"

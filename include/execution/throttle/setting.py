@@ -37,7 +37,7 @@ from include.execution.throttle.keys import (
     without,
 )
 from include.execution.throttle.rate_scope import DEFAULT, RateChoice, choose_rates, is_gone
-from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
+from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
 Where = tuple[ConfigResource, str]

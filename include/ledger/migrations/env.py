@@ -1,10 +1,10 @@
-"""Run by Alembic inside the transaction that include.ledger.database opens."""
+"""Run by Alembic inside the transaction that include.ledger.base.database opens."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from include.ledger.models import METADATA
+from include.ledger.base.models import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],

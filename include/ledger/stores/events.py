@@ -6,9 +6,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
-from include.ledger.database import Database
-from include.ledger.models import EVENTS
-from include.ledger.records import Event
+from include.ledger.base.database import Database
+from include.ledger.base.models import EVENTS
+from include.ledger.base.records import Event
 
 REHOME = "rehome"
 """The actor of what Rehome does by itself."""

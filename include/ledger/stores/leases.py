@@ -8,10 +8,10 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
-from include.ledger.database import Database
-from include.ledger.fencing import Lease, LeaseHeldError
-from include.ledger.models import LEASES, PLANS
-from include.ledger.records import driver_name
+from include.ledger.base.database import Database
+from include.ledger.base.fencing import Lease, LeaseHeldError
+from include.ledger.base.models import LEASES, PLANS
+from include.ledger.base.records import driver_name
 
 NOBODY = ""
 

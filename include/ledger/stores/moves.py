@@ -25,9 +25,9 @@ from include.domain.run.flows import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
 from include.domain.run.ledger_view import LedgerView, MoveSums
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
-from include.ledger.database import Database
-from include.ledger.models import MOVES, PLANS, REASSIGNMENTS
-from include.ledger.records import MoveRecord, Reassignment
+from include.ledger.base.database import Database
+from include.ledger.base.models import MOVES, PLANS, REASSIGNMENTS
+from include.ledger.base.records import MoveRecord, Reassignment
 from include.ledger.stores.events import write_event
 from include.ledger.stores.rates import select_changes, select_flows
 

@@ -12,8 +12,8 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.run.states import MoveState
 from include.errors import RehomeError
-from include.ledger.database import Database
-from include.ledger.models import MOVES
+from include.ledger.base.database import Database
+from include.ledger.base.models import MOVES
 
 
 class PlannedMoveStore(Database):

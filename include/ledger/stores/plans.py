@@ -14,9 +14,9 @@ from include.domain.plan.plan import Plan
 from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
-from include.ledger.database import Database
-from include.ledger.models import MOVES, PLANS
-from include.ledger.records import EndReason, PlanRecord
+from include.ledger.base.database import Database
+from include.ledger.base.models import MOVES, PLANS
+from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.stores.events import REHOME, write_event
 from include.ledger.stores.planned import move_row
 

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason, Strain
-from include.ledger.database import Database
-from include.ledger.models import FLOW_SAMPLES, PLANS, RATE_CHANGES
+from include.ledger.base.database import Database
+from include.ledger.base.models import FLOW_SAMPLES, PLANS, RATE_CHANGES
 from include.ledger.stores.events import write_event
 
 FLOWS_KEPT = timedelta(minutes=30)

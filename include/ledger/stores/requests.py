@@ -9,9 +9,9 @@ from sqlalchemy import Connection, RowMapping, select, update
 
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
-from include.ledger.database import Database
-from include.ledger.models import EVENTS, PLANS
-from include.ledger.records import driver_name
+from include.ledger.base.database import Database
+from include.ledger.base.models import EVENTS, PLANS
+from include.ledger.base.records import driver_name
 from include.ledger.stores.events import write_event
 from include.ledger.stores.leases import take
 from include.ledger.stores.plans import select_plan, unknown_plan

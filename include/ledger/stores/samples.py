@@ -14,8 +14,8 @@ from include.domain.kafka import ReplicaId
 from include.domain.run.flows import FlowSample
 from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
 from include.domain.run.states import MoveState
-from include.ledger.database import Database
-from include.ledger.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
+from include.ledger.base.database import Database
+from include.ledger.base.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
 from include.ledger.stores.rates import put_flows
 
 _SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))

@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, tuple_, update
 
 from include.domain.configs import ConfigResource
-from include.ledger.database import Database
-from include.ledger.models import THROTTLE_ENTRIES
-from include.ledger.records import SetBy, ThrottleEntry, ThrottleState
+from include.ledger.base.database import Database
+from include.ledger.base.models import THROTTLE_ENTRIES
+from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.stores.events import write_event
 
 THROTTLE_OWED = "throttle owed"

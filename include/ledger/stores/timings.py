@@ -6,8 +6,8 @@ from sqlalchemy import Connection, RowMapping, func, select
 
 from include.domain.run.states import PlanState
 from include.domain.run.timing import RunTiming, timing_of
-from include.ledger.database import Database
-from include.ledger.models import PLANS, REASSIGNMENTS
+from include.ledger.base.database import Database
+from include.ledger.base.models import PLANS, REASSIGNMENTS
 from include.ledger.stores.samples import newest_samples
 
 RUNS, LOOKS = 10, 200

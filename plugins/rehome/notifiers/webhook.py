@@ -14,7 +14,7 @@ from rehome import plan_of_run, run_context
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.records import PlanRecord
+    from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
 
 WEBHOOK_CONNECTION = "rehome_webhook"

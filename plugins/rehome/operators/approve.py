@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from include.domain.plan.summary import PlanSummary
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
-    from include.ledger.records import PlanRecord
+    from include.ledger.base.records import PlanRecord
 
 BODY = """
 Plan **{summary.plan_id}** ({summary.action}) is ready.
@@ -110,7 +110,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def _reject(self, plan_id: str, actor: str) -> None:
         from include.domain.run.states import PlanState
-        from include.ledger.records import EndReason
+        from include.ledger.base.records import EndReason
 
         with run_context.plain_errors(), run_context.open_ledger() as ledger:
             state = ledger.plan(plan_id).state

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from include.domain.plan.plan import Plan
     from include.execution.completion.drained import Drained, NoFollowUp
-    from include.ledger.records import PlanRecord
+    from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory
 

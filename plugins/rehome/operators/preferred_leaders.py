@@ -20,7 +20,7 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         """Elect where it is needed and possible; keep the result for the report."""
         from include.domain.run.states import PlanState
         from include.execution.completion.preferred_leaders import restore_preferred_leaders
-        from include.ledger.fencing import LeaseHeldError
+        from include.ledger.base.fencing import LeaseHeldError
 
         with run_context.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)

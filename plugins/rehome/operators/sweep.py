@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from include.execution.control.owed_log_dir_copies import OwedCopies
     from include.execution.throttle.foreign import ForeignThrottles
     from include.execution.throttle.set_up import Cleared
-    from include.ledger.records import PlanRecord
+    from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
 
 ORPHAN_ALERT = "orphan alert"
@@ -104,7 +104,7 @@ class SweepThrottlesOperator(ClusterOperator):
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.control.owed_log_dir_copies import stop_owed_copies
         from include.execution.throttle.set_up import sweep
-        from include.ledger.fencing import LeaseHeldError
+        from include.ledger.base.fencing import LeaseHeldError
 
         lasting_s, owner = ttl_s(run_context.settings()), f"sweep_throttles ({run_id})"
         own = OwnCluster.itself(cluster)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from include.domain.run.approval_terms import Terms
     from include.execution.access.lease import LeasedCluster
     from include.execution.throttle.set_up import Cleared
-    from include.ledger.records import PlanRecord, ThrottleEntry
+    from include.ledger.base.records import PlanRecord, ThrottleEntry
 
 APPROVAL_LAPSED = "approval lapsed"
 """Kind of the event for a plan whose approval does not hold any more."""

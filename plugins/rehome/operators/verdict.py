@@ -13,7 +13,7 @@ from rehome.operators.drained import DRAINED
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.records import PlanRecord
+    from include.ledger.base.records import PlanRecord
     from include.warehouse import PlanDirectory
 
 
@@ -27,7 +27,7 @@ class VerdictOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Read the ledger, believe nothing else."""
         from include.domain.run.states import PlanState
-        from include.ledger.records import EndReason
+        from include.ledger.base.records import EndReason
         from include.warehouse import PlanDirectory
 
         with run_context.open_ledger() as ledger:

@@ -61,7 +61,7 @@ class PlanWatch:
 
     def look(self) -> Look:
         """Observe once. A cluster or a ledger that is away is borne for as long as a stall is."""
-        from include.ledger.database import LedgerUnavailableError
+        from include.ledger.base.database import LedgerUnavailableError
 
         try:
             look = self._look_alive()

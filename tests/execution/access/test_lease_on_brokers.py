@@ -20,8 +20,8 @@ from include.execution.advance import advance
 from include.execution.control.controller import Controller
 from include.execution.control.resume import check_continuable
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
-from include.ledger.database import utc_now
-from include.ledger.fencing import LeaseHeldError
+from include.ledger.base.database import utc_now
+from include.ledger.base.fencing import LeaseHeldError
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until

@@ -16,7 +16,7 @@ from include.execution.access.own_cluster import OwnCluster, WrongClusterError
 from include.execution.control.controller import Controller
 from include.execution.control.resume import check_continuable, not_started
 from include.execution.observation.drift import DriftError
-from include.ledger.fencing import LeaseHeldError
+from include.ledger.base.fencing import LeaseHeldError
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics

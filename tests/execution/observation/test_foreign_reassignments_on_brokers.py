@@ -15,7 +15,7 @@ from include.execution.advance import advance
 from include.execution.control.cancel import abort
 from include.execution.observation.observe import moves_of, observe
 from include.execution.progress.progress import replica_statuses
-from include.ledger.database import utc_now
+from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.execution.driven import SLOW, replicas_of, run

@@ -18,7 +18,7 @@ from include.errors import RehomeError
 from include.execution.throttle.cordon import cordon, cordon_findings
 from include.execution.throttle.keys import CORDONED, own_value
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.records import ThrottleState
+from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until

@@ -19,7 +19,7 @@ from include.execution.poll import Poll, poll
 from include.execution.throttle.coverage import ALERT_AFTER, gone_text
 from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from include.execution.throttle.rate_scope import DEFAULT
-from include.ledger.records import SetBy
+from include.ledger.base.records import SetBy
 from include.ledger.store import Ledger
 from include.ledger.stores.throttles import THROTTLE_ALERT, THROTTLE_GONE
 from local.process.waiting import wait_until

@@ -13,7 +13,7 @@ from include.execution.throttle.keys import (
     list_items,
     next_step,
 )
-from include.ledger.records import ThrottleEntry
+from include.ledger.base.records import ThrottleEntry
 from tests.ledger.small_plans import move
 
 SUBTRACT, SET, DELETE = ConfigOperation.SUBTRACT, ConfigOperation.SET, ConfigOperation.DELETE

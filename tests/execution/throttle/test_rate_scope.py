@@ -14,7 +14,7 @@ from include.execution.throttle.rate_scope import (
     default_is_honoured,
     set_up_by_broker,
 )
-from include.ledger.records import ThrottleEntry, ThrottleState
+from include.ledger.base.records import ThrottleEntry, ThrottleState
 
 DEFAULT, ONE, TWO = (
     ConfigResource.cluster_default(),

@@ -27,7 +27,7 @@ from include.execution.throttle.set_up import (
     cover,
     set_up_throttle,
 )
-from include.ledger.records import ThrottleState
+from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until

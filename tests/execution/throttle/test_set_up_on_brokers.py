@@ -31,7 +31,7 @@ from include.execution.throttle.set_up import (
     set_up_throttle,
     sweep,
 )
-from include.ledger.records import ThrottleState
+from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until

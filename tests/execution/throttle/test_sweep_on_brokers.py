@@ -9,7 +9,7 @@ from include.domain.configs import ConfigResource
 from include.domain.plan.plan import Plan
 from include.execution.throttle.keys import LEADER_RATE
 from include.execution.throttle.set_up import Cleared, sweep
-from include.ledger.records import ThrottleEntry
+from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move

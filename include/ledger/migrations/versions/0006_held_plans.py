@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from include.ledger.models import UtcDateTime
+from include.ledger.base.models import UtcDateTime
 
 revision = "0006"
 down_revision = "0005"

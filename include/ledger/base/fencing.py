@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, update
 
 from include.errors import RehomeError
-from include.ledger.models import LEASES
+from include.ledger.base.models import LEASES
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, SQLA
 from sqlalchemy.pool import NullPool
 
 from include.errors import RehomeError
-from include.ledger.fencing import Lease, renew
+from include.ledger.base.fencing import Lease, renew
 
 BUSY_TIMEOUT_S = 30.0
 WRITERS_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
@@ -189,7 +189,7 @@ def _switch_to_wal(path: str) -> None:
 
 def _migrate(engine: Engine) -> None:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
     scripts = ScriptDirectory.from_config(config)
     known = {script.revision for script in scripts.walk_revisions()}
     with engine.connect() as connection:

@@ -6,8 +6,8 @@ from functools import cached_property
 
 from sqlalchemy import select
 
-from include.ledger.database import Database
-from include.ledger.models import IDENTITY
+from include.ledger.base.database import Database
+from include.ledger.base.models import IDENTITY
 
 
 class IdentityStore(Database):

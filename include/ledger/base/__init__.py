@@ -1,0 +1,1 @@
+"""The ledger's database, tables, records, and the fence around its writes."""
