@@ -9,16 +9,16 @@ from typing import Any
 from airflow.sdk import TaskGroup
 
 from rehome.operators.approve import ApprovePlanOperator
-from rehome.operators.drained import CheckDrainedOperator
+from rehome.operators.completion.drained import CheckDrainedOperator
+from rehome.operators.completion.preferred_leaders import RestorePreferredLeadersOperator
+from rehome.operators.completion.report import WriteReportOperator
+from rehome.operators.completion.verdict import VerdictOperator
+from rehome.operators.completion.verify import VerifyReassignmentOperator
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.execute import StartReassignmentOperator
 from rehome.operators.plan import PlanReassignmentOperator
-from rehome.operators.preferred_leaders import RestorePreferredLeadersOperator
-from rehome.operators.report import WriteReportOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
-from rehome.operators.verdict import VerdictOperator
-from rehome.operators.verify import VerifyReassignmentOperator
 from rehome.run_context import FOLLOW_UP
 from rehome.sensors.reassignment import ReassignmentSensor
 

@@ -21,9 +21,9 @@ from include.warehouse import PlanDirectory, Warehouse
 from rehome import run_context
 from rehome.notifiers import webhook
 from rehome.notifiers.webhook import RehomeNotifier
-from rehome.operators.report import WriteReportOperator
+from rehome.operators.completion.report import WriteReportOperator
+from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.throttle import ClearThrottleOperator
-from rehome.operators.verdict import VerdictOperator
 from rehome.plan_of_run import UnknownPlanError
 from tests.ledger.small_plans import make_plan
 

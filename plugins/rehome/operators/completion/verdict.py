@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
-from rehome.operators.drained import DRAINED
+from rehome.operators.completion.drained import DRAINED
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

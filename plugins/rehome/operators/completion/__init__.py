@@ -1,0 +1,1 @@
+"""The steps after the last move: proof, leaders, drained brokers, report, verdict."""
