@@ -123,18 +123,18 @@ def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(
     tmp_path: Path,
 ) -> None:
     from rehome import run_context
-    from rehome.triggers import watch
+    from rehome.triggers import watch as watching
 
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
-    with closing(watch.PlanWatch(gateway, plan.plan_id)) as watch:
+    with closing(watching.PlanWatch(gateway, plan.plan_id)) as watch:
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as writer:
             writer.execute("BEGIN IMMEDIATE")
             look = watch.look()
             assert look.reason == ""
             assert "database is locked" in look.text
             later = time.monotonic() + run_context.settings().stall_timeout_s + 1
-            monkeypatch.setattr(watch, "time", SimpleNamespace(monotonic=lambda: later))
+            monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: later))
             assert watch.look().reason == "the ledger is away"
         assert watch.look().reason == "there is something to do", "the ledger is back"
