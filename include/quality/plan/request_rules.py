@@ -348,7 +348,7 @@ def _share_rules(request: ReassignmentRequest) -> list[Rule]:
             rules.append(
                 Rule(
                     f"a broker ends within tolerance of its share of {name}, "
-                    "or the summary tells why not",
+                    "or the summary states why not",
                     "brokers_after",
                     f"share_{name} IS NULL OR {off if request.one_sided else f'abs({off})'} <= "
                     f"{float(tolerance)!r} * share_{name} + 2",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.kafka import TopicPartition
-from include.domain.plan import plan as plan_module
+from include.domain.plan import move_table
 from include.domain.plan.kafka_json import (
     reassignment_json,
     reassignment_text,
@@ -147,7 +147,7 @@ def test_many_moves_are_written_without_an_object_for_each(
         raise AssertionError("an object is made for each move")
 
     with monkeypatch.context() as patched:
-        patched.setattr(plan_module, "moves_from_table", no_objects)
+        patched.setattr(move_table, "moves_from_table", no_objects)
         text = "".join(reassignment_text(MoveTable(table)))
         plan_hash("c", "rebalance", MoveTable(table))
         counted = MoveCounts.of(MoveTable(table))

@@ -111,7 +111,7 @@ def test_a_plan_is_acted_on_only_as_it_was_recorded():
     changed = {
         "their moves have the hash": (other_moves, replace(plan, action="rebalance")),
         "those of plan q": (replace(plan, plan_id="q"),),
-        "it tells the hash": (replace(plan, summary=replace(plan.summary, plan_hash="other")),),
+        "its hash is": (replace(plan, summary=replace(plan.summary, plan_hash="other")),),
     }
     for told, plans in changed.items():
         for other in plans:
