@@ -200,7 +200,7 @@ def test_a_copy_that_somebody_else_has_begun_is_left_alone(
     site.memory.future = {ONE: to}
     assert site.step().admitted == []
     assert (site.state, site.memory.told) == (MoveState.SUPERSEDED, [])
-    assert "somebody else" in site.detail
+    assert "another client" in site.detail
 
 
 def test_a_copy_of_ours_is_taken_back_where_somebody_else_reassigns_the_partition(

@@ -68,7 +68,7 @@ def test_a_rate_of_ours_gives_way_to_what_stood_there_before(
     expected = Restored() if step is None else ConfigChange(DEFAULT, LEADER_RATE, *step)
     if now == "300":
         assert isinstance(found, Restored)
-        assert "somebody has changed it" in found.detail
+        assert "another client has changed it" in found.detail
     else:
         assert found == expected
 
