@@ -81,7 +81,9 @@ def test_moves_that_an_older_ledger_has_started_are_known_after_its_upgrade(
 
 def _migrate(url: str, to: str) -> None:
     config = Config()
-    config.set_main_option("script_location", str(Path(database.__file__).parent / "migrations"))
+    config.set_main_option(
+        "script_location", str(Path(database.__file__).parents[1] / "migrations")
+    )
     engine = create_engine(url)
     with engine.begin() as connection:
         config.attributes["connection"] = connection

@@ -28,7 +28,9 @@ def searched(seed: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> Problem:
     """As the search leaves it where nothing is decided about three brokers at once."""
     of = problem(seed, kind)
     with monkeypatch.context() as without:
-        without.setattr("include.planning.rebalance.solver.rearrange", lambda problem: None)
+        without.setattr(
+            "include.planning.rebalance.solver.search_neighbourhoods", lambda problem: None
+        )
         rebalance(of, np.ones(len(of.gives)))
     return of
 
@@ -58,7 +60,9 @@ def test_beside_a_giant_a_plan_gets_far_cheaper(monkeypatch):
     of = small(1, KINDS["giant"])
     request = asked(of, one_sided=False)
     found = plan_rebalance(of.arrays, request)
-    monkeypatch.setattr("include.planning.rebalance.solver.rearrange", lambda problem: None)
+    monkeypatch.setattr(
+        "include.planning.rebalance.solver.search_neighbourhoods", lambda problem: None
+    )
     without = plan_rebalance(of.arrays, request)
     assert found.infeasible == without.infeasible == ()
     assert found.layout.incoming.sum() < 0.95 * without.layout.incoming.sum()
