@@ -21,6 +21,7 @@ from operator import itemgetter
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Rows
+from include.planning.model.arrays import fresh
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.replica_sets import Placer
 from include.planning.programs.lp_rounding import round_lp, unhindered
@@ -296,13 +297,23 @@ def _reconsider(search: Search) -> tuple[float, float]:
             search.move(slot, origin)
             Polisher(search).run(hopeless=worth[0] or np.inf)
             undo_needless_moves(search)
-            if (found := search.worth()) < worth:
+            if (found := search.worth()) < worth and not _leaves_copies_uneven(search):
                 worth = found
             else:
                 search.restore(state)
         if worth >= before:
             break
     return worth
+
+
+def _leaves_copies_uneven(search: Search) -> bool:
+    """Whether a partition that is copied ends unevenly spread, though it could be repaired."""
+    layout, tree = search.problem.layout, search.problem.tree
+    if search.seats.even() or not search.problem.gives[tree.hosts].all():
+        return False
+    moved = layout.changed()
+    copied = moved[fresh(layout.rows[moved], layout.home[moved]).any(axis=1)]
+    return bool((tree.violations(layout.rows[copied]) > 0).any())
 
 
 def undo_needless_moves(search: Search) -> None:
