@@ -73,6 +73,18 @@ def test_a_rebalance_leaves_every_partition_that_it_copies_even(of, tolerance):
             assert set(move.target) in even_sets(paths(of), of.racks, len(move.target))
 
 
+def test_no_trade_copies_a_partition_and_leaves_it_uneven():
+    """Found at random: partition 9 has two replicas in rack /a, and one of another was traded."""
+    rows = ["0123", "0", "213", "01", "31", "0123", "02", "0123", "03", "013", "012", "1", "213"]
+    sizes = [0, 13, 17, 19, 43, 0, 9, 28, 24, 8, 11, 56, 21]
+    of = cluster(["/a", "/b", "/c", "/a"], [tuple(map(int, row)) for row in rows], sizes=sizes)
+    request = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, tolerances={"replicas": 0.05})
+    copied = [move for move in planned(of, request).moves if move.adding]
+    assert copied
+    for move in copied:
+        assert set(move.target) in even_sets(paths(of), of.racks, len(move.target))
+
+
 def test_more_replicas_than_racks_put_two_in_some_racks_and_three_in_none():
     of = cluster(THREE_RACKS, [(0,), (3,), (5,), (1, 2)])
     made = plan(of, action="set_replication_factor", replication_factor=5)
