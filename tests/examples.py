@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, settings
 
 ALL = os.environ.get("REHOME_EXAMPLES") == "all"
 FEWER = 4
@@ -16,3 +17,20 @@ def examples(number: int, **options: Any) -> settings:
     """As many random cases of a property, however long each takes."""
     tried = number if ALL else min(number, max(10, number // FEWER))
     return settings(max_examples=tried, deadline=None, **options)
+
+
+def few_and_many(few: int, many: int) -> pytest.MarkDecorator:
+    """Gives a test its number of ``examples``."""
+    patient = [pytest.mark.long, pytest.mark.timeout(1800)]
+    return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=patient)])
+
+
+def property_of(examples: int) -> settings:
+    """The same random cases in every run, however long each takes."""
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+        database=None,
+    )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.imports import imports
+
 ROOT = Path(__file__).resolve().parent.parent
 OURS = {"include", "rehome", "dags", "spark_jobs", "local"}
 ALLOWED = {
@@ -25,35 +27,11 @@ NO_GATEWAY = (
 # The local cluster's ACLs: no other client can ask a chosen broker which ones it knows.
 WIRE = ("include/cluster/", "local/kafka/acls.py")
 GATEWAY = ("include.cluster.gateway", "include.cluster.clients", "kafka", "confluent_kafka")
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-CHECKERS_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 def _sources() -> Iterator[Path]:
     for folder in ALLOWED:
         yield from sorted((ROOT / folder).rglob("*.py"))
-
-
-def _imports(node: ast.AST, at_import: bool = True) -> Iterator[tuple[str, bool]]:
-    """Every name imported below ``node``, dotted, and whether importing the file imports it.
-
-    ``from a import b`` gives ``a.b``, as b may be a module. Class bodies, ``if`` and ``try`` run
-    on import too; functions and ``if TYPE_CHECKING`` do not.
-    """
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import):
-            yield from ((alias.name, at_import) for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            assert child.level == 0, f"relative import in line {child.lineno}"
-            yield from ((f"{child.module}.{alias.name}", at_import) for alias in child.names)
-        else:
-            yield from _imports(child, at_import and _runs_on_import(child))
-
-
-def _runs_on_import(node: ast.AST) -> bool:
-    if isinstance(node, ast.If):
-        return ast.unparse(node.test) not in CHECKERS_ONLY
-    return not isinstance(node, FUNCTIONS)
 
 
 def _within(name: str, parts: tuple[str, ...], separator: str) -> bool:
@@ -62,7 +40,7 @@ def _within(name: str, parts: tuple[str, ...], separator: str) -> bool:
 
 def _problems(place: str, source: str) -> Iterator[str]:
     allowed = ALLOWED[place.split("/")[0]]
-    for name, at_import in _imports(ast.parse(source)):
+    for name, at_import in imports(ast.parse(source)):
         package = name.split(".")[0]
         if package in OURS - allowed:
             yield f"{place} imports {name}"

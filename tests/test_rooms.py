@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.imports import imports
+
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = """
     reporting            quality
@@ -86,16 +88,9 @@ def room_of(module: str) -> str:
 
 def imported(module: str, source: str, known: Modules) -> Iterator[str]:
     """Modules of include/ that one imports, wherever in the file, for type checkers alone too."""
-    for node in ast.walk(ast.parse(source)):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            parts = name.split(".")
-            ends = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
-            yield from (end for end in ends[:2] if end in known and end != module)
+    for name, _ in imports(ast.parse(source)):
+        parent = name.rpartition(".")[0]
+        yield from (end for end in (name, parent) if end in known and end != module)
 
 
 def problems(module: str, source: str) -> Iterator[str]:

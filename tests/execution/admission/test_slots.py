@@ -11,7 +11,7 @@ from include.domain.kafka import PartitionState, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.execution.admission.slots import Ends, InUse, slots_of
-from tests.execution.properties import few_and_many, property_of
+from tests.examples import few_and_many, property_of
 from tests.ledger.small_plans import move
 
 BROKERS = (1, 2, 3, 4, 5)

@@ -28,8 +28,8 @@ from include.execution.dry_run.predicted_time import BURST_S, predicted_time
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.simulation.simulator import Simulation
+from tests.examples import few_and_many
 from tests.execution.observed import T0
-from tests.execution.properties import few_and_many
 from tests.execution.random_plans import MB, busiest_bytes, random_plan
 from tests.ledger.small_plans import make_plan, move
 

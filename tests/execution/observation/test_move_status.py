@@ -13,7 +13,7 @@ from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.execution.observation.log_dir_copies import where_copied_from
 from include.execution.observation.move_status import Fate, fate, untouched
-from tests.execution.properties import few_and_many, property_of
+from tests.examples import few_and_many, property_of
 from tests.ledger.small_plans import move
 
 BROKERS = (1, 2, 3)

@@ -30,8 +30,8 @@ from include.execution.progress.progress import admitted, copies_at, measure, re
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.simulation.simulator import Asked, At, Simulation
+from tests.examples import few_and_many, property_of
 from tests.execution.observed import POLICY, T0, TP, flows, in_flight, running, seen
-from tests.execution.properties import few_and_many, property_of
 from tests.execution.random_plans import busiest_bytes, random_plan, tiny
 from tests.ledger.small_plans import make_plan, move
 

@@ -27,8 +27,8 @@ from include.execution.progress.eta import Remaining
 from include.execution.progress.projection import Course, play_out
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
+from tests.examples import few_and_many, property_of
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
-from tests.execution.properties import few_and_many, property_of
 from tests.execution.random_plans import MB, busiest_bytes, random_plan, tiny
 from tests.ledger.small_plans import make_plan, move
 

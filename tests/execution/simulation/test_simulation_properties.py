@@ -29,7 +29,7 @@ from include.execution.simulation.cluster import (
 )
 from include.execution.simulation.journal import Journal
 from include.execution.simulation.simulator import Asked, At, Simulation
-from tests.execution.properties import few_and_many, property_of
+from tests.examples import few_and_many, property_of
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
