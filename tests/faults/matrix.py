@@ -99,8 +99,8 @@ class Row:
 
 
 _RACE = (
-    "Kafka has no conditional reassignment: what somebody starts between the look and the "
-    "request is replaced by it, and cannot be noticed"
+    "Kafka has no conditional reassignment: the request replaces a reassignment that another "
+    "client starts between the poll and the request, and Rehome cannot detect it"
 )
 _NOT_BEGUN = "the task has not begun by then"
 _IN_EXECUTE = (Moment.BEFORE_LEDGER, Moment.BEFORE_RPC, Moment.AFTER_RPC)

@@ -11,8 +11,6 @@ from datetime import datetime
 
 import pyarrow as pa
 
-UTC_TIMESTAMP = pa.timestamp("us", tz="UTC")
-
 BROKERS = pa.schema(
     [
         pa.field("broker", pa.int32(), nullable=False),

@@ -10,8 +10,10 @@ from include.domain.text import amount_text
 
 _LEFT = "their partitions are left alone; fix_offline_replicas gives them new homes"
 
+BUDGET_SPENT = "the movement budget does not pay for more"
+
 _SENTENCES: Mapping[Obstacle, str] = {
-    Obstacle.BUDGET: "the movement budget does not pay for more",
+    Obstacle.BUDGET: BUDGET_SPENT,
     Obstacle.RACKS_ALLOW_NO_MORE: (
         "even spread over racks, and replicas that stay, allow no more in this rack"
     ),

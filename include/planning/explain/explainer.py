@@ -16,6 +16,7 @@ from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, Floats, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.infeasible_text import BUDGET_SPENT
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.request import (
@@ -254,7 +255,7 @@ class Explainer:
         if arrays.in_flight[p]:
             return "it was being reassigned already"
         if self._unpaid(p):
-            return "the movement budget does not pay for more"
+            return BUDGET_SPENT
         if not has_source(arrays, np.array([p]))[0]:
             return "it had no live leader to copy from"
         harmed = arrays.offline is not None and bool(arrays.offline[p].any())
