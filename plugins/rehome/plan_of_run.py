@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from include.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
-from rehome import run_context
+from rehome import installation, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -69,7 +69,7 @@ def known(plan_id: str, ledger: Ledger) -> PlanRecord | None:
     record = run_context.recorded_plan(ledger, plan_id)
     if record is not None:
         return record
-    directory = run_context.warehouse().plan(plan_id)
+    directory = installation.warehouse().plan(plan_id)
     try:
         made = directory.exists("summary.json")
         made_for = directory.read_json("summary.json").get("ledger_id") if made else ""

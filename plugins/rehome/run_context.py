@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseHook, Variable
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.cluster.interface.errors import MissingRightError, Unreachable
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError, RehomeError
 from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
-from include.settings import Settings
+from rehome import installation
 from rehome.executors import UnsharedLedgerError
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
@@ -34,12 +31,8 @@ if TYPE_CHECKING:
     from include.execution.control.controller import Controller
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
-    from include.warehouse import PlanDirectory, Warehouse
+    from include.warehouse import PlanDirectory
 
-SETTINGS_VARIABLE = "rehome"
-SETTINGS_LAST_S = 30
-"""How long settings that Airflow holds are taken as read."""
-LEDGER_CONNECTION = "rehome_ledger"
 FOLLOW_UP = "follow_up"
 """The group of tasks that moves what has appeared on drained brokers; its plan's id ends so."""
 
@@ -66,50 +59,6 @@ _MISCONFIGURED = frozenset(
 log = logging.getLogger(__name__)
 
 
-def settings() -> Settings:
-    """Defaults, the environment, the Variable ``rehome``, and the connection ``rehome_ledger``.
-
-    What Airflow holds is asked anew only after ``SETTINGS_LAST_S``: a task reads its settings many
-    times, and each time would be two requests to Airflow's API.
-    """
-    return Settings.load(_overrides(int(time.monotonic() // SETTINGS_LAST_S)))
-
-
-@lru_cache(maxsize=1)
-def _overrides(_period: int) -> Mapping[str, Any]:
-    overrides: dict[str, Any] = dict(
-        Variable.get(SETTINGS_VARIABLE, default={}, deserialize_json=True)
-    )
-    try:
-        connection = BaseHook.get_connection(LEDGER_CONNECTION)
-    except AirflowNotFoundException:
-        pass  # the ledger is the one in the settings
-    else:
-        overrides["ledger_url"] = _sqlalchemy_url(connection)
-    return overrides
-
-
-def _sqlalchemy_url(connection: Any) -> str:
-    """Airflow writes postgres://, SQLAlchemy reads postgresql://."""
-    uri = str(connection.get_uri())
-    scheme, rest = uri.split("://", 1)
-    return f"{'postgresql' if scheme == 'postgres' else scheme}://{rest}"
-
-
-def open_ledger() -> Ledger:
-    """The ledger, migrated; close it, or use it as a context manager."""
-    from include.ledger.store import Ledger
-
-    return Ledger.open(settings().ledger_url)
-
-
-def warehouse() -> Warehouse:
-    """Where snapshots and plans are kept."""
-    from include.warehouse import Warehouse
-
-    return Warehouse(settings().warehouse)
-
-
 def plan_id_of(context: Context | Mapping[str, Any]) -> str:
     """The id of the task's plan, made by its run or continued: the same in every retry.
 
@@ -134,17 +83,12 @@ def in_follow_up(context: Context | Mapping[str, Any]) -> bool:
     return str(getattr(context.get("task"), "task_id", "")).startswith(f"{FOLLOW_UP}.")
 
 
-def continued_plan_id(context: Context | Mapping[str, Any]) -> str | None:
-    """The id of the paused plan that the task goes on with; None where the run makes one."""
-    return None if in_follow_up(context) else _continued(context)
-
-
 def _continued(context: Context | Mapping[str, Any]) -> str | None:
     named = _named(context)
     if named is not None or window_end_of(context) is None:
         return named
     run = context["dag_run"]
-    with open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         return ledger.taken_up_by(run.dag_id, run.run_id)
 
 
@@ -187,7 +131,7 @@ def _new_plan_id(context: Context | Mapping[str, Any]) -> str:
 
 def plan_directory(context: Context | Mapping[str, Any]) -> PlanDirectory:
     """The files of the run's plan."""
-    return warehouse().plan(plan_id_of(context))
+    return installation.warehouse().plan(plan_id_of(context))
 
 
 def driver_of(context: Context | Mapping[str, Any], record: PlanRecord | None = None) -> str:
@@ -225,7 +169,7 @@ def driving(
     from include.execution.access.own_cluster import OwnCluster
 
     own = OwnCluster.of_plan(cluster, record)
-    owner, lasting_s = driver_of(context, record), ttl_s(settings())
+    owner, lasting_s = driver_of(context, record), ttl_s(installation.settings())
     options["plan_id"] = record.plan_id
     with hold(ledger, own, owner, lasting_s, **options) as held:
         yield held
@@ -243,7 +187,7 @@ def controller(
     from include.execution.access.lease import ttl_s
     from include.execution.control.controller import Controller
 
-    lease_s = ttl_s(settings())
+    lease_s = ttl_s(installation.settings())
     return Controller(ledger, cluster, actor_of(context), lease_s, policy)
 
 
@@ -292,7 +236,7 @@ def directory_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, PlanDire
 
     :raises PlanChangedError: they hold another one than was recorded.
     """
-    with open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id_of(context))
         return recorded_moves(ledger, record), plan_directory(context)
 
@@ -320,7 +264,7 @@ def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest)
     """What the run would carry out now: to be approved, and to be compared with what was."""
     from include.domain.run.approval_terms import Terms
 
-    with open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id_of(context))
     return Terms.of(record.plan_hash, rate_of(context, request)[0], request)
 
@@ -370,7 +314,7 @@ def refuse_own_approval(
 def _follow_up_request(plan_id: str) -> ReassignmentRequest:
     from include.execution.completion.drained import FOLLOWED_UP, follow_up_request
 
-    with open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id)
         if FOLLOWED_UP not in {event.kind for event in ledger.events(plan_id)}:
             raise PlanConflictError(

@@ -122,7 +122,7 @@ def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    from rehome import run_context
+    from rehome import installation
     from rehome.triggers import watch as watching
 
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
@@ -134,7 +134,7 @@ def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(
             look = watch.look()
             assert look.reason == ""
             assert "database is locked" in look.text
-            later = time.monotonic() + run_context.settings().stall_timeout_s + 1
+            later = time.monotonic() + installation.settings().stall_timeout_s + 1
             monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: later))
             assert watch.look().reason == "the ledger is away"
         assert watch.look().reason == "there is something to do", "the ledger is back"

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from include.errors import InvalidRequestError, PlanConflictError, RehomeError
 from local.kafka.cluster import LocalCluster
-from rehome import run_context
+from rehome import installation, run_context
 from rehome.hooks.cluster import KafkaClusterHook
 
 
@@ -47,7 +47,7 @@ def test_a_connection_without_servers_is_told_so(monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def fresh_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow is asked for the settings at each call."""
-    monkeypatch.setattr(run_context, "SETTINGS_LAST_S", 1e-9)
+    monkeypatch.setattr(installation, "SETTINGS_LAST_S", 1e-9)
 
 
 @pytest.mark.usefixtures("fresh_settings")
@@ -65,7 +65,7 @@ def test_the_variable_overrides_settings_and_the_connection_the_ledger(
         schema="ledger",
         port=5432,
     )
-    found = run_context.settings()
+    found = installation.settings()
     assert found.stall_timeout_s == 7.0
     assert found.ledger_url == "postgresql://rehome:p%40ss%2Fword@db.example.com:5432/ledger"
 
@@ -73,23 +73,23 @@ def test_the_variable_overrides_settings_and_the_connection_the_ledger(
 def test_airflow_is_asked_for_the_settings_once_for_all_that_a_task_reads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run_context.settings()
+    installation.settings()
     monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"stall_timeout_s": 7}')
     monkeypatch.setenv("REHOME_POLL_INTERVAL_S", "3")
-    monkeypatch.setattr(run_context, "SETTINGS_LAST_S", 1e9)  # no period ends while the test runs
-    first = run_context.settings()
+    monkeypatch.setattr(installation, "SETTINGS_LAST_S", 1e9)  # no period ends while the test runs
+    first = installation.settings()
     monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"stall_timeout_s": 8}')
-    assert run_context.settings() == first
+    assert installation.settings() == first
     assert (first.stall_timeout_s, first.poll_interval_s) == (7.0, 3.0)
-    monkeypatch.setattr(run_context, "SETTINGS_LAST_S", 1e-9)
-    assert run_context.settings().stall_timeout_s == 8.0
+    monkeypatch.setattr(installation, "SETTINGS_LAST_S", 1e-9)
+    assert installation.settings().stall_timeout_s == 8.0
 
 
 @pytest.mark.usefixtures("fresh_settings")
 def test_an_unknown_setting_in_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"patience": 7}')
     with pytest.raises(InvalidRequestError, match="patience"):
-        run_context.settings()
+        installation.settings()
 
 
 @pytest.mark.parametrize(

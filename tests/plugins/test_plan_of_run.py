@@ -18,7 +18,7 @@ from include.domain.run.states import PlanState
 from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
-from rehome import run_context
+from rehome import installation, run_context
 from rehome.notifiers import webhook
 from rehome.notifiers.webhook import RehomeNotifier
 from rehome.operators.completion.report import WriteReportOperator
@@ -60,9 +60,9 @@ class Site:
     def plan(self, *, recorded: bool, action: str = "reassign") -> PlanDirectory:
         """As the task `plan` leaves it, or one that was interrupted."""
         plan_id = run_context.plan_id_of(self.context)
-        directory = Warehouse(run_context.settings().warehouse).plan(plan_id)
+        directory = Warehouse(installation.settings().warehouse).plan(plan_id)
         plan = replace(make_plan(plan_id), action=action)
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             summary = replace(plan.summary, ledger_id=ledger.ledger_id)
             plan = replace(plan, summary=summary)
             directory.save(plan, parse_request(PARAMS))
@@ -167,7 +167,7 @@ def test_of_a_run_with_a_follow_up_both_plans_are_told(
     RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
     assert "follow_up" not in sent["told"]
     second = run_context.follow_up_id(first.plan_id)
-    with run_context.open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         ledger.create_plan(make_plan(second), PARAMS, "file:///plans/second", "run-1", "ann")
         ledger.transition(second, PlanState.FAILED, "its broker died")
     RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
@@ -198,11 +198,11 @@ def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
     site: Site, tmp_path: Path
 ) -> None:
     site.plan(recorded=True)
-    with run_context.open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         record = ledger.plan(run_context.plan_id_of(site.context))
     assert run_context.directory_plan(site.context)[0].plan_id == record.plan_id
     site.use("another")
-    with run_context.open_ledger() as another:
+    with installation.open_ledger() as another:
         plan = PlanDirectory(record.plan_dir).load()
         another.create_plan(plan, PARAMS, record.plan_dir, "run-1", "ann")
     with pytest.raises(run_context.PlanConflictError, match="were made for the ledger"):
@@ -211,7 +211,7 @@ def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
 
 def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: Site) -> None:
     directory = site.plan(recorded=True)
-    with run_context.open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         plan = directory.load()
         ledger.approve(plan.plan_id, plan.plan_hash, "ann")
         for state in (PlanState.RUNNING, PlanState.DONE):
@@ -219,7 +219,7 @@ def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: S
     assert "is done, but was not verified" in site.told_by(VerdictOperator)
     directory.write_json("verification.json", {"ok": True})
     assert site.told_by(VerdictOperator) == ""
-    warehouse = Path(run_context.settings().warehouse.removeprefix("file://"))
+    warehouse = Path(installation.settings().warehouse.removeprefix("file://"))
     warehouse.rename(warehouse.with_name("away"))
     assert "Whether it was verified is not known" in site.told_by(VerdictOperator)
 
@@ -233,7 +233,7 @@ def test_that_a_plan_was_rejected_is_told_by_a_code_and_not_by_its_cause(
     site: Site, cause: str, reason: EndReason | None
 ) -> None:
     plan = site.plan(recorded=True).load()
-    with run_context.open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         ledger.transition(plan.plan_id, PlanState.CANCELLED, cause, "ann", reason)
     told = site.told_by(VerdictOperator)
     assert told.startswith(f"Plan {plan.plan_id} is cancelled") is (reason is None)

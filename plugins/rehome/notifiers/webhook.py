@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook, BaseNotifier
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -91,7 +91,7 @@ def _plan_facts(context: Mapping[str, Any]) -> dict[str, Any]:
         return {"unknown": "Airflow does not say with which parameters it was triggered."}
     try:
         plan_id = run_context.plan_id_of(context)
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             record = plan_of_run.known(plan_id, ledger)
             if record is None:
                 return {}

@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import run_context
+from rehome import installation, run_context
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 
@@ -40,7 +40,7 @@ def _begun(context: Context) -> bool:
     """Whether the run has sent its partitions to the controller: then tasks that come before that,
     and are cleared, leave the placement as it is.
     """
-    with run_context.open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         events = ledger.events(run_context.plan_id_of(context))
     return any(event.kind == ADDING for event in events)
 
@@ -62,7 +62,7 @@ class PlacePartitionsOperator(ClusterOperator):
         from include.planning.placement.add_partitions import place
         from include.warehouse import read_snapshot
 
-        refuse_unshared_ledger(context, run_context.settings().ledger_url)
+        refuse_unshared_ledger(context, installation.settings().ledger_url)
         plan_id = run_context.plan_id_of(context)
         if _begun(context):
             self.log.info("Creating the partitions has begun: their placement stays.")
@@ -96,7 +96,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
             return f"{directory.uri}/report.html"
         if not _request(context).dry_run:
             self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
-        with run_context.open_ledger() as ledger, self.gateway() as cluster:
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
             active = ledger.active_plan(plan.cluster_id)
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             found = check(plan, own, active_plan=active.plan_id if active else None)
@@ -178,7 +178,7 @@ class CreatePartitionsOperator(ClusterOperator):
             )
         told = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
         who = {"actor": run_context.actor_of(context), "cluster_id": plan.cluster_id}
-        with run_context.open_ledger() as ledger, self.gateway() as cluster:
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             own.compare()
             self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))

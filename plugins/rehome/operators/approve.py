@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -53,7 +53,7 @@ class ApprovePlanOperator(ApprovalOperator):
         """Wait, or approve in the name of the run's parameters."""
         from include.domain.run.states import PlanState
 
-        with run_context.plain_errors(), run_context.open_ledger() as ledger:
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         plan_id = record.plan_id
         if record.state.ended:
@@ -72,7 +72,7 @@ class ApprovePlanOperator(ApprovalOperator):
                 plan.summary,
                 terms,
                 run_context.plan_directory(context).uri,
-                lasting_s=run_context.settings().approval_lasts_s,
+                lasting_s=installation.settings().approval_lasts_s,
                 tried=run_context.plan_directory(context).read_json("dry_run.json"),
             )
             return super().execute(context)
@@ -101,7 +101,7 @@ class ApprovePlanOperator(ApprovalOperator):
         if event.get("chosen_options") == [self.REJECT]:
             self._reject(plan_id, actor)
             return super().execute_complete(context, event)
-        with run_context.plain_errors(), run_context.open_ledger() as ledger:
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
             run_context.refuse_own_approval(context, event, ledger.plan(plan_id).actor)
         result = super().execute_complete(context, event)
         seen = context["ti"].xcom_pull(task_ids=self.task_id, key="terms")
@@ -112,7 +112,7 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.domain.run.states import PlanState
         from include.ledger.base.records import EndReason
 
-        with run_context.plain_errors(), run_context.open_ledger() as ledger:
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
             state = ledger.plan(plan_id).state
             if state.active:
                 self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
@@ -121,8 +121,8 @@ class ApprovePlanOperator(ApprovalOperator):
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
     def _approve(self, plan_id: str, terms: Terms, actor: str, *, by_person: bool) -> None:
-        lasting_s = run_context.settings().approval_lasts_s
-        with run_context.plain_errors(), run_context.open_ledger() as ledger:
+        lasting_s = installation.settings().approval_lasts_s
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
             ledger.approve(
                 plan_id, terms.plan_hash, actor, terms, by_person=by_person, lasting_s=lasting_s
             )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from rehome.hooks.cluster import KafkaClusterHook
-from rehome.run_context import plain_errors, settings
+from rehome.installation import settings
+from rehome.run_context import plain_errors
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

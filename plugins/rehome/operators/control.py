@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import run_context
+from rehome import installation, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
         from include.domain.run.states import Control
 
         params = context["params"]
-        with run_context.open_ledger() as ledger, self.gateway() as cluster:
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
             controller = run_context.controller(context, ledger, cluster, self.policy)
             plan_id = checked_plan_id(params["plan_id"])
             rate = params.get("throttle")

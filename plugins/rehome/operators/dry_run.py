@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.reporting.collect import write_plan_report
         from include.warehouse import read_snapshot
 
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             looks_only = bool(context["params"].get("dry_run"))
             find = plan_of_run.recorded if looks_only else plan_of_run.required
             record = find(context, ledger)
@@ -51,8 +51,8 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             self.log.info("Plan %s is done: there is nothing to try out.", record.plan_id)
             return f"{record.plan_dir}/report.html"
         plan, request = run_context.load_plan(context)
-        settings, directory = run_context.settings(), run_context.plan_directory(context)
-        with run_context.open_ledger() as ledger, self.gateway() as cluster:
+        settings, directory = installation.settings(), run_context.plan_directory(context)
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
             active = ledger.active_plan(plan.cluster_id)
             continued = active is not None and active.plan_id == plan.plan_id
             view = ledger.view(plan.plan_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.errors import PlanConflictError
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class StartReassignmentOperator(ClusterOperator):
         from include.execution.advance import advance
         from include.execution.policy import policy_for
 
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         if record.state is PlanState.DONE:
             self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
@@ -36,9 +36,9 @@ class StartReassignmentOperator(ClusterOperator):
                 next_step="Clear the task throttle, with what comes after it.",
             )
         plan, request = run_context.load_plan(context)
-        policy = policy_for(request, run_context.settings())
+        policy = policy_for(request, installation.settings())
         with (
-            run_context.open_ledger() as ledger,
+            installation.open_ledger() as ledger,
             self.gateway() as cluster,
             run_context.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):

@@ -13,7 +13,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -71,7 +71,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             context["params"].get("dry_run") and run_context.named_plan_id(context) is not None
         )
         find = plan_of_run.recorded if look_only else plan_of_run.carried_on
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             record = find(context, ledger)
         if record is None:
             return None
@@ -83,7 +83,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         from include.execution.policy import rate_for
         from include.warehouse import cluster_of
 
-        request, settings = run_context.request_of(context), run_context.settings()
+        request, settings = run_context.request_of(context), installation.settings()
         directory = run_context.plan_directory(context)
         directory.discard()  # no ledger has recorded it
         request_uri = directory.write_json("request.json", request_to_params(request))
@@ -99,9 +99,9 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
             *("--max-driver-replicas", str(settings.max_driver_replicas)),
         ]
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             self.application_args += ["--ledger-id", ledger.ledger_id]
-        warehouse = run_context.warehouse()
+        warehouse = installation.warehouse()
         if warehouse.rollups(cluster_of(self.snapshot)).days():
             self.application_args += [
                 *("--history", warehouse.uri),
@@ -112,7 +112,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         if request.action is Action.ROLLBACK:
             taken_back = warehouse.plan(str(request.plan_id))
             self.application_args += ["--rollback-of", taken_back.uri]
-            with run_context.open_ledger() as ledger:
+            with installation.open_ledger() as ledger:
                 record = run_context.recorded_plan(ledger, str(request.plan_id))
             if record is not None:  # else it is another ledger's, and its own hash has to do
                 self.application_args += ["--rollback-of-hash", record.plan_hash]
@@ -156,7 +156,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             ledger.create_plan(
                 plan,
                 directory.read_json("request.json"),

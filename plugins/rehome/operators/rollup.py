@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
 
-from rehome import run_context
+from rehome import installation, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -37,7 +37,7 @@ class RollUpSnapshotsOperator(BaseOperator):
         from include.warehouse import cluster_of
 
         with run_context.plain_errors():
-            settings, warehouse = run_context.settings(), run_context.warehouse()
+            settings, warehouse = installation.settings(), installation.warehouse()
             cluster_id = cluster_of(self.snapshot)
             pace = SnapshotPace(longest_s=settings.max_snapshot_gap_s)
             for day in pending_days(warehouse, cluster_id):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 
@@ -36,7 +36,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.cluster.snapshot.take import take_snapshot
 
         if self.for_request:
-            refuse_unshared_ledger(context, run_context.settings().ledger_url)
+            refuse_unshared_ledger(context, installation.settings().ledger_url)
         begins = self.for_request and not _goes_on(context)
         if begins:
             _refuse_closed_window(context)
@@ -45,10 +45,10 @@ class SnapshotClusterOperator(ClusterOperator):
             if begins:
                 role = Role.PLANNER if context["params"].get("dry_run") else Role.REASSIGNER
                 require("This run", rights_to_start(cluster, role))
-                with run_context.open_ledger() as ledger:
+                with installation.open_ledger() as ledger:
                     self._settle_plan(context, ledger, cluster)
             snapshot = take_snapshot(cluster, datetime.now(UTC))
-        uri = run_context.warehouse().write_snapshot(snapshot)
+        uri = installation.warehouse().write_snapshot(snapshot)
         self.log.info(
             "%d brokers, %d topics, %d replicas read in %.1f s: %s",
             len(snapshot.brokers),
@@ -74,7 +74,7 @@ class SnapshotClusterOperator(ClusterOperator):
         request, named = run_context.request_of(context), run_context.named_plan_id(context)
         action = request.action.value
         if named is not None:
-            with run_context.open_ledger() as ledger:
+            with installation.open_ledger() as ledger:
                 action = ledger.plan(named).action
         try:
             self.policy.require(action, request.throttle_bytes_per_s, datetime.now(UTC))
@@ -116,7 +116,7 @@ class SnapshotClusterOperator(ClusterOperator):
             self._take_up(context, ledger, cluster, plan_id)
         except DriftError as error:
             self.log.warning("%s A new plan is made instead.", error.what)
-            owner, lease_s = run_context.driver_of(context), ttl_s(run_context.settings())
+            owner, lease_s = run_context.driver_of(context), ttl_s(installation.settings())
             record = ledger.plan(plan_id)
             own = OwnCluster.of_plan(cluster, record)
             give_up(record, ledger, own, error.what, owner, lease_s)
@@ -145,7 +145,7 @@ class SnapshotClusterOperator(ClusterOperator):
             run.run_id,
             bounds_of(request),
             run_context.actor_of(context),
-            lease_s=ttl_s(run_context.settings()),
+            lease_s=ttl_s(installation.settings()),
             rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,
         )
         self.log.info("Going on with plan %s.", plan_id)
@@ -159,7 +159,7 @@ def _goes_on(context: Context) -> bool:
     """
     from include.domain.run.states import PlanState
 
-    with run_context.open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         named = run_context.named_plan_id(context)
         if named is not None:
             found = run_context.recorded_plan(ledger, named)

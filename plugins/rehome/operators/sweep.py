@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rehome import run_context
+from rehome import installation, run_context
 from rehome.executors import refuse_unshared_ledger
 from rehome.notifiers.webhook import send
 from rehome.operators.base import ClusterOperator
@@ -41,8 +41,8 @@ class SweepThrottlesOperator(ClusterOperator):
 
         The schedule opens no connection that no plan was made through: it may lead nowhere.
         """
-        refuse_unshared_ledger(context, run_context.settings().ledger_url)
-        with run_context.open_ledger() as ledger:
+        refuse_unshared_ledger(context, installation.settings().ledger_url)
+        with installation.open_ledger() as ledger:
             scheduled = context["dag_run"].run_type == "scheduled"
             if scheduled and not was_planned_through(ledger, self.kafka_config_id):
                 raise AirflowSkipException(
@@ -106,7 +106,7 @@ class SweepThrottlesOperator(ClusterOperator):
         from include.execution.throttle.set_up import sweep
         from include.ledger.base.fencing import LeaseHeldError
 
-        lasting_s, owner = ttl_s(run_context.settings()), f"sweep_throttles ({run_id})"
+        lasting_s, owner = ttl_s(installation.settings()), f"sweep_throttles ({run_id})"
         own = OwnCluster.itself(cluster)
         try:
             with hold(ledger, own, owner, lasting_s, wait_s=0, release=True) as held:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from include.errors import RehomeError
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class SetThrottleOperator(ClusterOperator):
         from include.execution.throttle.cordon import cordon
         from include.execution.throttle.set_up import set_up_throttle
 
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         if record.state is PlanState.DONE:
             self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
@@ -59,7 +59,7 @@ class SetThrottleOperator(ClusterOperator):
         if record.state is not PlanState.RUNNING:
             self._refuse_by_policy(record, plan, rate)
         with (
-            run_context.open_ledger() as ledger,
+            installation.open_ledger() as ledger,
             self.gateway() as cluster,
             run_context.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
@@ -125,7 +125,7 @@ class ClearThrottleOperator(ClusterOperator):
         """Stop what is left, clear, give the lease back, say what is owed."""
         from include.domain.run.states import PlanState
 
-        with run_context.open_ledger() as ledger, self.gateway() as cluster:
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
             if record is None:
                 self.log.info("No plan was recorded: there is nothing to take back.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.settings import FIRST_POLL_S
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 from rehome.notifiers.webhook import send
 from rehome.operators.base import ClusterOperator
 from rehome.triggers.progress import ReassignmentTrigger
@@ -89,14 +89,14 @@ class ReassignmentSensor(ClusterOperator):
         from include.execution.stall import overdue
         from include.execution.throttle.set_up import sweep
 
-        with run_context.open_ledger() as ledger, self.gateway() as cluster:
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
             if record is None:
                 raise plan_of_run.no_plan_yet(context)
             if record.state.ended:
                 return self._ended(record.plan_id, record.state, record.cause)
             plan, request = run_context.load_plan(context)
-            policy = policy_for(request, run_context.settings())
+            policy = policy_for(request, installation.settings())
             try:
                 with run_context.driving(context, ledger, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
@@ -173,8 +173,8 @@ class ReassignmentSensor(ClusterOperator):
         from include.execution.decide import HELD_BY_OTHERS
         from include.execution.stall import STALL_ALERT
 
-        plan_id, limit_s = run_context.plan_id_of(context), run_context.settings().stall_timeout_s
-        with run_context.open_ledger() as ledger:
+        plan_id, limit_s = run_context.plan_id_of(context), installation.settings().stall_timeout_s
+        with installation.open_ledger() as ledger:
             view = ledger.view(plan_id)
             since = view.last_progress_at
             ledger.add_event(STALL_ALERT, f"nothing has moved since {since}", plan_id=plan_id)
@@ -202,7 +202,7 @@ class ReassignmentSensor(ClusterOperator):
         send(told, plan_id=plan_id)
 
     def _interval_s(self) -> float:
-        return self.poll_interval_s or run_context.settings().poll_interval_s
+        return self.poll_interval_s or installation.settings().poll_interval_s
 
     def _defer(self, plan_id: str | None, watched: Sequence[dict[str, Any]] = ()) -> None:
         self.defer(

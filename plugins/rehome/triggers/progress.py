@@ -71,10 +71,10 @@ class ReassignmentTrigger(BaseTrigger):
 
     def open_watch(self) -> PlanWatch | ReassignmentWatch:
         """The blocking side of the trigger, on a gateway of its own."""
-        from rehome import run_context
+        from rehome import installation
         from rehome.hooks.cluster import KafkaClusterHook
 
-        gateway = KafkaClusterHook(self.kafka_config_id).gateway(run_context.settings())
+        gateway = KafkaClusterHook(self.kafka_config_id).gateway(installation.settings())
         if self.plan_id is None:
             from include.execution.observation.foreign_reassignments import Watched
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from rehome import run_context
+from rehome import installation, run_context
 
 if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
@@ -48,13 +48,13 @@ class PlanWatch:
         from include.execution.policy import policy_for
 
         self._gateway = gateway
-        self._ledger = run_context.open_ledger()
+        self._ledger = installation.open_ledger()
         record = self._ledger.plan(plan_id)
         self._cluster = OwnCluster.of_plan(gateway, record)
         self._driver = record.driver
-        self._lease_s = ttl_s(run_context.settings())
+        self._lease_s = ttl_s(installation.settings())
         self._plan = run_context.recorded_moves(self._ledger, record)
-        self._policy = policy_for(run_context.recorded_request(record), run_context.settings())
+        self._policy = policy_for(run_context.recorded_request(record), installation.settings())
         self._backlog = Backlog()
         self._beside: tuple[TopicPartition, ...] | None = None
         self._ledger_away_since: float | None = None

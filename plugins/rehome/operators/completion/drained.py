@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.completion.drained import is_drain, wait_until_drained
 
-        with run_context.open_ledger() as ledger, self.gateway() as cluster:
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
             if run_context.in_follow_up(context):
                 record = ledger.plan(run_context.first_plan_id(context))
@@ -125,7 +125,7 @@ def _less_unpaid(found: Drained, plan: Plan) -> Drained:
     from include.execution.completion.drained import less_unpaid
     from include.warehouse import read_snapshot
 
-    planned_on = read_snapshot(run_context.warehouse().snapshot_uri(plan.summary.snapshot))
+    planned_on = read_snapshot(installation.warehouse().snapshot_uri(plan.summary.snapshot))
     rows = planned_on.replicas.select(["broker", "topic", "partition"])
     there = ((r["broker"], TopicPartition(r["topic"], r["partition"])) for r in rows.to_pylist())
     return less_unpaid(found, plan, there)

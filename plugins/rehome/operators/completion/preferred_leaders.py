@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         from include.execution.completion.preferred_leaders import restore_preferred_leaders
         from include.ledger.base.fencing import LeaseHeldError
 
-        with run_context.open_ledger() as ledger, self.gateway() as cluster:
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
             if record.state is not PlanState.DONE:
                 raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")

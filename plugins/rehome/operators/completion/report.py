@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class WriteReportOperator(ClusterOperator):
         from include.reporting.collect import write_plan_report
 
         directory = run_context.plan_directory(context)
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             if plan_of_run.recorded(context, ledger) is None:
                 raise AirflowSkipException("There is no plan to report on.")
             uri = write_plan_report(directory, ledger)

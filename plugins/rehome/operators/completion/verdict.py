@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
 
@@ -30,7 +30,7 @@ class VerdictOperator(ClusterOperator):
         from include.ledger.base.records import EndReason
         from include.warehouse import PlanDirectory
 
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             record = plan_of_run.recorded(context, ledger)
             follow_up = plan_of_run.follow_up(context, ledger) if record else None
             plans = [plan.plan_id for plan in (record, follow_up) if plan is not None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.errors import STEP_UNCHANGED, PlanConflictError
-from rehome import plan_of_run, run_context
+from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class VerifyReassignmentOperator(ClusterOperator):
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.completion.verify import verify
 
-        with run_context.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         if record.state is PlanState.PAUSED:
             raise AirflowSkipException("The plan is paused; its end will be verified.")

@@ -1,0 +1,66 @@
+"""What this installation of Rehome has: its settings, its ledger, its warehouse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook, Variable
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from include.settings import Settings
+
+if TYPE_CHECKING:
+    from include.ledger.store import Ledger
+    from include.warehouse import Warehouse
+
+SETTINGS_VARIABLE = "rehome"
+SETTINGS_LAST_S = 30
+"""How long settings that Airflow holds are taken as read."""
+LEDGER_CONNECTION = "rehome_ledger"
+
+
+def settings() -> Settings:
+    """Defaults, the environment, the Variable ``rehome``, and the connection ``rehome_ledger``.
+
+    What Airflow holds is asked anew only after ``SETTINGS_LAST_S``: a task reads its settings many
+    times, and each time would be two requests to Airflow's API.
+    """
+    return Settings.load(_overrides(int(time.monotonic() // SETTINGS_LAST_S)))
+
+
+@lru_cache(maxsize=1)
+def _overrides(_period: int) -> Mapping[str, Any]:
+    overrides: dict[str, Any] = dict(
+        Variable.get(SETTINGS_VARIABLE, default={}, deserialize_json=True)
+    )
+    try:
+        connection = BaseHook.get_connection(LEDGER_CONNECTION)
+    except AirflowNotFoundException:
+        pass  # the ledger is the one in the settings
+    else:
+        overrides["ledger_url"] = _sqlalchemy_url(connection)
+    return overrides
+
+
+def _sqlalchemy_url(connection: Any) -> str:
+    """Airflow writes postgres://, SQLAlchemy reads postgresql://."""
+    uri = str(connection.get_uri())
+    scheme, rest = uri.split("://", 1)
+    return f"{'postgresql' if scheme == 'postgres' else scheme}://{rest}"
+
+
+def open_ledger() -> Ledger:
+    """The ledger, migrated; close it, or use it as a context manager."""
+    from include.ledger.store import Ledger
+
+    return Ledger.open(settings().ledger_url)
+
+
+def warehouse() -> Warehouse:
+    """Where snapshots and plans are kept."""
+    from include.warehouse import Warehouse
+
+    return Warehouse(settings().warehouse)
