@@ -15,6 +15,7 @@ from include.ledger.base.identity import IdentityStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
 from include.ledger.stores.moves import MoveStore
+from include.ledger.stores.pages import PageStore
 from include.ledger.stores.planned import PlannedMoveStore
 from include.ledger.stores.plans import PlanStore
 from include.ledger.stores.rates import RateStore
@@ -33,6 +34,7 @@ class Ledger(
     RateStore,
     SampleStore,
     TimingStore,
+    PageStore,
     EventStore,
     LeaseStore,
     IdentityStore,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, RowMapping, select
 
 from include.ledger.base.database import Database
 from include.ledger.base.models import EVENTS
@@ -71,14 +71,11 @@ class EventStore(Database):
             query = query.where(EVENTS.c.plan_id == plan_id)
         with self.reading() as connection:
             rows = connection.execute(query).mappings().all()
-        return [
-            Event(
-                row["at"],
-                row["actor"],
-                row["kind"],
-                row["detail"],
-                row["plan_id"],
-                row["cluster_id"],
-            )
-            for row in rows
-        ]
+        return [event_of(row) for row in rows]
+
+
+def event_of(row: RowMapping) -> Event:
+    """An event's row as a value."""
+    return Event(
+        row["at"], row["actor"], row["kind"], row["detail"], row["plan_id"], row["cluster_id"]
+    )

@@ -206,7 +206,7 @@ class MoveStore(Database):
             .order_by(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition)
         )
         with self.reading() as connection:
-            return [_reassignment(row) for row in connection.execute(query).mappings()]
+            return [reassignment_of(row) for row in connection.execute(query).mappings()]
 
     def reassignments(self, plan_id: str) -> list[Reassignment]:
         """Every reassignment that the plan has started, in the order of their starts."""
@@ -215,7 +215,7 @@ class MoveStore(Database):
             REASSIGNMENTS.c.started_at, REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition
         )
         with self.reading() as connection:
-            return [_reassignment(row) for row in connection.execute(query).mappings()]
+            return [reassignment_of(row) for row in connection.execute(query).mappings()]
 
 
 def _settle(
@@ -347,7 +347,8 @@ def _touch(connection: Connection, plan_id: str, now: datetime) -> None:
     connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(last_progress_at=now))
 
 
-def _reassignment(row: RowMapping) -> Reassignment:
+def reassignment_of(row: RowMapping) -> Reassignment:
+    """A reassignment's row as a value."""
     return Reassignment(
         reassignment_id=row["reassignment_id"],
         partition=TopicPartition(row["topic"], row["partition"]),

@@ -30,7 +30,7 @@ class PlannedMoveStore(Database):
         if states:
             query = query.where(MOVES.c.state.in_(states))
         with self.reading() as connection:
-            return tuple(map(_move, connection.execute(query).mappings()))
+            return tuple(map(move_of, connection.execute(query).mappings()))
 
 
 def move_row(plan_id: str, move: Move, now: datetime) -> Mapping[str, Any]:
@@ -53,7 +53,11 @@ def move_row(plan_id: str, move: Move, now: datetime) -> Mapping[str, Any]:
     }
 
 
-def _move(row: RowMapping) -> Move:
+def move_of(row: RowMapping) -> Move:
+    """A move as planned, but for the sentence why.
+
+    :raises RehomeError: an earlier version of Rehome, which kept no targets, recorded it.
+    """
     partition = TopicPartition(row["topic"], row["partition"])
     if row["replicas_target"] is None:
         raise RehomeError(

@@ -131,7 +131,7 @@ class PlanStore(Database):
             row = select_plan(connection, plan_id)
         if row is None:
             raise unknown_plan(plan_id)
-        return _record(row)
+        return record_of(row)
 
     def plans(self, cluster_id: str | None = None) -> list[PlanRecord]:
         """Every plan (of one cluster), newest first."""
@@ -139,14 +139,14 @@ class PlanStore(Database):
         if cluster_id is not None:
             query = query.where(PLANS.c.cluster_id == cluster_id)
         with self.reading() as connection:
-            return [_record(row) for row in connection.execute(query).mappings()]
+            return [record_of(row) for row in connection.execute(query).mappings()]
 
     def active_plan(self, cluster_id: str) -> PlanRecord | None:
         """The plan that holds the cluster (running or paused), or None."""
         query = select(PLANS).where(PLANS.c.active_cluster_id == cluster_id)
         with self.reading() as connection:
             row = connection.execute(query).mappings().one_or_none()
-        return None if row is None else _record(row)
+        return None if row is None else record_of(row)
 
     def approve(
         self,
@@ -342,7 +342,8 @@ def select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
     return connection.execute(query).mappings().one_or_none()
 
 
-def _record(row: RowMapping) -> PlanRecord:
+def record_of(row: RowMapping) -> PlanRecord:
+    """A plan's row as a value."""
     values = {item.name: row[item.name] for item in fields(PlanRecord)}
     values["state"] = PlanState(row["state"])
     values["end_reason"] = row["end_reason"] and EndReason(row["end_reason"])

@@ -82,7 +82,7 @@ class SampleStore(Database):
             REPLICA_STATUSES.c.topic, REPLICA_STATUSES.c.partition, REPLICA_STATUSES.c.broker
         )
         with self.reading() as connection:
-            statuses = [_status(row) for row in connection.execute(query).mappings()]
+            statuses = [status_of(row) for row in connection.execute(query).mappings()]
         return {status.replica: status for status in statuses}
 
     def latest_in_flight(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
@@ -92,7 +92,7 @@ class SampleStore(Database):
         """
         replicas = REPLICA_STATUSES.c
         newest = select(PROGRESS_SAMPLES.c.sampled_at).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
-        newest = newest.order_by(PROGRESS_SAMPLES.c.sample_id.desc()).limit(1)
+        newest = newest.order_by(PROGRESS_SAMPLES.c.sampled_at.desc()).limit(1)
         of_plan = select(REPLICA_STATUSES).where(replicas.plan_id == plan_id)
         seen = of_plan.where(replicas.status_at == newest.scalar_subquery())
         admitted = of_plan.join(
@@ -103,7 +103,7 @@ class SampleStore(Database):
         ).where(MOVES.c.state == MoveState.ADMITTED)
         with self.reading() as connection:
             rows = connection.execute(union(seen, admitted)).mappings().all()
-        return {status.replica: status for status in map(_status, rows)}
+        return {status.replica: status for status in map(status_of, rows)}
 
 
 def newest_samples(
@@ -111,7 +111,8 @@ def newest_samples(
 ) -> list[ProgressSample]:
     """The newest samples of a plan, oldest first; None = all."""
     query = select(PROGRESS_SAMPLES).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
-    query = query.order_by(PROGRESS_SAMPLES.c.sample_id.desc())
+    # Each is later than the one before (add_samples), and there is an index by time.
+    query = query.order_by(PROGRESS_SAMPLES.c.sampled_at.desc())
     if newest is not None:
         query = query.limit(newest)
     rows = connection.execute(query).mappings().all()
@@ -167,7 +168,8 @@ def _sample(row: RowMapping) -> ProgressSample:
     return ProgressSample(**{name: row[name] for name in _SAMPLE_FIELDS})
 
 
-def _status(row: RowMapping) -> ReplicaStatus:
+def status_of(row: RowMapping) -> ReplicaStatus:
+    """A replica's row as a value."""
     return ReplicaStatus(
         replica=ReplicaId(row["topic"], row["partition"], row["broker"]),
         standing=ReplicaStanding(row["standing"]),

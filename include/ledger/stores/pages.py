@@ -1,0 +1,357 @@
+"""What people page through: plans, moves and events, filtered and sorted by the database."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    case,
+    cast,
+    func,
+    or_,
+    select,
+    tuple_,
+)
+
+from include.domain.kafka import BrokerId
+from include.domain.plan.move import Move
+from include.domain.run.ledger_view import MoveSums
+from include.domain.run.progress import ProgressSample, ReplicaStatus
+from include.domain.run.states import MoveState, PlanState
+from include.ledger.base.database import Database
+from include.ledger.base.models import (
+    EVENTS,
+    MOVES,
+    PLANS,
+    PROGRESS_SAMPLES,
+    RATE_CHANGES,
+    REASSIGNMENTS,
+    REPLICA_STATUSES,
+)
+from include.ledger.base.records import Event, PlanRecord, Reassignment
+from include.ledger.stores.events import event_of
+from include.ledger.stores.moves import reassignment_of
+from include.ledger.stores.planned import move_of
+from include.ledger.stores.plans import record_of
+from include.ledger.stores.samples import newest_samples, status_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFilter:
+    """Which plans to list; newest first.
+
+    :param states: in one of these; empty = in any.
+    :param text: part of the plan's id, action, run or requester, in any case; "" = any.
+    :param dag_ids: made by one of these DAGs, or not known by which; None = by any.
+    """
+
+    states: frozenset[PlanState] = frozenset()
+    text: str = ""
+    dag_ids: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """A plan in a list.
+
+    :param sample: of its newest poll; None = there was none.
+    """
+
+    record: PlanRecord
+    sample: ProgressSample | None
+
+
+class MoveOrder(enum.StrEnum):
+    """What moves are sorted by."""
+
+    STATE = "state"  # what needs attention first
+    PARTITION = "partition"
+    SIZE = "size"  # bytes to copy, most first
+    BEHIND = "behind"  # bytes behind, most first
+    CHANGED = "changed"  # newest first
+
+
+@dataclass(frozen=True, slots=True)
+class MoveFilter:
+    """Which moves to list, and in which order.
+
+    :param states: in one of these; empty = in any.
+    :param topic: what the topic's name begins with.
+    :param broker: a broker that has a replica before or after; None = any.
+    :param reverse: the other way round.
+    """
+
+    states: frozenset[MoveState] = frozenset()
+    topic: str = ""
+    broker: BrokerId | None = None
+    order: MoveOrder = MoveOrder.STATE
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoveLine:
+    """A move in a list.
+
+    :param detail: why it is in its state, for people.
+    :param start: its newest reassignment; None = it has not started.
+    :param statuses: its replicas as the last poll that looked at them saw them.
+    """
+
+    move: Move
+    state: MoveState
+    detail: str
+    start: Reassignment | None = None
+    statuses: tuple[ReplicaStatus, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list, and how long the whole list is."""
+
+    lines: list[T]
+    total: int
+
+
+class Mark(NamedTuple):
+    """Equal to an earlier one of the same plan as long as nothing that people see has changed."""
+
+    state: str
+    cancel_requested: bool
+    pause_requested: bool
+    requested_rate_bytes_per_s: int | None
+    moves_version: int
+    newest_sample: datetime | None
+    newest_event: int | None
+    newest_rate_change: int | None
+
+
+_URGENCY = (
+    MoveState.FAILED,
+    MoveState.SUPERSEDED,
+    MoveState.CANCELLED,
+    MoveState.ADMITTED,
+    MoveState.PENDING,
+    MoveState.DONE,
+)
+
+
+class PageStore(Database):
+    """Reads for people: never more rows than a page shows, however many there are."""
+
+    def plan_page(self, wanted: PlanFilter, offset: int, limit: int) -> Page[PlanLine]:
+        """Plans, newest first."""
+        query = select(PLANS).where(*_plan_conditions(wanted))
+        newest = query.order_by(PLANS.c.created_at.desc(), PLANS.c.plan_id)
+        with self.reading() as connection:
+            rows = connection.execute(newest.offset(offset).limit(limit)).mappings().all()
+            records = [record_of(row) for row in rows]
+            lines = [
+                PlanLine(record, next(iter(newest_samples(connection, record.plan_id, 1)), None))
+                for record in records
+            ]
+            return Page(lines, _count(connection, query))
+
+    def plan_counts(self, dag_ids: frozenset[str] | None = None) -> dict[PlanState, int]:
+        """How many plans are in each state.
+
+        :param dag_ids: as in ``PlanFilter``.
+        """
+        query = select(PLANS.c.state, func.count()).group_by(PLANS.c.state)
+        query = query.where(*_plan_conditions(PlanFilter(dag_ids=dag_ids)))
+        with self.reading() as connection:
+            return {PlanState(state): count for state, count in connection.execute(query)}
+
+    def plan_of_run(self, dag_id: str, run_id: str) -> str | None:
+        """The newest plan that a DAG run has made or drives; None = there is none."""
+        query = select(PLANS.c.plan_id).where(PLANS.c.dag_id == dag_id, PLANS.c.run_id == run_id)
+        with self.reading() as connection:
+            found = connection.execute(query.order_by(PLANS.c.created_at.desc()).limit(1))
+            return found.scalar_one_or_none()
+
+    def move_page(
+        self, plan_id: str, wanted: MoveFilter, offset: int, limit: int
+    ) -> Page[MoveLine]:
+        """Moves of a plan with their starts and their replicas."""
+        query = select(MOVES).where(MOVES.c.plan_id == plan_id, *_move_conditions(wanted))
+        ordered = _ordered(query, plan_id, wanted).offset(offset).limit(limit)
+        with self.reading() as connection:
+            rows = connection.execute(ordered).mappings().all()
+            partitions = [(row["topic"], row["partition"]) for row in rows]
+            starts = _starts(connection, plan_id, partitions)
+            statuses = _statuses(connection, plan_id, partitions)
+            lines = [
+                MoveLine(
+                    move_of(row),
+                    MoveState(row["state"]),
+                    row["detail"],
+                    starts.get(partition),
+                    tuple(statuses.get(partition, ())),
+                )
+                for partition, row in zip(partitions, rows, strict=True)
+            ]
+            return Page(lines, _count(connection, query))
+
+    def move_sums(self, plan_id: str) -> dict[MoveState, MoveSums]:
+        """How many moves are in each state, and their bytes to copy."""
+        query = select(MOVES.c.state, func.count(), func.sum(MOVES.c.bytes_to_move))
+        query = query.where(MOVES.c.plan_id == plan_id).group_by(MOVES.c.state)
+        with self.reading() as connection:
+            return {
+                MoveState(state): MoveSums(count, int(size))
+                for state, count, size in connection.execute(query)
+            }
+
+    def moves_changed(
+        self, plan_id: str, version: int, *states: MoveState
+    ) -> list[tuple[Move, MoveState]]:
+        """Moves in these states whose state has changed since a version of the plan's moves."""
+        query = select(MOVES).where(
+            MOVES.c.plan_id == plan_id, MOVES.c.version > version, MOVES.c.state.in_(states)
+        )
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [(move_of(row), MoveState(row["state"])) for row in rows]
+
+    def event_page(self, plan_id: str, offset: int, limit: int) -> Page[Event]:
+        """Events of a plan, newest first."""
+        query = select(EVENTS).where(EVENTS.c.plan_id == plan_id)
+        newest = query.order_by(EVENTS.c.event_id.desc()).offset(offset).limit(limit)
+        with self.reading() as connection:
+            rows = connection.execute(newest).mappings().all()
+            return Page([event_of(row) for row in rows], _count(connection, query))
+
+    def mark(self, plan_id: str) -> Mark | None:
+        """What tells cheaply whether anything new is known of a plan; None = there is no plan."""
+        plan = select(
+            PLANS.c.state,
+            PLANS.c.cancel_requested,
+            PLANS.c.pause_requested,
+            PLANS.c.requested_rate_bytes_per_s,
+            PLANS.c.moves_version,
+        ).where(PLANS.c.plan_id == plan_id)
+        keys = PROGRESS_SAMPLES.c.sampled_at, EVENTS.c.event_id, RATE_CHANGES.c.change_id
+        with self.reading() as connection:
+            row = connection.execute(plan).one_or_none()
+            if row is None:
+                return None
+            newest = [
+                connection.execute(
+                    select(func.max(key)).where(key.table.c.plan_id == plan_id)
+                ).scalar()
+                for key in keys
+            ]
+        return Mark(*row, *newest)
+
+
+def _plan_conditions(wanted: PlanFilter) -> Iterable[ColumnElement[bool]]:
+    if wanted.states:
+        yield PLANS.c.state.in_(wanted.states)
+    if wanted.dag_ids is not None:
+        yield or_(PLANS.c.dag_id.is_(None), PLANS.c.dag_id.in_(wanted.dag_ids))
+    if wanted.text:
+        named = PLANS.c.plan_id, PLANS.c.action, PLANS.c.run_id, PLANS.c.actor, PLANS.c.cluster_id
+        yield or_(*(column.icontains(wanted.text, autoescape=True) for column in named))
+
+
+def _move_conditions(wanted: MoveFilter) -> Iterable[ColumnElement[bool]]:
+    if wanted.states:
+        yield MOVES.c.state.in_(wanted.states)
+    if wanted.topic:
+        yield MOVES.c.topic.startswith(wanted.topic, autoescape=True)
+    if wanted.broker is not None:
+        sides = MOVES.c.replicas_current, MOVES.c.replicas_target
+        yield or_(*(_names(side, wanted.broker) for side in sides))
+
+
+def _names(brokers: ColumnElement[Any], broker: BrokerId) -> ColumnElement[bool]:
+    """Whether a JSON list of numbers holds one: both databases keep it as ``[3, 2]``."""
+    text = cast(brokers, String)
+    return or_(*(text.like(form.format(broker)) for form in ("[{}]", "[{},%", "%, {},%", "%, {}]")))
+
+
+def _ordered(query: Select[Any], plan_id: str, wanted: MoveFilter) -> Select[Any]:
+    """Sorted as wanted, and what is alike by partition, so that pages do not overlap."""
+    partition = MOVES.c.topic, MOVES.c.partition
+    match wanted.order:
+        case MoveOrder.PARTITION:
+            return query.order_by(*_directed(partition, reverse=wanted.reverse))
+        case MoveOrder.STATE:
+            urgency = case(
+                {state.value: rank for rank, state in enumerate(_URGENCY)}, value=MOVES.c.state
+            )
+            keys = [urgency, -MOVES.c.bytes_to_move]
+        case MoveOrder.SIZE:
+            keys = [-MOVES.c.bytes_to_move]
+        case MoveOrder.CHANGED:
+            # Negated times have no common form: the version grows with every change.
+            keys = [-MOVES.c.version]
+        case MoveOrder.BEHIND:
+            behind = _behind(plan_id)
+            query = query.outerjoin(
+                behind,
+                (behind.c.topic == MOVES.c.topic) & (behind.c.partition == MOVES.c.partition),
+            )
+            keys = [-func.coalesce(behind.c.bytes_behind, 0)]
+    return query.order_by(*_directed(keys, reverse=wanted.reverse), *partition)
+
+
+def _directed(keys: Collection[ColumnElement[Any]], *, reverse: bool) -> list[ColumnElement[Any]]:
+    return [key.desc() if reverse else key.asc() for key in keys]
+
+
+def _behind(plan_id: str) -> Any:
+    """Bytes behind of moves in flight, by partition: the others copy nothing."""
+    replicas = REPLICA_STATUSES.c
+    flying = (
+        (MOVES.c.plan_id == replicas.plan_id)
+        & (MOVES.c.topic == replicas.topic)
+        & (MOVES.c.partition == replicas.partition)
+        & (MOVES.c.state == MoveState.ADMITTED)
+    )
+    query = select(
+        replicas.topic, replicas.partition, func.sum(replicas.bytes_behind).label("bytes_behind")
+    ).join(MOVES, flying)
+    query = query.where(replicas.plan_id == plan_id)
+    return query.group_by(replicas.topic, replicas.partition).subquery()
+
+
+def _count(connection: Connection, query: Select[Any]) -> int:
+    counted: int = connection.execute(
+        select(func.count()).select_from(query.subquery())
+    ).scalar_one()
+    return counted
+
+
+def _starts(
+    connection: Connection, plan_id: str, partitions: Collection[tuple[str, int]]
+) -> Mapping[tuple[str, int], Reassignment]:
+    """The newest reassignment of each partition."""
+    starts = REASSIGNMENTS.c
+    query = select(REASSIGNMENTS).where(
+        starts.plan_id == plan_id, tuple_(starts.topic, starts.partition).in_(partitions)
+    )
+    rows = connection.execute(query.order_by(starts.started_at)).mappings()
+    return {(row["topic"], row["partition"]): reassignment_of(row) for row in rows}
+
+
+def _statuses(
+    connection: Connection, plan_id: str, partitions: Collection[tuple[str, int]]
+) -> Mapping[tuple[str, int], list[ReplicaStatus]]:
+    replicas = REPLICA_STATUSES.c
+    query = select(REPLICA_STATUSES).where(
+        replicas.plan_id == plan_id, tuple_(replicas.topic, replicas.partition).in_(partitions)
+    )
+    found: dict[tuple[str, int], list[ReplicaStatus]] = {}
+    for row in connection.execute(query.order_by(replicas.broker)).mappings():
+        found.setdefault((row["topic"], row["partition"]), []).append(status_of(row))
+    return found
