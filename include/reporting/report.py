@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -28,7 +29,7 @@ from include.reporting.plan_charts import largest_moves, link_picture, load_pict
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.progress_charts import broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
-from include.reporting.status_summary import standing_of
+from include.reporting.status_summary import StatusFacts, standing_of
 
 MOVES_SHOWN = 300
 LINES_SHOWN = 200
@@ -81,7 +82,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "data": data,
         "plan": plan,
         "summary": plan.summary,
-        "standing": standing_of(data),
+        "standing": standing_of(status_facts(data)),
         "facts": _facts(data),
         "picture": broker_picture(plan.summary.brokers, _stored(plan.summary)),
         "load_pictures": load_pictures(plan.summary),
@@ -112,6 +113,30 @@ def _view(data: ReportData) -> dict[str, Any]:
         "files": _files(data),
         "count": words.count_text,
     }
+
+
+def status_facts(data: ReportData) -> StatusFacts:
+    """What the report's head goes by."""
+    record = data.record
+    cancelled_by = [event.actor for event in data.events if event.kind == PlanState.CANCELLED]
+    return StatusFacts(
+        plan_id=data.plan.plan_id,
+        plan_hash=data.plan.plan_hash,
+        state=data.state,
+        cause=data.cause,
+        moves=len(data.plan.moves),
+        by_state=Counter(move.state for move in data.moves.values()),
+        started=data.started,
+        elapsed_s=data.elapsed_s,
+        throttles=len(data.throttles),
+        owed=len(data.owed),
+        cancelled_by=cancelled_by[-1] if cancelled_by else "",
+        end_reason=record.end_reason if record else None,
+        request=data.request,
+        dry_run=data.dry_run,
+        verification=data.verification,
+        drained=data.drained,
+    )
 
 
 def _stored(summary: PlanSummary) -> ResourceBalance | None:

@@ -1,15 +1,14 @@
-"""How a plan stands and what to do next: the first lines of its report."""
+"""How a plan stands and what to do next: the first lines of its report and of its page."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import EndReason
-from include.reporting.data import ReportData
 from include.reporting.words import count_text, duration_text
 
 
@@ -23,8 +22,43 @@ class Tone(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class StatusFacts:
+    """What a plan's status summary goes by.
+
+    :param cause: why the plan is in its state; ``end_reason``: the same as a code.
+    :param moves: how many the plan has; ``by_state``: of those that the ledger knows.
+    :param started: whether anything may have been changed on the cluster.
+    :param elapsed_s: from the start to the end, or to now; None before the start.
+    :param throttles: settings of it that were ever set; ``owed``: those that may still stand.
+    :param cancelled_by: who cancelled it; "" = nobody did.
+    :param request, dry_run, verification, drained: the plan's files; None = there is none yet.
+    """
+
+    plan_id: str
+    plan_hash: str
+    state: PlanState
+    cause: str
+    moves: int
+    by_state: Mapping[MoveState, int]
+    started: bool
+    elapsed_s: float | None
+    throttles: int
+    owed: int
+    cancelled_by: str = ""
+    end_reason: EndReason | None = None
+    request: Mapping[str, Any] = field(default_factory=dict)
+    dry_run: Mapping[str, Any] | None = None
+    verification: Mapping[str, Any] | None = None
+    drained: Mapping[str, Any] | None = None
+
+    def moves_in(self, *states: MoveState) -> int:
+        """How many moves are in one of these states."""
+        return sum(self.by_state.get(state, 0) for state in states)
+
+
+@dataclass(frozen=True, slots=True)
 class StatusSummary:
-    """The report's head.
+    """How a plan stands, for people: the head of its report and of its page.
 
     :param label: the state in one or two words.
     :param headline: what happened, in one sentence.
@@ -43,13 +77,13 @@ UNCHANGED = "Nothing was changed on the cluster."
 SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
 
 
-def standing_of(data: ReportData) -> StatusSummary:
+def standing_of(facts: StatusFacts) -> StatusSummary:
     """The plan's standing. What was not verified is never called good."""
-    return _STANDINGS[data.state](data)
+    return _STANDINGS[facts.state](facts)
 
 
-def _planned(data: ReportData) -> StatusSummary:
-    if data.dry_run is None:
+def _planned(facts: StatusFacts) -> StatusSummary:
+    if facts.dry_run is None:
         return StatusSummary(
             Tone.CALM,
             "Planned",
@@ -57,9 +91,9 @@ def _planned(data: ReportData) -> StatusSummary:
             UNCHANGED,
             "Wait for the dry run.",
         )
-    if not data.dry_run.get("ok"):
-        return _refused(data)
-    if data.request.get("dry_run"):
+    if not facts.dry_run.get("ok"):
+        return _refused(facts)
+    if facts.request.get("dry_run"):
         return StatusSummary(
             Tone.GOOD,
             "Ready",
@@ -69,8 +103,8 @@ def _planned(data: ReportData) -> StatusSummary:
         )
     step = (
         f"Approve it in Airflow, task approve. The approval holds for hash "
-        f"{data.plan.plan_hash[:12]} only, and for the rate and the window that it names."
-        if data.request.get("approval")
+        f"{facts.plan_hash[:12]} only, and for the rate and the window that it names."
+        if facts.request.get("approval")
         else "Nothing: the run goes on by itself."
     )
     return StatusSummary(
@@ -78,8 +112,8 @@ def _planned(data: ReportData) -> StatusSummary:
     )
 
 
-def _refused(data: ReportData) -> StatusSummary:
-    findings = (data.dry_run or {}).get("findings", ())
+def _refused(facts: StatusFacts) -> StatusSummary:
+    findings = (facts.dry_run or {}).get("findings", ())
     errors = [item for item in findings if item["severity"] == "error"]
     return StatusSummary(
         Tone.BAD,
@@ -90,7 +124,7 @@ def _refused(data: ReportData) -> StatusSummary:
     )
 
 
-def _approved(data: ReportData) -> StatusSummary:
+def _approved(facts: StatusFacts) -> StatusSummary:
     return StatusSummary(
         Tone.CALM,
         "Approved",
@@ -100,48 +134,48 @@ def _approved(data: ReportData) -> StatusSummary:
     )
 
 
-def _running(data: ReportData) -> StatusSummary:
+def _running(facts: StatusFacts) -> StatusSummary:
     return StatusSummary(
         Tone.BUSY,
         "Running",
-        f"{_done_of_all(data)} so far.",
-        _throttle_left(data),
+        f"{_done_of_all(facts)} so far.",
+        _throttle_left(facts),
         "Watch task progress in Airflow.",
     )
 
 
-def _paused(data: ReportData) -> StatusSummary:
+def _paused(facts: StatusFacts) -> StatusSummary:
     return StatusSummary(
         Tone.CALM,
         "Paused",
-        f"The plan is paused: {data.cause}. {_done_of_all(data)}.",
-        f"Nothing of it is in flight. {_throttle_left(data)}",
-        f"Trigger again with plan_id {data.plan.plan_id} to go on.",
+        f"The plan is paused: {facts.cause}. {_done_of_all(facts)}.",
+        f"Nothing of it is in flight. {_throttle_left(facts)}",
+        f"Trigger again with plan_id {facts.plan_id} to go on.",
     )
 
 
-def _done(data: ReportData) -> StatusSummary:
-    verified = data.verification is not None and data.verification.get("ok")
+def _done(facts: StatusFacts) -> StatusSummary:
+    verified = facts.verification is not None and facts.verification.get("ok")
     if not verified:
-        what = "did not verify" if data.verification else "was not verified"
+        what = "did not verify" if facts.verification else "was not verified"
         return StatusSummary(
             Tone.BAD,
             "Not verified",
             f"Every move ended, but the plan {what}.",
-            _throttle_left(data),
+            _throttle_left(facts),
             "See below what differs, or compare with kafka-reassign-partitions --verify.",
         )
-    if data.owed:
+    if facts.owed:
         return StatusSummary(
             Tone.BAD,
             "Throttles owed",
-            f"Every partition is where the plan says, but {_owed(data)}.",
-            _throttle_left(data),
+            f"Every partition is where the plan says, but {_owed(facts)}.",
+            _throttle_left(facts),
             SWEEP,
         )
-    if data.drained is not None and not data.drained["as_planned"]:
-        return _not_empty(data, data.drained)
-    if not data.plan.moves:
+    if facts.drained is not None and not facts.drained["as_planned"]:
+        return _not_empty(facts, facts.drained)
+    if not facts.moves:
         return StatusSummary(
             Tone.GOOD,
             "Done",
@@ -149,18 +183,18 @@ def _done(data: ReportData) -> StatusSummary:
             UNCHANGED,
             "Nothing.",
         )
-    took = f", after {duration_text(data.elapsed_s)}" if data.elapsed_s is not None else ""
-    moved = count_text(len(data.plan.moves), "partition is", "partitions are")
+    took = f", after {duration_text(facts.elapsed_s)}" if facts.elapsed_s is not None else ""
+    moved = count_text(facts.moves, "partition is", "partitions are")
     return StatusSummary(
         Tone.GOOD,
         "Done",
         f"{moved} where the plan says{took}. A fresh read proves it.",
-        f"{_unpaid(data)}{_out_of_isr(data)}{_throttle_left(data)}",
-        f"{_after_done(data)} To take it back: action rollback with plan_id {data.plan.plan_id}.",
+        f"{_unpaid(facts)}{_out_of_isr(facts)}{_throttle_left(facts)}",
+        f"{_after_done(facts)} To take it back: action rollback with plan_id {facts.plan_id}.",
     )
 
 
-def _not_empty(data: ReportData, drained: Mapping[str, Any]) -> StatusSummary:
+def _not_empty(facts: StatusFacts, drained: Mapping[str, Any]) -> StatusSummary:
     found = count_text(len(drained["left"]), "replica was", "replicas were")
     step = "See below what was found. Do not take the brokers away; trigger the drain again."
     if drained["follow_up"] is not None:
@@ -169,74 +203,77 @@ def _not_empty(data: ReportData, drained: Mapping[str, Any]) -> StatusSummary:
         Tone.BAD,
         "Not empty",
         f"Every partition is where the plan says, but {found} found on the brokers to be drained.",
-        _throttle_left(data),
+        _throttle_left(facts),
         step,
     )
 
 
-def _unpaid(data: ReportData) -> str:
+def _unpaid(facts: StatusFacts) -> str:
     """A sentence on what a budget has left on drained brokers; "" = nothing."""
-    found = len((data.drained or {}).get("unpaid", ()))
+    found = len((facts.drained or {}).get("unpaid", ()))
     if not found:
         return ""
     stay = count_text(found, "replica stays", "replicas stay")
     return f"{stay} on the brokers to be drained, for want of budget: they are not empty. "
 
 
-def _out_of_isr(data: ReportData) -> str:
+def _out_of_isr(facts: StatusFacts) -> str:
     """A sentence on partitions that are done with a replica out of the ISR; "" = none."""
-    found = len((data.verification or {}).get("findings", ()))
+    found = len((facts.verification or {}).get("findings", ()))
     if not found:
         return ""
     return f"{count_text(found, 'partition has', 'partitions have')} replicas out of the ISR. "
 
 
-def _after_done(data: ReportData) -> str:
-    if not _out_of_isr(data):
+def _after_done(facts: StatusFacts) -> str:
+    if not _out_of_isr(facts):
         return "Nothing."
     return "See below which replicas are out of the ISR, and look at their brokers."
 
 
-def _failed(data: ReportData) -> StatusSummary:
-    if not data.started:
-        if data.dry_run is not None and not data.dry_run.get("ok"):
-            return _refused(data)
+def _failed(facts: StatusFacts) -> StatusSummary:
+    if not facts.started:
+        if facts.dry_run is not None and not facts.dry_run.get("ok"):
+            return _refused(facts)
         return StatusSummary(
             Tone.BAD,
             "Failed",
-            f"The plan failed before it started: {data.cause}.",
+            f"The plan failed before it started: {facts.cause}.",
             UNCHANGED,
             "Remove the cause and trigger again: a new plan is made from what is there then.",
         )
     return StatusSummary(
-        Tone.BAD, "Failed", f"The plan failed: {data.cause}.", _left_by(data), _after_failure(data)
+        Tone.BAD,
+        "Failed",
+        f"The plan failed: {facts.cause}.",
+        _left_by(facts),
+        _after_failure(facts),
     )
 
 
-def _cancelled(data: ReportData) -> StatusSummary:
-    if not data.started:
-        who = [event.actor for event in data.events if event.kind == PlanState.CANCELLED]
-        by = f" by {who[-1]}" if who else ""
-        rejected = data.record is not None and data.record.end_reason is EndReason.REJECTED
-        what = f"rejected{by}" if rejected else f"cancelled: {data.cause}"
+def _cancelled(facts: StatusFacts) -> StatusSummary:
+    if not facts.started:
+        by = f" by {facts.cancelled_by}" if facts.cancelled_by else ""
+        rejected = facts.end_reason is EndReason.REJECTED
+        what = f"rejected{by}" if rejected else f"cancelled: {facts.cause}"
         return StatusSummary(
             Tone.CALM, "Cancelled", f"The plan was {what}.", UNCHANGED, "Nothing is left to do."
         )
     return StatusSummary(
         Tone.BAD,
         "Cancelled",
-        f"The plan was cancelled: {data.cause}.",
-        _left_by(data),
-        _after_failure(data),
+        f"The plan was cancelled: {facts.cause}.",
+        _left_by(facts),
+        _after_failure(facts),
     )
 
 
-def _rolled_back(data: ReportData) -> StatusSummary:
+def _rolled_back(facts: StatusFacts) -> StatusSummary:
     return StatusSummary(
         Tone.CALM,
         "Rolled back",
-        f"The plan was taken back: {data.cause}.",
-        _throttle_left(data),
+        f"The plan was taken back: {facts.cause}.",
+        _throttle_left(facts),
         "Nothing is left to do.",
     )
 
@@ -253,48 +290,48 @@ _STANDINGS = {
 }
 
 
-def _done_of_all(data: ReportData) -> str:
-    total = len(data.plan.moves)
-    return f"{data.moves_in(MoveState.DONE):,} of {count_text(total, 'move is', 'moves are')} done"
+def _done_of_all(facts: StatusFacts) -> str:
+    total = facts.moves
+    return f"{facts.moves_in(MoveState.DONE):,} of {count_text(total, 'move is', 'moves are')} done"
 
 
-def _left_by(data: ReportData) -> str:
-    untouched = data.moves_in(MoveState.PENDING, MoveState.CANCELLED)
-    failed = data.moves_in(MoveState.FAILED, MoveState.SUPERSEDED)
-    flying = data.moves_in(MoveState.ADMITTED)
-    parts = [f"{_done_of_all(data)} and stay where they are now."]
+def _left_by(facts: StatusFacts) -> str:
+    untouched = facts.moves_in(MoveState.PENDING, MoveState.CANCELLED)
+    failed = facts.moves_in(MoveState.FAILED, MoveState.SUPERSEDED)
+    flying = facts.moves_in(MoveState.ADMITTED)
+    parts = [f"{_done_of_all(facts)} and stay where they are now."]
     if untouched:
         parts.append(f"{count_text(untouched, 'partition is', 'partitions are')} as before.")
     if failed:
         parts.append(f"{count_text(failed, 'move')} failed: see why below.")
     if flying:
         parts.append(f"{count_text(flying, 'move')} may still be in flight.")
-    return " ".join([*parts, _throttle_left(data)])
+    return " ".join([*parts, _throttle_left(facts)])
 
 
-def _after_failure(data: ReportData) -> str:
-    steps = [SWEEP] if data.owed else []
-    if data.moves_in(MoveState.ADMITTED):
+def _after_failure(facts: StatusFacts) -> str:
+    steps = [SWEEP] if facts.owed else []
+    if facts.moves_in(MoveState.ADMITTED):
         steps.append("See with kafka-reassign-partitions --list what is still in flight.")
-    if data.moves_in(MoveState.DONE):
+    if facts.moves_in(MoveState.DONE):
         steps.append(
             "Trigger again to move the rest, or take back what moved: action rollback with "
-            f"plan_id {data.plan.plan_id}."
+            f"plan_id {facts.plan_id}."
         )
     else:
         steps.append("Remove the cause and trigger again.")
     return " ".join(steps)
 
 
-def _owed(data: ReportData) -> str:
-    return count_text(len(data.owed), "throttle setting is owed", "throttle settings are owed")
+def _owed(facts: StatusFacts) -> str:
+    return count_text(facts.owed, "throttle setting is owed", "throttle settings are owed")
 
 
-def _throttle_left(data: ReportData) -> str:
-    if not data.throttles:
+def _throttle_left(facts: StatusFacts) -> str:
+    if not facts.throttles:
         return "No throttle was set."
-    if not data.owed:
+    if not facts.owed:
         return "No throttle of it is left."
-    if data.state.active:
-        return f"{count_text(len(data.owed), 'throttle setting')} in force."
-    return f"{_owed(data)[:1].upper()}{_owed(data)[1:]}."
+    if facts.state.active:
+        return f"{count_text(facts.owed, 'throttle setting')} in force."
+    return f"{_owed(facts)[:1].upper()}{_owed(facts)[1:]}."
