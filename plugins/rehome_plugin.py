@@ -1,14 +1,33 @@
-"""Tells Airflow what of Rehome's must be registered: timetables, to read serialized DAGs back."""
+"""Registers with Airflow: timetables, to read serialized DAGs back, and the page."""
 
 from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+from rehome.ui.lazy import PREFIX, LazyPage
 
 
 class RehomePlugin(AirflowPlugin):
-    """Rehome's own timetables."""
+    """Rehome's own timetables, and the page "Reassignments"."""
 
     name = "rehome"
     timetables = [MaintenanceWindowTimetable]  # noqa: RUF012 (Airflow's own way to register)
+    fastapi_apps = [  # noqa: RUF012
+        {"name": "rehome", "app": LazyPage(), "url_prefix": PREFIX}
+    ]
+    external_views = [  # noqa: RUF012
+        {
+            "name": "Reassignments",
+            "href": f"{PREFIX}/",
+            "url_route": "reassignments",
+            "destination": "nav",
+            "category": "browse",
+        },
+        {
+            "name": "Reassignment",
+            "href": f"{PREFIX}/runs/{{DAG_ID}}/{{RUN_ID}}",
+            "url_route": "reassignment",
+            "destination": "dag_run",
+        },
+    ]

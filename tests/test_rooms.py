@@ -13,6 +13,7 @@ from tests.imports import imports
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = """
+    page
     reporting            quality
     execution.advance    execution.create_partitions     execution.simulation
     execution.dry_run    execution.poll

@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 CRAWL = 10_000
 
 
-@pytest.fixture(scope="session")
-def airflow_database() -> None:
-    from airflow.utils.db import initdb
-
-    initdb()
-
-
 @pytest.fixture
 def rehome(
     airflow_database: None,

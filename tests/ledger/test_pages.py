@@ -127,11 +127,13 @@ def test_sums_and_changes_of_moves(ledger: Ledger) -> None:
         MoveState.FAILED: MoveSums(1, 100),
         MoveState.PENDING: MoveSums(1, 200),
     }
-    version = ledger.view("p1").version
-    assert ledger.moves_changed("p1", version, MoveState.DONE) == []
+    before, version = ledger.moves_changed("p1", -1, MoveState.DONE)
+    assert [moved.partition for moved in before] == [MOVES[2].partition]
+    assert ledger.moves_changed("p1", version, MoveState.DONE) == ([], version)
     ledger.settle("p1", MOVES[0].partition, MoveState.DONE)
-    ((moved, state),) = ledger.moves_changed("p1", version, MoveState.DONE)
-    assert (moved.partition, state) == (MOVES[0].partition, MoveState.DONE)
+    (moved,), later = ledger.moves_changed("p1", version, MoveState.DONE)
+    assert moved.partition == MOVES[0].partition
+    assert later > version
 
 
 @pytest.fixture
@@ -173,6 +175,8 @@ def test_a_list_of_plans_tells_how_far_each_is(ledger: Ledger) -> None:
     assert sample is not None
     assert sample.bytes_done == 300
     assert lines["p2"].sample is None
+    assert (lines["p1"].finished_bytes, lines["p1"].fraction) == (300, 300 / 1500)
+    assert lines["p2"].fraction == 0
     assert ledger.plan_counts() == {PlanState.RUNNING: 1, PlanState.PLANNED: 2}
     assert ledger.plan_counts(frozenset()) == {PlanState.PLANNED: 1}
     assert ledger.plan_of_run("rebalance_in_window", "run-2") == "p2"

@@ -23,24 +23,28 @@ from sqlalchemy import (
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
+from include.domain.run.flows import FlowSample
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ProgressSample, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.database import Database
 from include.ledger.base.models import (
     EVENTS,
+    FLOW_SAMPLES,
     MOVES,
     PLANS,
     PROGRESS_SAMPLES,
     RATE_CHANGES,
     REASSIGNMENTS,
     REPLICA_STATUSES,
+    THROTTLE_ENTRIES,
 )
-from include.ledger.base.records import Event, PlanRecord, Reassignment
+from include.ledger.base.records import Event, PlanRecord, Reassignment, ThrottleState
 from include.ledger.stores.events import event_of
 from include.ledger.stores.moves import reassignment_of
 from include.ledger.stores.planned import move_of
 from include.ledger.stores.plans import record_of
+from include.ledger.stores.rates import select_flows
 from include.ledger.stores.samples import newest_samples, status_of
 
 T = TypeVar("T")
@@ -65,10 +69,20 @@ class PlanLine:
     """A plan in a list.
 
     :param sample: of its newest poll; None = there was none.
+    :param finished_bytes: what its finished moves have copied.
     """
 
     record: PlanRecord
     sample: ProgressSample | None
+    finished_bytes: int
+
+    @property
+    def fraction(self) -> float:
+        """Part of its bytes that is copied: while it is active, of moves in flight, too."""
+        done, total = self.finished_bytes, self.record.bytes_total
+        if self.record.state.active and self.sample is not None:
+            done = max(done, self.sample.bytes_done)
+        return min(1.0, done / total) if total else float(self.record.state is PlanState.DONE)
 
 
 class MoveOrder(enum.StrEnum):
@@ -113,6 +127,35 @@ class MoveLine:
     start: Reassignment | None = None
     statuses: tuple[ReplicaStatus, ...] = field(default=())
 
+    @property
+    def bytes_behind(self) -> int | None:
+        """Bytes that its copies in flight lack; None = nothing is in flight, or it is not known."""
+        known = [s.bytes_behind for s in self.statuses if s.bytes_behind is not None]
+        return sum(known) if known and self.state is MoveState.ADMITTED else None
+
+    @property
+    def messages_behind(self) -> int | None:
+        """The same in messages."""
+        known = [s.messages_behind for s in self.statuses if s.messages_behind is not None]
+        return sum(known) if known and self.state is MoveState.ADMITTED else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """What its copies have made of their way per second, from the start to the last poll."""
+        behind, start = self.bytes_behind, self.start
+        if behind is None or start is None:
+            return None
+        seen_at = max(status.status_at for status in self.statuses)
+        seconds = (seen_at - (start.sent_at or start.started_at)).total_seconds()
+        copied = self.move.bytes_to_copy - behind
+        return copied / seconds if seconds > 0 and copied > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long its copies still take at that pace; None = they show none, or are complete."""
+        rate = self.bytes_per_s
+        return None if not rate or not self.bytes_behind else self.bytes_behind / rate
+
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
@@ -120,6 +163,13 @@ class Page(Generic[T]):
 
     lines: list[T]
     total: int
+
+
+class Delivered(NamedTuple):
+    """What the broker and direction that copied most delivered between two polls."""
+
+    at: datetime
+    busiest_bytes_per_s: float
 
 
 class Mark(NamedTuple):
@@ -155,8 +205,13 @@ class PageStore(Database):
         with self.reading() as connection:
             rows = connection.execute(newest.offset(offset).limit(limit)).mappings().all()
             records = [record_of(row) for row in rows]
+            finished = _finished_bytes(connection, [record.plan_id for record in records])
             lines = [
-                PlanLine(record, next(iter(newest_samples(connection, record.plan_id, 1)), None))
+                PlanLine(
+                    record,
+                    next(iter(newest_samples(connection, record.plan_id, 1)), None),
+                    finished.get(record.plan_id, 0),
+                )
                 for record in records
             ]
             return Page(lines, _count(connection, query))
@@ -170,6 +225,12 @@ class PageStore(Database):
         query = query.where(*_plan_conditions(PlanFilter(dag_ids=dag_ids)))
         with self.reading() as connection:
             return {PlanState(state): count for state, count in connection.execute(query)}
+
+    def dag_ids(self) -> frozenset[str]:
+        """The DAGs that have made plans, as far as that is known."""
+        query = select(PLANS.c.dag_id).where(PLANS.c.dag_id.is_not(None)).distinct()
+        with self.reading() as connection:
+            return frozenset(connection.execute(query).scalars())
 
     def plan_of_run(self, dag_id: str, run_id: str) -> str | None:
         """The newest plan that a DAG run has made or drives; None = there is none."""
@@ -211,16 +272,55 @@ class PageStore(Database):
                 for state, count, size in connection.execute(query)
             }
 
-    def moves_changed(
-        self, plan_id: str, version: int, *states: MoveState
-    ) -> list[tuple[Move, MoveState]]:
-        """Moves in these states whose state has changed since a version of the plan's moves."""
+    def moves_changed(self, plan_id: str, version: int, state: MoveState) -> tuple[list[Move], int]:
+        """Moves that are in a state, and have come to it after a version of the plan's moves.
+
+        :returns: with the version to ask from next time.
+        """
         query = select(MOVES).where(
-            MOVES.c.plan_id == plan_id, MOVES.c.version > version, MOVES.c.state.in_(states)
+            MOVES.c.plan_id == plan_id, MOVES.c.version > version, MOVES.c.state == state
         )
+        now = select(PLANS.c.moves_version).where(PLANS.c.plan_id == plan_id)
         with self.reading() as connection:
-            rows = connection.execute(query).mappings().all()
-        return [(move_of(row), MoveState(row["state"])) for row in rows]
+            newest: int = connection.execute(now).scalar_one()
+            if newest == version:
+                return [], version
+            return [move_of(row) for row in connection.execute(query).mappings()], newest
+
+    def throttle_counts(self, plan_id: str) -> dict[ThrottleState, int]:
+        """How many throttle settings of a plan are in each state."""
+        entries = THROTTLE_ENTRIES.c
+        query = select(entries.state, func.count()).group_by(entries.state)
+        with self.reading() as connection:
+            rows = connection.execute(query.where(entries.plan_id == plan_id)).all()
+        return {ThrottleState(state): count for state, count in rows}
+
+    def delivered(self, plan_id: str, after: datetime | None = None) -> list[Delivered]:
+        """What was delivered, oldest first; where a broker gave no answer, nothing is known.
+
+        :param after: only of polls later than this; None = all.
+        """
+        flows = FLOW_SAMPLES.c
+        query = select(flows.at, flows.busiest_bytes_per_s, flows.silent)
+        query = query.where(flows.plan_id == plan_id).order_by(flows.at)
+        if after is not None:
+            query = query.where(flows.at > after)
+        with self.reading() as connection:
+            rows = connection.execute(query).all()
+        return [Delivered(at, rate) for at, rate, silent in rows if not silent]
+
+    def newest_flows(self, plan_id: str, newest: int) -> list[FlowSample]:
+        """The newest samples of what brokers copy that still have single brokers, oldest first."""
+        with self.reading() as connection:
+            return select_flows(connection, plan_id, newest)
+
+    def last_actor(self, plan_id: str, kind: str) -> str | None:
+        """Who did what the newest event of a kind says; None = there is none."""
+        events = EVENTS.c
+        query = select(events.actor).where(events.plan_id == plan_id, events.kind == kind)
+        with self.reading() as connection:
+            newest = connection.execute(query.order_by(events.event_id.desc()).limit(1))
+            return newest.scalar_one_or_none()
 
     def event_page(self, plan_id: str, offset: int, limit: int) -> Page[Event]:
         """Events of a plan, newest first."""
@@ -251,6 +351,12 @@ class PageStore(Database):
                 for key in keys
             ]
         return Mark(*row, *newest)
+
+
+def _finished_bytes(connection: Connection, plan_ids: Collection[str]) -> dict[str, int]:
+    query = select(MOVES.c.plan_id, func.sum(MOVES.c.bytes_to_move)).group_by(MOVES.c.plan_id)
+    query = query.where(MOVES.c.plan_id.in_(plan_ids), MOVES.c.state == MoveState.DONE)
+    return {plan_id: int(size) for plan_id, size in connection.execute(query)}
 
 
 def _plan_conditions(wanted: PlanFilter) -> Iterable[ColumnElement[bool]]:

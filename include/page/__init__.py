@@ -1,0 +1,1 @@
+"""What the page in Airflow shows, as plain data: no HTML, no Airflow."""

@@ -1,0 +1,99 @@
+"""Each broker of a plan: what it copies now, and what it holds before, now and after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from include.domain.kafka import BrokerId
+from include.domain.plan.move import Move
+from include.domain.plan.summary import BrokerLoad
+from include.domain.run.flows import FlowSample, answered
+from include.ledger.stores.pages import MoveLine
+
+BROKERS_SHOWN = 40
+SMOOTHED_S = 30.0
+"""Rates are means over so many seconds: single polls see single fetches."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLine:
+    """One broker. Bytes, and bytes per second; None where it is not known.
+
+    :param moves_in, moves_out: moves in flight that copy to it, or from it.
+    :param bytes_now: before, and what finished moves have added and taken away since, by the
+        sizes that were planned with.
+    """
+
+    broker: BrokerId
+    bytes_before: int
+    bytes_now: int
+    bytes_after: int
+    in_bytes_per_s: float | None = None
+    out_bytes_per_s: float | None = None
+    moves_in: int = 0
+    moves_out: int = 0
+
+
+def shifted(moves: Iterable[Move]) -> Counter[BrokerId]:
+    """What finished moves have brought each broker, less what they took away."""
+    found: Counter[BrokerId] = Counter()
+    for move in moves:
+        found.update(dict.fromkeys(move.adding, move.size_bytes))
+        found.subtract(dict.fromkeys(move.removing, move.size_bytes))
+    return found
+
+
+def broker_lines(
+    loads: Sequence[BrokerLoad],
+    gained: Mapping[BrokerId, int],
+    flows: Collection[FlowSample],
+    flying: Collection[MoveLine],
+) -> tuple[list[BrokerLine], int]:
+    """The brokers that the plan concerns, and how many of them are left out.
+
+    :param gained: what each has gained since the plan was made.
+    :param flows: newest samples, oldest first.
+    :param flying: moves in flight.
+    """
+    rates = _rates(tuple(flows))
+    moves_in = Counter(broker for line in flying for broker in line.move.adding)
+    leaders = (line.start.first_leader for line in flying if line.start and line.move.adding)
+    moves_out = Counter(leader for leader in leaders if leader is not None)
+    concerned = [load for load in loads if _change(load)]
+    by_change = sorted(concerned, key=lambda load: (-_change(load), load.broker))
+    shown = sorted(by_change[:BROKERS_SHOWN], key=lambda load: load.broker)
+    lines = [
+        BrokerLine(
+            load.broker,
+            load.size_bytes_before,
+            max(0, load.size_bytes_before + gained.get(load.broker, 0)),
+            load.size_bytes_after,
+            rates.get(("in", load.broker)),
+            rates.get(("out", load.broker)),
+            moves_in[load.broker],
+            moves_out[load.broker],
+        )
+        for load in shown
+    ]
+    return lines, len(concerned) - len(shown)
+
+
+def _change(load: BrokerLoad) -> int:
+    return load.bytes_in + load.bytes_out + abs(load.size_bytes_after - load.size_bytes_before)
+
+
+def _rates(flows: Sequence[FlowSample]) -> dict[tuple[str, BrokerId], float]:
+    """Bytes per second by direction and broker, over the newest samples."""
+    newest: list[FlowSample] = []
+    for sample in reversed(answered(flows)):
+        if newest and (newest[0].at - sample.since).total_seconds() > SMOOTHED_S:
+            break
+        newest.append(sample)
+    seconds = sum(sample.seconds for sample in newest)
+    copied: Counter[tuple[str, BrokerId]] = Counter()
+    for sample in newest:
+        for flow in sample.flows:
+            copied[flow.direction, flow.broker] += flow.copied_bytes
+    return {key: size / seconds for key, size in copied.items()} if seconds > 0 else {}

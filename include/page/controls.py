@@ -1,0 +1,144 @@
+"""What may be asked of a plan now, and what it would lead to, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from include.domain.run.states import Control, MoveState, PlanState
+from include.domain.text import bytes_text, count_text, duration_text
+from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
+from include.page.plan_view import PlanView
+
+LABELS = {
+    Control.PAUSE: "Pause",
+    Control.RESUME: "Resume",
+    Control.CHANGE_THROTTLE: "Throttle",
+    Control.CANCEL: "Cancel",
+    Control.ROLL_BACK: "Roll back",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One request that a person can make of a plan.
+
+    :param effects: what will happen, one sentence each.
+    :param refusal: why it is not possible; "" = it is.
+    :param asks_rate: whether a throttle goes with it; ``rate_bytes_per_s`` is today's.
+    """
+
+    control: Control
+    label: str
+    effects: tuple[str, ...]
+    refusal: str = ""
+    asks_rate: bool = False
+    rate_bytes_per_s: int | None = None
+
+
+def possible(view: PlanView) -> tuple[Control, ...]:
+    """What the plan's state allows, the usual first."""
+    record = view.record
+    match record.state:
+        case PlanState.RUNNING if record.pause_requested:
+            return Control.RESUME, Control.CHANGE_THROTTLE, Control.CANCEL
+        case PlanState.RUNNING:
+            return Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL
+        case PlanState.PAUSED:
+            return Control.RESUME, Control.CANCEL
+        case PlanState.PLANNED | PlanState.APPROVED:
+            return (Control.CANCEL,)
+        case PlanState.DONE | PlanState.CANCELLED | PlanState.FAILED if record.started_at:
+            return (Control.ROLL_BACK,)
+    return ()
+
+
+def offer(
+    view: PlanView, control: Control, policy: ConnectionPolicy, rate_bytes_per_s: int | None = None
+) -> Offer:
+    """What one request would lead to.
+
+    :param rate_bytes_per_s: the throttle that goes with it; None = none was named.
+    """
+    return Offer(
+        control,
+        LABELS[control],
+        tuple(filter(None, _EFFECTS[control](view))),
+        _refusal(view, control, policy, rate_bytes_per_s),
+        asks_rate=control in (Control.CHANGE_THROTTLE, Control.RESUME, Control.ROLL_BACK),
+        rate_bytes_per_s=view.record.requested_rate_bytes_per_s or view.record.rate_bytes_per_s,
+    )
+
+
+def _refusal(
+    view: PlanView, control: Control, policy: ConnectionPolicy, rate_bytes_per_s: int | None
+) -> str:
+    if control not in possible(view):
+        return f"The plan is {view.record.state} by now: this is not possible any more."
+    try:
+        policy.require_control(control, rate_bytes_per_s)
+    except PolicyError as error:
+        return " ".join(error.refusals)
+    return ""
+
+
+def _pause(view: PlanView) -> tuple[str, ...]:
+    waiting = view.count(MoveState.PENDING)
+    flying = count_text(view.in_flight, "move") + " in flight"
+    return (
+        f"{flying} go on until they have ended, throttled." if view.in_flight else "",
+        f"{count_text(waiting, 'move')} wait until the plan is resumed; no window goes on with it "
+        "before.",
+        "Its throttles are taken back once nothing is in flight.",
+    )
+
+
+def _resume(view: PlanView) -> tuple[str, ...]:
+    left = view.record.bytes_total - view.bytes_done
+    waiting = count_text(view.count_open, "move")
+    if view.record.state is PlanState.RUNNING:
+        return (f"The request to pause is withdrawn: {waiting} go on.",)
+    return (
+        f"A new run of reassign_partitions goes on with {waiting}: {bytes_text(left)} are left.",
+        "Where a person had to approve the plan, and the throttle or the window differ, that run "
+        "asks for another approval.",
+    )
+
+
+def _change_throttle(view: PlanView) -> tuple[str, ...]:
+    return (
+        "The next poll sets it on every broker of the plan; the governor keeps to it from then on.",
+        f"{bytes_text(view.record.bytes_total - view.bytes_done)} are left to copy.",
+    )
+
+
+def _cancel(view: PlanView) -> tuple[str, ...]:
+    done = view.count(MoveState.DONE)
+    if view.record.started_at is None:
+        return ("Nothing of it has started: nothing on the cluster changes.",)
+    return (
+        f"{count_text(view.in_flight, 'move')} in flight are taken back: what they have copied is "
+        "deleted by the brokers.",
+        f"{count_text(view.count(MoveState.PENDING), 'move')} never start. "
+        f"{count_text(done, 'finished move')} stay where they are.",
+        "Its throttles are taken back, and its run ends as failed.",
+    )
+
+
+def _roll_back(view: PlanView) -> tuple[str, ...]:
+    done = view.count(MoveState.DONE)
+    took = duration_text(view.elapsed_s)
+    return (
+        f"A new run of reassign_partitions makes a plan that takes {count_text(done, 'move')} "
+        f"back: about {bytes_text(view.bytes_done)} to copy. The plan took {took}.",
+        "It goes through the same gates and the same dry run; partitions that have changed since "
+        "are left alone and named.",
+    )
+
+
+_EFFECTS = {
+    Control.PAUSE: _pause,
+    Control.RESUME: _resume,
+    Control.CHANGE_THROTTLE: _change_throttle,
+    Control.CANCEL: _cancel,
+    Control.ROLL_BACK: _roll_back,
+}

@@ -1,0 +1,250 @@
+"""A plan as its page shows it, followed from poll to poll without reading it all again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Lock
+
+from include.domain.kafka import BrokerId
+from include.domain.run.flows import FlowSample, RateChange, silence_s
+from include.domain.run.ledger_view import MoveSums
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import MoveState, PlanState
+from include.domain.time_range import TimeRange
+from include.execution.control.resume import orphaned
+from include.ledger.base.records import PlanRecord
+from include.ledger.store import Ledger
+from include.ledger.stores.pages import Delivered, Mark, MoveFilter
+from include.page.alerts import Alert, Signs, alerts_of
+from include.page.brokers import BrokerLine, broker_lines, shifted
+from include.page.files import PlanFiles
+from include.page.throughput import Throughput, throughput
+from include.page.titles import title_of
+from include.reporting.status_summary import StatusFacts, StatusSummary, standing_of
+
+FLOWS_READ = 10
+"""Newest samples of what brokers copy: more than brokers' rates are averaged over."""
+MOST_IN_FLIGHT = 1000
+"""Moves in flight that are read for the brokers' lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A plan at one moment. Bytes, seconds, aware UTC times.
+
+    :param seen_at: when the newest poll was; None = there was none.
+    :param bytes_done: of finished copies and of those in flight.
+    :param ends_at: when the last copy ends at this pace; None = it does not run, or is not known.
+    :param window_end: when nothing may be in flight any more; None = there is no window.
+    :param predicted: the dry run's range; None = there is none.
+    :param brokers_left_out: brokers of the plan that are not among ``brokers``.
+    :param files_problem: why the plan's files could not be read; "" = they could.
+    """
+
+    record: PlanRecord
+    title: str
+    status: StatusSummary
+    alerts: tuple[Alert, ...]
+    sums: dict[MoveState, MoveSums]
+    bytes_done: int
+    seen_at: datetime | None
+    rate_bytes_per_s: float | None
+    ends_at: datetime | None
+    window_end: datetime | None
+    predicted: TimeRange | None
+    elapsed_s: float | None
+    rates: tuple[RateChange, ...]
+    brokers: tuple[BrokerLine, ...]
+    brokers_left_out: int
+    files_problem: str
+
+    @property
+    def moves(self) -> int:
+        """How many moves the plan has."""
+        return sum(each.moves for each in self.sums.values())
+
+    def count(self, *states: MoveState) -> int:
+        """How many moves are in one of these states."""
+        return sum(self.sums.get(state, MoveSums()).moves for state in states)
+
+    @property
+    def in_flight(self) -> int:
+        """Moves at the controller."""
+        return self.count(MoveState.ADMITTED)
+
+    @property
+    def fraction(self) -> float:
+        """Part of the bytes that is copied; of nothing, everything is done."""
+        total = self.record.bytes_total
+        if self.record.state is PlanState.DONE:
+            return 1.0
+        return min(1.0, self.bytes_done / total) if total else float(not self.count_open)
+
+    @property
+    def count_open(self) -> int:
+        """Moves that have not ended."""
+        return self.count(MoveState.PENDING, MoveState.ADMITTED)
+
+
+class PlanFollower:
+    """Keeps what it has read of one plan. Threads may share it.
+
+    :param patience_s: how long nothing may move before that is an alert (``stall_alert_s``).
+    """
+
+    def __init__(self, ledger: Ledger, plan_id: str, patience_s: float) -> None:
+        self._ledger = ledger
+        self._plan_id = plan_id
+        self._patience_s = patience_s
+        self._lock = Lock()
+        self._mark: Mark | None = None
+        self._version = -1
+        self._gained: Counter[BrokerId] = Counter()
+        self._delivered: list[Delivered] = []
+        self._files: PlanFiles | None = None
+        self._files_of: PlanState | None = None
+
+    def mark(self) -> Mark | None:
+        """What tells cheaply whether there is anything new; None = there is no such plan."""
+        return self._ledger.mark(self._plan_id)
+
+    def view(self, now: datetime) -> PlanView:
+        """The plan as it is now.
+
+        :raises PlanConflictError: there is no such plan.
+        """
+        with self._lock:
+            return self._view(now)
+
+    def throughput(self) -> Throughput:
+        """The chart's columns up to now."""
+        with self._lock:
+            after = self._delivered[-1].at if self._delivered else None
+            self._delivered += self._ledger.delivered(self._plan_id, after)
+            return throughput(self._delivered, self._ledger.rate_changes(self._plan_id))
+
+    @property
+    def files(self) -> PlanFiles:
+        """The plan's files as they were when its state last changed."""
+        with self._lock:
+            return self._files_in(self._ledger.plan(self._plan_id))
+
+    def _view(self, now: datetime) -> PlanView:
+        ledger, plan_id = self._ledger, self._plan_id
+        record = ledger.plan(plan_id)
+        files = self._files_in(record)
+        sums = ledger.move_sums(plan_id)
+        sample = next(iter(ledger.samples(plan_id, newest=1)), None)
+        rates = tuple(ledger.rate_changes(plan_id))
+        active = record.state is PlanState.RUNNING
+        flows = ledger.newest_flows(plan_id, FLOWS_READ) if active else []
+        throttles = ledger.throttle_counts(plan_id)
+        owed = sum(count for state, count in throttles.items() if state.open)
+        ends_at = None
+        if active and sample is not None and sample.eta_s is not None:
+            ends_at = sample.sampled_at + timedelta(seconds=sample.eta_s)
+        window = record.request.get("window_end")
+        window_end = datetime.fromisoformat(window) if window else None
+        brokers, left_out = self._brokers(files, flows)
+        signs = Signs(
+            record,
+            now,
+            sums,
+            sample,
+            rates,
+            flows[-1] if flows else None,
+            window_end,
+            ends_at,
+            orphaned(record, ledger),
+            owed,
+            self._patience(record),
+        )
+        elapsed_s = None
+        if record.started_at is not None:
+            elapsed_s = ((record.ended_at or now) - record.started_at).total_seconds()
+        return PlanView(
+            record=record,
+            title=title_of(record),
+            status=standing_of(
+                self._facts(record, sums, elapsed_s, sum(throttles.values()), owed, files)
+            ),
+            alerts=alerts_of(signs),
+            sums=sums,
+            bytes_done=_bytes_done(record, sums, sample),
+            seen_at=sample.sampled_at if sample else None,
+            rate_bytes_per_s=sample.rate_bytes_per_s if sample and active else None,
+            ends_at=ends_at,
+            window_end=window_end,
+            predicted=files.predicted,
+            elapsed_s=elapsed_s,
+            rates=rates,
+            brokers=tuple(brokers),
+            brokers_left_out=left_out,
+            files_problem=files.problem,
+        )
+
+    def _patience(self, record: PlanRecord) -> float:
+        rate = record.rate_bytes_per_s
+        return max(self._patience_s, silence_s(rate)) if rate else self._patience_s
+
+    def _files_in(self, record: PlanRecord) -> PlanFiles:
+        """Read anew when the plan's state has changed: each step of a run writes some.
+
+        A plan that waits to start has some still to come, and one that has ended, its proof.
+        """
+        state = record.state
+        if self._files is None or self._files_of is not state or not state.active:
+            self._files, self._files_of = PlanFiles(record.plan_dir), state
+        return self._files
+
+    def _brokers(self, files: PlanFiles, flows: list[FlowSample]) -> tuple[list[BrokerLine], int]:
+        if files.summary is None:
+            return [], 0
+        ledger, plan_id = self._ledger, self._plan_id
+        done, self._version = ledger.moves_changed(plan_id, self._version, MoveState.DONE)
+        self._gained.update(shifted(done))
+        flying = ledger.move_page(
+            plan_id, MoveFilter(frozenset({MoveState.ADMITTED})), 0, MOST_IN_FLIGHT
+        )
+        return broker_lines(files.summary.brokers, self._gained, flows, flying.lines)
+
+    def _facts(
+        self,
+        record: PlanRecord,
+        sums: dict[MoveState, MoveSums],
+        elapsed_s: float | None,
+        throttles: int,
+        owed: int,
+        files: PlanFiles,
+    ) -> StatusFacts:
+        by_state = {state: each.moves for state, each in sums.items()}
+        return StatusFacts(
+            plan_id=record.plan_id,
+            plan_hash=record.plan_hash,
+            state=record.state,
+            cause=record.cause,
+            moves=sum(by_state.values()),
+            by_state=by_state,
+            started=record.started_at is not None,
+            elapsed_s=elapsed_s,
+            throttles=throttles,
+            owed=owed,
+            cancelled_by=self._ledger.last_actor(record.plan_id, PlanState.CANCELLED) or "",
+            end_reason=record.end_reason,
+            request=record.request,
+            dry_run=files.dry_run,
+            verification=files.json("verification.json"),
+            drained=files.json("drained.json"),
+        )
+
+
+def _bytes_done(
+    record: PlanRecord, sums: dict[MoveState, MoveSums], sample: ProgressSample | None
+) -> int:
+    """By the newest poll while the plan is active; afterwards, of finished moves alone."""
+    finished = sums.get(MoveState.DONE, MoveSums()).bytes_to_copy
+    if not record.state.active or sample is None:
+        return finished
+    return max(finished, sample.bytes_done)

@@ -1,0 +1,60 @@
+"""The throttle over time: what was asked for, what was set, what brokers delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from include.domain.run.flows import RateChange
+from include.ledger.stores.pages import Delivered
+
+POINTS = 600
+"""As many as a chart shows apart; more samples are averaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Columns of a chart, aligned. Unix seconds, bytes per second; None = not known then.
+
+    :param delivered: by the broker and direction that copied most.
+    :param target: what brokers were to deliver.
+    :param limit: what was asked for.
+    """
+
+    at: list[float]
+    delivered: list[float | None]
+    target: list[float | None]
+    limit: list[float | None]
+
+
+def throughput(samples: Sequence[Delivered], rates: Sequence[RateChange]) -> Throughput:
+    """The chart's columns: one row for each span of samples, and one at each change of rate.
+
+    :param samples, rates: oldest first.
+    """
+    rows: dict[float, float | None] = {change.at.timestamp(): None for change in rates}
+    rows |= {at.timestamp(): rate for at, rate in _averaged(samples)}
+    at = sorted(rows)
+    changes = [(change.at.timestamp(), change) for change in rates]
+    standing: RateChange | None = None
+    target: list[float | None] = []
+    limit: list[float | None] = []
+    upcoming = 0
+    for moment in at:
+        while upcoming < len(changes) and changes[upcoming][0] <= moment:
+            standing = changes[upcoming][1]
+            upcoming += 1
+        target.append(standing.target_bytes_per_s if standing else None)
+        limit.append(standing.limit_bytes_per_s if standing else None)
+    return Throughput(at, [rows[moment] for moment in at], target, limit)
+
+
+def _averaged(samples: Sequence[Delivered]) -> list[tuple[datetime, float]]:
+    """Means of equally many samples each, at the last one's time."""
+    together = -(-len(samples) // POINTS) or 1
+    spans = [samples[at : at + together] for at in range(0, len(samples), together)]
+    return [
+        (span[-1].at, sum(sample.busiest_bytes_per_s for sample in span) / len(span))
+        for span in spans
+    ]

@@ -1,0 +1,47 @@
+"""What a plan does, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from include.domain.request.request import Action
+from include.domain.text import brokers_text
+from include.ledger.base.records import PlanRecord
+
+_VERBS = {
+    Action.REBALANCE: "Rebalance",
+    Action.DRAIN: "Drain",
+    Action.EXPAND: "Fill",
+    Action.SET_REPLICATION_FACTOR: "Set the replication factor",
+    Action.REPAIR_RACKS: "Repair racks",
+    Action.FIX_OFFLINE_REPLICAS: "Replace offline replicas",
+    Action.BALANCE_LEADERS: "Balance preferred leaders",
+    Action.REASSIGN: "Reassign as given",
+    Action.MOVE_LOG_DIRS: "Balance log dirs",
+    Action.ROLLBACK: "Roll back",
+}
+_OF_BROKERS = {Action.DRAIN, Action.EXPAND}
+
+
+def title_of(record: PlanRecord) -> str:
+    """``Drain broker 4``, ``Set the replication factor to 3``, ``Rebalance brokers 1 and 2``."""
+    try:
+        action = Action(record.action)
+    except ValueError:  # a newer Rehome recorded it
+        return record.action.replace("_", " ")
+    verb = _VERBS[action]
+    match action:
+        case Action.SET_REPLICATION_FACTOR:
+            return f"{verb} to {record.request.get('replication_factor')}"
+        case Action.ROLLBACK:
+            return f"{verb} {record.request.get('plan_id')}"
+        case _:
+            brokers = _brokers(record.request)
+            joint = " " if action in _OF_BROKERS else " of "
+            return f"{verb}{joint}{brokers_text(brokers)}" if brokers else verb
+
+
+def _brokers(request: Mapping[str, Any]) -> list[int]:
+    found = request.get("brokers") or []
+    return [int(broker) for broker in found] if isinstance(found, list) else []

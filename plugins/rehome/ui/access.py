@@ -1,0 +1,91 @@
+"""Who may see the page, and who may act on it: Airflow's own users and rights."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.auth.managers.models.resource_details import (
+    DagAccessEntity,
+    DagDetails,
+)
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.configuration import conf
+from fastapi import Depends, Header, HTTPException, Request, status
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+
+VIEWED_DAG = "reassign_partitions"
+"""Who may read this DAG may see the page; of other DAGs' plans, those of DAGs they may read."""
+CONTROL_DAG = "control_reassignment"
+TOKEN_LASTS_S = 12 * 3600
+
+reader = requires_access_dag("GET", param_dag_id=VIEWED_DAG)
+"""The dependency of the whole application: 401 for the anonymous, 403 without rights."""
+
+
+def may_read(user: BaseUser, dag_id: str | None) -> bool:
+    """Whether a user may see the plans of a DAG; those of an earlier Rehome name none."""
+    if dag_id is None:
+        return True
+    return bool(
+        get_auth_manager().is_authorized_dag(method="GET", details=DagDetails(id=dag_id), user=user)
+    )
+
+
+def may_control(user: BaseUser) -> bool:
+    """Whether a user may ask something of plans: edit `control_reassignment`, and trigger it."""
+    manager, details = get_auth_manager(), DagDetails(id=CONTROL_DAG)
+    edits = manager.is_authorized_dag(method="PUT", details=details, user=user)
+    triggers = manager.is_authorized_dag(
+        method="POST", access_entity=DagAccessEntity.RUN, details=details, user=user
+    )
+    return bool(edits and triggers)
+
+
+def token_for(user: BaseUser) -> str:
+    """What a form of the page carries: no other site can read it."""
+    return _serializer().dumps([user.get_id(), secrets.token_hex(4)])
+
+
+def controller(
+    request: Request, user: GetUserDep, x_rehome_token: Annotated[str, Header()] = ""
+) -> BaseUser:
+    """The dependency of every route that changes something.
+
+    :raises HTTPException: 403: another site sent the request, the token is not this user's or has
+        expired, or the user has no right to control plans.
+    """
+    _refuse_other_sites(request)
+    try:
+        owner, _ = _serializer().loads(x_rehome_token, max_age=TOKEN_LASTS_S)
+    except BadSignature:
+        owner = None
+    if owner != user.get_id():
+        raise _forbidden("This page is out of date. Reload it, then try again.")
+    if not may_control(user):
+        raise _forbidden(f"You have no right to edit and trigger the DAG {CONTROL_DAG}.")
+    return user
+
+
+def _refuse_other_sites(request: Request) -> None:
+    """Browsers say where a request comes from; a client that is no browser has no session."""
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    origin = request.headers.get("origin")
+    host = request.headers.get("host")
+    if site != "same-origin" or (origin and urlsplit(origin).netloc != host):
+        raise _forbidden("Another site sent this request.")
+
+
+def _forbidden(detail: str) -> HTTPException:
+    return HTTPException(status.HTTP_403_FORBIDDEN, detail)
+
+
+def _serializer() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(conf.get("api", "secret_key"), salt="rehome")
+
+
+UserDep = GetUserDep
+ControllerDep = Annotated[BaseUser, Depends(controller)]

@@ -1,0 +1,97 @@
+"""The ledger as the page reads it: one follower for each plan, however many look at it."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import Lock
+
+from include.ledger.store import Ledger
+from include.ledger.stores.pages import Mark
+from include.page.plan_view import PlanFollower, PlanView
+from rehome import installation
+
+FOLLOWED = 64
+"""Plans that are kept; the one that was asked for the longest time ago goes first."""
+FRESH_S = 0.8
+"""What was read no longer ago is new enough for the next viewer, too."""
+AGES_S = 15.0
+"""However little happens, a view is made anew: alerts depend on the time, too."""
+
+
+@dataclass
+class Followed:
+    """A plan, and the view of it that was made last."""
+
+    follower: PlanFollower
+    lock: Lock = field(default_factory=Lock)
+    view: PlanView | None = None
+    mark: Mark | None = None
+    checked: float = 0.0
+    made: float = 0.0
+    number: int = 0
+
+
+class Plans:
+    """The ledger, and what was read of plans. Threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._ledger: Ledger | None = None
+        self._url = ""
+        self._followed: OrderedDict[str, Followed] = OrderedDict()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that the settings name now.
+
+        :raises RehomeError: it cannot be opened.
+        """
+        with self._lock:
+            return self._opened()
+
+    def view(self, plan_id: str) -> tuple[PlanView, int]:
+        """A plan as it is now, with a number that grows with every new view.
+
+        :raises PlanConflictError: there is no such plan.
+        :raises RehomeError: the ledger cannot be read.
+        """
+        with self._lock:
+            followed = self._follow(plan_id)
+        with followed.lock:
+            now = time.monotonic()
+            if followed.view is not None and now - followed.checked < FRESH_S:
+                return followed.view, followed.number
+            mark = followed.follower.mark()
+            followed.checked = now
+            if followed.view is None or mark != followed.mark or now - followed.made > AGES_S:
+                followed.view = followed.follower.view(datetime.now(UTC))
+                followed.mark, followed.made = mark, now
+                followed.number += 1
+            return followed.view, followed.number
+
+    def follower(self, plan_id: str) -> PlanFollower:
+        """What follows a plan."""
+        with self._lock:
+            return self._follow(plan_id).follower
+
+    def _follow(self, plan_id: str) -> Followed:
+        ledger = self._opened()
+        if plan_id not in self._followed:
+            patience_s = installation.settings().stall_alert_s
+            self._followed[plan_id] = Followed(PlanFollower(ledger, plan_id, patience_s))
+        self._followed.move_to_end(plan_id)
+        while len(self._followed) > FOLLOWED:
+            self._followed.popitem(last=False)
+        return self._followed[plan_id]
+
+    def _opened(self) -> Ledger:
+        url = installation.settings().ledger_url
+        if self._ledger is None or url != self._url:
+            if self._ledger is not None:
+                self._ledger.close()
+            self._ledger, self._url = Ledger.open(url), url
+            self._followed.clear()
+        return self._ledger

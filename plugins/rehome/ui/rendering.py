@@ -1,0 +1,112 @@
+"""Templates, and how they write numbers, times and states."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from include.domain.plan.move import MoveReason
+from include.domain.run.states import MoveState, PlanState
+from include.page.titles import title_of
+from include.reporting import words
+from rehome.ui.lazy import PREFIX
+
+HERE = Path(__file__).parent
+STATE_WORDS = {
+    PlanState.PLANNED: "Planned",
+    PlanState.APPROVED: "Approved",
+    PlanState.RUNNING: "Running",
+    PlanState.PAUSED: "Paused",
+    PlanState.DONE: "Done",
+    PlanState.CANCELLED: "Cancelled",
+    PlanState.ROLLED_BACK: "Rolled back",
+    PlanState.FAILED: "Failed",
+}
+MOVE_WORDS = {
+    MoveState.PENDING: "waiting",
+    MoveState.ADMITTED: "copying",
+    MoveState.DONE: "done",
+    MoveState.CANCELLED: "cancelled",
+    MoveState.SUPERSEDED: "superseded",
+    MoveState.FAILED: "failed",
+}
+
+REASONS = {
+    MoveReason.DRAIN: "a broker is drained",
+    MoveReason.OFFLINE: "a replica is offline",
+    MoveReason.BALANCE: "balance",
+    MoveReason.RACK: "rack spread",
+    MoveReason.REPLICATION_FACTOR: "replication factor",
+    MoveReason.REQUESTED: "asked for by name",
+    MoveReason.LOG_DIR: "balance of log dirs",
+    MoveReason.LEADER: "preferred leader only",
+    MoveReason.ROLLBACK: "rollback",
+}
+
+
+def render(name: str, **values: Any) -> str:
+    """A template as HTML; whatever comes from a cluster or a person is escaped."""
+    return _environment().get_template(name).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        bytes=bytes_html,
+        rate=words.rate_text,
+        duration=words.duration_text,
+        time=time_html,
+        brokers=words.brokers_list,
+        percent=percent,
+    )
+    environment.globals.update(
+        title_of=title_of,
+        state_words=STATE_WORDS,
+        move_words=MOVE_WORDS,
+        reasons=REASONS,
+        airflow=airflow_root,
+        MoveState=MoveState,
+        PlanState=PlanState,
+    )
+    return environment
+
+
+def bytes_html(size_bytes: int | None) -> str:
+    """A size in words, the exact one as a tooltip."""
+    if size_bytes is None:
+        return Markup('<span class="quiet">unknown</span>')
+    return Markup('<span title="{} bytes">{}</span>').format(
+        f"{size_bytes:,}", words.bytes_text(size_bytes)
+    )
+
+
+def time_html(at: datetime | None) -> str:
+    """A time in UTC that the browser rewrites into the viewer's own zone."""
+    if at is None:
+        return ""
+    utc = at.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", f"{utc:%H:%M:%S} UTC"
+    )
+
+
+def percent(part: float) -> int:
+    """A part of 1 in whole percent; 100 only when nothing is left."""
+    return 100 if part >= 1 else min(99, int(100 * part))
+
+
+def airflow_root(root: str) -> str:
+    """What every address of Airflow's own pages begins with."""
+    return root.removesuffix(PREFIX)

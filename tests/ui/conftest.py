@@ -1,0 +1,58 @@
+"""The page over a ledger of the test's own, and users of every role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from include.ledger.store import Ledger
+from tests.ledger.set_clock import SetClock
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from fastapi.testclient import TestClient
+
+    from tests.ui.site import Site
+
+HOUR_S = timedelta(hours=1).total_seconds()
+
+
+@pytest.fixture(scope="session")
+def page(airflow_database: None) -> FastAPI:
+    """The application, mounted as Airflow mounts it."""
+    from tests.ui.site import page_app
+
+    return page_app()
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """What the page reads: its clock begins an hour ago."""
+    from tests.ui.site import Site
+
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    monkeypatch.setenv("REHOME_LEDGER_URL", url)
+    monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
+    clock = SetClock()
+    clock.pass_s(-HOUR_S)
+    with Ledger.open(url, clock=clock) as ledger:
+        yield Site(ledger, clock, tmp_path / "warehouse")
+
+
+@pytest.fixture
+def client(page: FastAPI, site: Site) -> Callable[[str], TestClient]:
+    """A browser of a user of a role: ``client("viewer")``; of nobody: ``client("")``."""
+    from fastapi.testclient import TestClient
+
+    from tests.ui.site import token_of
+
+    def opened(role: str) -> TestClient:
+        assert site.ledger is not None
+        cookies = {"_token": token_of(role)} if role else {}
+        return TestClient(page, cookies=cookies, base_url="http://testserver/rehome")
+
+    return opened

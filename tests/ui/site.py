@@ -1,0 +1,197 @@
+"""The page over a ledger of its own, served as Airflow's API server serves it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from airflow.api_fastapi.app import init_auth_manager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from fastapi import FastAPI
+
+from include.domain.kafka import PartitionState, ReplicaId
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import Plan
+from include.domain.plan.plan_hash import sealed
+from include.domain.plan.summary import BrokerLoad
+from include.domain.request.request import parse_request
+from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
+from include.domain.run.observation import Observation
+from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.states import MoveState, PlanState
+from include.ledger.store import Ledger
+from include.warehouse import PlanDirectory
+from local.process.waiting import wait_until
+from rehome.ui.lazy import PREFIX, LazyPage
+from tests.ledger.set_clock import SetClock
+from tests.ledger.small_plans import make_plan, move
+from tests.reporting.plans_told import dry_run_json, gates_json
+
+MB = 1_000_000
+RATE = 50 * MB
+
+
+@dataclass
+class Site:
+    """A ledger and a warehouse that hold what a test puts there.
+
+    :param clock: what the ledger writes as the time of a change.
+    """
+
+    ledger: Ledger
+    clock: SetClock
+    warehouse: Path
+
+    def plan(
+        self,
+        plan_id: str,
+        *moves: Move,
+        cluster_id: str = "c1",
+        dag_id: str = "reassign_partitions",
+        actor: str = "ann",
+        **request: Any,
+    ) -> Plan:
+        """A drain of broker 4 as the plan job records it, with its files."""
+        chosen = moves or drain_moves(12)
+        made = make_plan(plan_id, *chosen, cluster_id=cluster_id)
+        summary = replace(made.summary, action="drain", brokers=loads_of(chosen))
+        plan = sealed(replace(made, action="drain", summary=summary))
+        params = {"action": "drain", "brokers": [4], **request}
+        directory = PlanDirectory((self.warehouse / "plans" / plan_id).as_uri())
+        directory.save(plan, parse_request(params))
+        directory.write_json("gates.json", list(gates_json()))
+        directory.write_json("dry_run.json", dict(dry_run_json()))
+        directory.write_text("report.html", "<!doctype html><title>the report</title>")
+        self.ledger.create_plan(
+            plan, params, directory.uri, f"manual__{plan_id}", actor, "kafka_prod", dag_id
+        )
+        return plan
+
+    def run(self, plan: Plan, done: int = 0, flying: int = 0) -> None:
+        """Start it: so many of its moves are done, and so many in flight."""
+        ledger, plan_id = self.ledger, plan.plan_id
+        ledger.approve(plan_id, plan.plan_hash, "bob")
+        ledger.claim(plan_id)
+        ledger.set_rate(plan_id, RATE, "set up", reason=RateReason.SET_UP)
+        started = plan.moves[: done + flying]
+        ledger.admit(plan_id, started, observed(plan.moves), RATE)
+        ledger.mark_sent(plan_id, [item.partition for item in started])
+        for item in started[:done]:
+            ledger.settle(plan_id, item.partition, MoveState.DONE)
+
+    def poll(self, plan: Plan, bytes_done: int, eta_s: float | None = 60.0) -> None:
+        """What one poll of the trigger writes; each move in flight is half way."""
+        ledger, now = self.ledger, self.clock()
+        states = ledger.moves(plan.plan_id)
+        flying = [m for m in plan.moves if states[m.partition].state is MoveState.ADMITTED]
+        statuses = [
+            ReplicaStatus(
+                ReplicaId(*item.partition, broker),
+                ReplicaStanding.BEHIND,
+                now,
+                messages_behind=12_345,
+                bytes_behind=item.size_bytes // 2,
+            )
+            for item in flying
+            for broker in item.adding
+        ]
+        done = sum(record.state is MoveState.DONE for record in states.values())
+        sample = ProgressSample(
+            now,
+            bytes_done,
+            plan.bytes_to_copy,
+            done,
+            len(plan.moves),
+            len(flying),
+            12_345 * len(flying),
+            48_700_000.0,
+            eta_s,
+        )
+        flows = FlowSample(
+            now - timedelta(seconds=5),
+            now,
+            (
+                BrokerFlow("in", 2, 240 * MB, 100 * MB, len(flying)),
+                BrokerFlow("out", 4, 243 * MB, 100 * MB, len(flying)),
+            ),
+        )
+        ledger.add_samples(plan.plan_id, statuses, sample, flows)
+
+    def end(self, plan: Plan, state: PlanState = PlanState.DONE, cause: str = "all ended") -> None:
+        """Bring it to its end."""
+        if state is PlanState.DONE:
+            for item in plan.moves:
+                self.ledger.settle(plan.plan_id, item.partition, MoveState.DONE)
+            PlanDirectory((self.warehouse / "plans" / plan.plan_id).as_uri()).write_json(
+                "verification.json",
+                {"ok": True, "partitions": len(plan.moves), "problems": {}, "findings": {}},
+            )
+        self.ledger.transition(plan.plan_id, state, cause)
+
+
+def drain_moves(count: int, topic: str = "orders", size_bytes: int = 400 * MB) -> list[Move]:
+    """Moves of replicas from broker 4 to broker 2."""
+    return [
+        replace(
+            move(topic, number, (4, 1), (2, 1), size_bytes + number),
+            reason=MoveReason.DRAIN,
+        )
+        for number in range(count)
+    ]
+
+
+def loads_of(moves: Sequence[Move]) -> tuple[BrokerLoad, ...]:
+    moved, count = sum(item.bytes_to_move for item in moves), len(moves)
+    return (
+        BrokerLoad(1, moved, moved, count, count, 0, 0, 0, 0),
+        BrokerLoad(2, 300 * MB, 300 * MB + moved, 1, count + 1, 1, count + 1, moved, 0),
+        BrokerLoad(4, moved, 0, count, 0, count, 0, 0, moved),
+    )
+
+
+def observed(moves: Sequence[Move]) -> Observation:
+    partitions = {
+        item.partition: PartitionState(item.current[0], item.current, frozenset(item.current))
+        for item in moves
+    }
+    return Observation(datetime.now(UTC), partitions, {}, frozenset({1, 2, 4}))
+
+
+def page_app() -> FastAPI:
+    """What Airflow's API server does with the plugin's application."""
+    app = FastAPI()
+    init_auth_manager(app)
+    app.mount(PREFIX, LazyPage())
+    return app
+
+
+def token_of(role: str, name: str = "") -> str:
+    """What Airflow gives a user of a role at login: viewer, user, op or admin."""
+    from airflow.api_fastapi.app import get_auth_manager
+
+    user = SimpleAuthManagerUser(username=name or role, role=role)
+    return str(get_auth_manager().generate_jwt(user))
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[str]:
+    """Serve an application on a free loopback port; its address."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        server.config.load()
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            wait_until(lambda: server.started, "the page to be served")
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join(30)

@@ -1,0 +1,299 @@
+"""Who sees the page and who acts on it; what another site, or a name from a cluster, may try."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from httpx import Response
+
+from include.domain.run.states import Control
+from include.ledger.store import Ledger
+from tests.ui.site import Site, drain_moves
+
+Client = Callable[[str], TestClient]
+EVIL = "<img src=x onerror=alert(1)>\"'"
+
+
+def routes() -> Iterator[tuple[str, str]]:
+    """Method and address of every route there is, each with a plan's id and a name in it."""
+    from rehome.ui.app import create_app
+
+    filled = {
+        "plan_id": "p1",
+        "tab": "events",
+        "control": "cancel",
+        "name": "summary.json",
+        "dag_id": "reassign_partitions",
+        "run_id": "manual__p1",
+    }
+    for route in create_app().routes:
+        methods: set[str] = getattr(route, "methods", None) or {"GET"}
+        path = re.sub(r"{(\w+)(:path)?}", lambda m: filled[m[1]], route.path)
+        yield from ((method, path.lstrip("/")) for method in sorted(methods - {"HEAD"}))
+
+
+def ask(client: TestClient, method: str, path: str) -> Response:
+    """A stream is opened and closed: it would not end by itself."""
+    if path.endswith("/live"):
+        with client.stream(method, path) as response:
+            return response
+    return client.request(method, path, follow_redirects=False)
+
+
+@pytest.fixture
+def token(client: Client, site: Site) -> str:
+    """What an admin's own page carries."""
+    found = re.search(r'"X-Rehome-Token": "([^"]+)"', client("admin").get("").text)
+    assert found
+    return found[1]
+
+
+@pytest.fixture
+def triggered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Runs that would have been triggered: no scheduler is here."""
+    found: list[dict[str, Any]] = []
+
+    def trigger_dag(dag_id: str, **values: Any) -> Any:
+        found.append({"dag_id": dag_id, **values})
+        return type("Run", (), {"run_id": "manual__1"})
+
+    monkeypatch.setattr("rehome.ui.control_runs.trigger_dag", trigger_dag)
+    return found
+
+
+@pytest.mark.parametrize(("method", "path"), routes())
+def test_every_route_is_closed_to_the_anonymous(
+    client: Client, site: Site, method: str, path: str
+) -> None:
+    site.plan("p1")
+    assert ask(client(""), method, path).status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), [r for r in routes() if r[0] == "GET"])
+def test_what_a_viewer_may_see_is_served_with_strict_headers(
+    client: Client, site: Site, method: str, path: str
+) -> None:
+    site.plan("p1")
+    answer = ask(client("viewer"), method, path)
+    refused = "controls" in path
+    expected = {403} if refused else {404} if path.startswith("static") else {200, 286, 307}
+    assert answer.status_code in expected
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-eval" not in policy
+    assert "frame-ancestors 'self'" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_only_reports_may_style_themselves_and_none_may_run_a_script(
+    client: Client, site: Site
+) -> None:
+    site.plan("p1")
+    page = client("viewer").get("plans/p1")
+    assert "unsafe-inline" not in page.headers["content-security-policy"]
+    assert "<script>" not in page.text
+    assert " style=" not in page.text
+    report = client("viewer").get("files/p1/report.html").headers["content-security-policy"]
+    assert "script-src" not in report
+    assert report.endswith("sandbox")
+
+
+def test_a_viewer_has_no_buttons_and_his_requests_are_refused(
+    client: Client, site: Site, triggered: list[dict[str, Any]]
+) -> None:
+    site.run(site.plan("p1"), flying=2)
+    assert "/controls/" not in client("viewer").get("plans/p1").text
+    assert "/controls/pause" in client("admin").get("plans/p1").text
+    own = re.search(r'"X-Rehome-Token": "([^"]+)"', client("viewer").get("").text)
+    assert own
+    answer = client("viewer").post("plans/p1/controls/cancel", headers={"X-Rehome-Token": own[1]})
+    assert answer.status_code == 403
+    assert triggered == []
+
+
+def test_a_request_runs_control_reassignment_in_the_users_name(
+    client: Client, site: Site, token: str, triggered: list[dict[str, Any]]
+) -> None:
+    site.run(site.plan("p1"), flying=2)
+    answer = client("admin").post(
+        "plans/p1/controls/change_throttle",
+        headers={"X-Rehome-Token": token},
+        data={"throttle": "12.5 MB/s"},
+    )
+    assert answer.status_code == 200
+    (run,) = triggered
+    assert run["dag_id"] == "control_reassignment"
+    assert run["triggering_user_name"] == "admin"
+    assert run["conf"] == {
+        "plan_id": "p1",
+        "action": "change_throttle",
+        "kafka_config_id": "kafka_prod",
+        "throttle": 12_500_000,
+    }
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"X-Rehome-Token": "forged"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_another_site_cannot_act_in_a_users_name(
+    client: Client,
+    site: Site,
+    token: str,
+    triggered: list[dict[str, Any]],
+    headers: dict[str, str],
+) -> None:
+    site.run(site.plan("p1"), flying=2)
+    sent = (
+        headers
+        if not headers or "X-Rehome-Token" in headers
+        else {**headers, "X-Rehome-Token": token}
+    )
+    answer = client("admin").post("plans/p1/controls/cancel", headers=sent)
+    assert answer.status_code == 403
+    assert triggered == []
+
+
+def test_the_token_of_one_user_is_not_anothers(
+    client: Client, site: Site, token: str, triggered: list[dict[str, Any]]
+) -> None:
+    site.run(site.plan("p1"), flying=2)
+    answer = client("op").post("plans/p1/controls/cancel", headers={"X-Rehome-Token": token})
+    assert answer.status_code == 403
+    assert triggered == []
+
+
+def test_plans_of_dags_that_a_user_may_not_read_are_not_there(
+    client: Client, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.plan("p1")
+    site.plan("hidden", dag_id="rebalance_in_window")
+    from airflow.api_fastapi.app import get_auth_manager
+
+    manager = get_auth_manager()
+    allowed = manager.is_authorized_dag
+
+    def without_windows(*, details: Any, **values: Any) -> bool:
+        hidden = details is not None and details.id == "rebalance_in_window"
+        return not hidden and bool(allowed(details=details, **values))
+
+    monkeypatch.setattr(manager, "is_authorized_dag", without_windows)
+    viewer = client("viewer")
+    assert "plans/hidden" not in viewer.get("").text
+    assert "plans/p1" in viewer.get("").text
+    for path in ("plans/hidden", "plans/hidden/tabs/events", "files/hidden/summary.json"):
+        assert viewer.get(path).status_code == 404
+
+
+def test_text_from_a_cluster_or_a_person_is_shown_as_text(client: Client, site: Site) -> None:
+    plan = site.plan("p1", *drain_moves(2, EVIL), actor=EVIL, cluster_id=EVIL)
+    site.run(plan, flying=2)
+    site.ledger.add_event("alert", EVIL, actor=EVIL, plan_id="p1")
+    site.ledger.set_rate("p1", 1000, EVIL)
+    viewer = client("viewer")
+    for path in ("", "plans/p1", *(f"plans/p1/tabs/{tab}" for tab in ("partitions", "events"))):
+        text = viewer.get(path, params={"q": EVIL} if not path else {}).text
+        assert "<img" not in text
+        assert "&lt;img src=x onerror=alert(1)&gt;" in text
+    with viewer.stream("GET", "plans/p1/live") as stream:
+        news = "".join(line for line, _ in zip(stream.iter_lines(), range(60), strict=False))
+    assert "<img" not in news
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_quoted_in_the_csv(
+    client: Client, site: Site
+) -> None:
+    plan = site.plan("p1", *drain_moves(1, "=1+1"))
+    site.run(plan)
+    _, row = client("viewer").get("plans/p1/partitions.csv").text.splitlines()
+    assert row.startswith("'=1+1,0,4 1,2 1,")
+
+
+@pytest.mark.parametrize("name", ["moves.parquet", "..%2F..%2Fledger.db", "snapshot.json"])
+def test_only_listed_files_are_served(client: Client, site: Site, name: str) -> None:
+    site.plan("p1")
+    assert client("admin").get(f"files/p1/{name}").status_code == 404
+    assert client("admin").get("files/p1/summary.json").json()["plan_id"] == "p1"
+
+
+@pytest.mark.parametrize("plan_id", ["unknown", "a%2Fb", "%2E%2E%5Cx", "%00"])
+def test_an_unknown_plan_is_not_found(client: Client, site: Site, plan_id: str) -> None:
+    site.plan("p1")
+    for path in (f"plans/{plan_id}", f"plans/{plan_id}/live", f"files/{plan_id}/summary.json"):
+        assert ask(client("admin"), "GET", path).status_code == 404
+
+
+@pytest.mark.parametrize("control", Control)
+def test_only_what_the_plans_state_allows_can_be_asked_for(
+    client: Client,
+    site: Site,
+    token: str,
+    triggered: list[dict[str, Any]],
+    control: Control,
+) -> None:
+    site.run(site.plan("p1"), flying=2)
+    possible = control in (Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL)
+    admin = client("admin")
+    assert ("not possible any more" in admin.get(f"plans/p1/controls/{control}").text) != possible
+    answer = admin.post(
+        f"plans/p1/controls/{control}",
+        headers={"X-Rehome-Token": token},
+        data={"throttle": "1 MB/s"},
+    )
+    assert (answer.status_code, len(triggered)) == ((200, 1) if possible else (422, 0))
+
+
+def test_what_the_connections_policy_forbids_is_refused_before_a_run_is_triggered(
+    client: Client,
+    site: Site,
+    token: str,
+    triggered: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_KAFKA_PROD",
+        '{"conn_type": "kafka", "extra": {"rehome.policy": {"largest_throttle": 1000}}}',
+    )
+    site.run(site.plan("p1"), flying=2)
+    address, headers = "plans/p1/controls/change_throttle", {"X-Rehome-Token": token}
+    refused = client("admin").post(address, headers=headers, data={"throttle": "1001"})
+    assert refused.status_code == 422
+    assert "1000" in refused.text
+    assert triggered == []
+    client("admin").post(address, headers=headers, data={"throttle": "1000"})
+    assert len(triggered) == 1
+
+
+@pytest.mark.parametrize("throttle", ["", "fast", "-1", "0", "50 mb", "1e9"])
+def test_a_throttle_that_is_none_is_sent_back(
+    client: Client, site: Site, token: str, triggered: list[dict[str, Any]], throttle: str
+) -> None:
+    site.run(site.plan("p1"), flying=2)
+    answer = client("admin").post(
+        "plans/p1/controls/change_throttle",
+        headers={"X-Rehome-Token": token},
+        data={"throttle": throttle},
+    )
+    assert answer.status_code == 422
+    assert triggered == []
+
+
+def test_a_ledger_that_is_away_is_named(
+    client: Client, site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    assert isinstance(site.ledger, Ledger)
+    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}")
+    answer = client("viewer").get("")
+    assert answer.status_code == 503
+    assert "The ledger cannot be opened" in answer.text
