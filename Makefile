@@ -42,12 +42,16 @@ down: setup ## end what `make up` started
 # whole and in their order, in which the long ones come early.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
+.PHONY: browser
+browser: setup
+	@bin/setup browser
+
 .PHONY: test
-test: setup ## every test, on real brokers too; ARGS="-k drain" picks some
+test: browser ## every test, on real brokers too; ARGS="-k drain" picks some
 	timeout -k 30 4500 $(PY) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 .PHONY: test-thorough
-test-thorough: setup ## every test with every random case, those that take minutes too: an hour and more
+test-thorough: browser ## every test with every random case, those that take minutes too: an hour and more
 	REHOME_EXAMPLES=all $(PY) -m pytest $(SIDE_BY_SIDE) -m "" $(ARGS)
 
 # Cases wait for brokers to die and to return more than they compute: two clusters side by side.

@@ -22,7 +22,6 @@ class RehomePlugin(AirflowPlugin):
             "href": f"{PREFIX}/",
             "url_route": "reassignments",
             "destination": "nav",
-            "category": "browse",
         },
         {
             "name": "Reassignment",

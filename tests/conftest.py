@@ -27,7 +27,7 @@ from tests.dags.clusters import Throttles, name_of, throttles_of
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
 
-pytest_plugins = ["tests.airflow_home", "tests.side_by_side"]
+pytest_plugins = ["tests.airflow_home", "tests.browser", "tests.side_by_side"]
 
 settings.register_profile("the same cases in every run", derandomize=True)
 settings.load_profile("the same cases in every run")

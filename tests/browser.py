@@ -1,0 +1,93 @@
+"""A headless Chromium, and what a page must never do in it: a plugin for tests of the page."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+
+@dataclass
+class Watched:
+    """A page, and what it did that it should not have.
+
+    :param faults: errors of scripts, what the console says, answers above 399, and requests to
+        other hosts.
+    """
+
+    page: Page
+    faults: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Ends with the module: while it runs, nothing else may use asyncio in this thread."""
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium")
+    assert path is not None, "Chromium is missing: run `make browser`"
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def opened(
+    browser: Browser,
+    url: str,
+    *,
+    token: str = "",
+    width: int = 1280,
+    scheme: str = "light",
+    expected: tuple[str, ...] = (),
+) -> Iterator[Watched]:
+    """A tab of a user's own.
+
+    :param token: what Airflow gave the user at login; "" = nobody is logged in.
+    :param expected: parts of faults that the test provokes.
+    """
+    options: dict[str, Any] = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+    context = browser.new_context(**options)
+    if token:
+        context.add_cookies([{"name": "_token", "value": token, "url": url}])
+    page = context.new_page()
+    watched = Watched(page)
+    faults = watched.faults
+    page.on("console", lambda said: faults.append(f"console {said.type}: {said.text}"))
+    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    page.on(
+        "request", lambda asked: asked.url.startswith((url, "data:")) or faults.append(asked.url)
+    )
+    page.on("response", lambda got: got.status < 400 or faults.append(f"{got.status} of {got.url}"))
+    try:
+        yield watched
+        unexpected = [fault for fault in faults if not any(part in fault for part in expected)]
+        assert unexpected == []
+    finally:
+        context.close()
+
+
+def serious(page: Page) -> list[str]:
+    """What axe-core calls a serious or critical obstacle for people with a disability."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{item['id']}: {item['help']}: {[node['html'][:200] for node in item['nodes']]}"
+        for item in found
+        if item["impact"] in ("serious", "critical")
+    ]
+
+
+def overflow(page: Page) -> int:
+    """By how many pixels a page is wider than its window."""
+    wide: int = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    return wide

@@ -1,0 +1,121 @@
+"""The page inside a real Airflow: people follow a reassignment there, and act on it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from include.cluster.gateway import ClusterGateway
+from include.domain.configs import ConfigResource
+from include.domain.run.states import PlanState
+from include.execution.throttle.keys import FOLLOWER_RATE
+from local.process.waiting import wait_until
+from tests.browser import opened
+from tests.conftest import Topics
+from tests.dags.clusters import throttles_of, to
+from tests.e2e.conftest import World
+from tests.e2e.runs import DAG, TIMEOUT_S, plan_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, FrameLocator
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+expect.set_options(timeout=90_000)
+
+
+def follower_rate(gateway: ClusterGateway, broker: int) -> int | None:
+    """The throttle that stands on a broker."""
+    resource = ConfigResource.broker(broker)
+    configs = gateway.describe_configs([resource], [FOLLOWER_RATE])[resource]
+    assert isinstance(configs, dict), configs
+    found = configs.get(FOLLOWER_RATE)
+    return int(found.value) if found is not None and found.value else None
+
+
+def copied(page: FrameLocator) -> int:
+    found = re.match(r"(\d+) %", page.locator("#plan-head .large").inner_text())
+    return int(found[1]) if found else 0
+
+
+def ask(page: FrameLocator, what: str, throttle: str = "") -> None:
+    """Press a button, read what would happen, go on, and wait until it was passed on."""
+    page.get_by_role("button", name=f"{what}…").click()
+    dialog = page.locator("dialog")
+    if throttle:
+        dialog.locator("input[name=throttle]").fill(throttle)
+    dialog.get_by_role("button", name=what, exact=True).click()
+    expect(dialog).to_contain_text("It was passed on")
+    dialog.get_by_role("button", name="Close").click()
+
+
+def test_a_reassignment_is_followed_slowed_paused_resumed_and_cancelled_on_the_page(
+    world: World, topics: Topics, gateway: ClusterGateway, browser: Browser
+) -> None:
+    topic = topics.create([[1, 2], [1, 2], [1, 2]])
+    topics.fill(topic, 1_500, size_bytes=10_000)
+    before = throttles_of(gateway, [topic])
+    moves = to(topic, {0: [3, 2], 1: [3, 2], 2: [3, 2]})
+    conf = {"action": "reassign", "reassignment": moves, "throttle": 150_000}
+    run = world.airflow.api.trigger(DAG, conf)
+    wait_until(lambda: plan_of(world, run), "a plan", TIMEOUT_S)
+
+    def state() -> PlanState:
+        record = plan_of(world, run)
+        assert record is not None
+        return record.state
+
+    with opened(browser, world.airflow.url, expected=("401", "console")) as tab:
+        tab.page.goto(f"{world.airflow.url}/plugin/reassignments")
+        tab.page.fill("input[name=username]", "admin")
+        tab.page.fill("input[name=password]", world.airflow.password)
+        tab.page.click("button[type=submit]")
+        expect(tab.page.get_by_text("Reassignments").first).to_be_visible()
+        tab.page.goto(f"{world.airflow.url}/plugin/reassignments")
+        page = tab.page.frame_locator("iframe")
+        record = plan_of(world, run)
+        assert record is not None
+        page.locator(f"#plan-{record.plan_id} a").click()
+        expect(page.locator("h1")).to_have_text("Reassign as given")
+        expect(page.locator("#plan-head .state")).to_contain_text("Running")
+        expect(page.locator("#plan-head .large")).to_be_visible()
+        first = copied(page)
+        wait_until(lambda: copied(page) > first, "the bar to move", TIMEOUT_S)
+        assert follower_rate(gateway, 3)
+        ask(page, "Throttle", "300 kB/s")
+        wait_until(
+            lambda: (follower_rate(gateway, 3) or 0) >= 250_000, "the brokers to follow", TIMEOUT_S
+        )
+        expect(page.locator("#plan-head")).to_contain_text("throttle 3")
+        ask(page, "Pause")
+        expect(page.locator("#plan-head .state")).to_contain_text(re.compile("pause asked|Paused"))
+        if state() is PlanState.RUNNING:
+            ask(page, "Resume")
+            expect(page.locator("#plan-head .state")).not_to_contain_text("pause asked")
+        ask(page, "Cancel")
+        expect(page.locator("#plan-head .state")).to_contain_text("Cancelled")
+        assert state() is PlanState.CANCELLED
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+    said = [(event.actor, event.detail) for event in world.ledger.events(record.plan_id)]
+    assert ("admin", "throttle of 300000 B/s requested") in said
+    assert ("admin", "cancel requested") in said
+
+
+def test_a_dag_run_has_a_tab_with_its_plan(world: World, topics: Topics, browser: Browser) -> None:
+    topic = topics.create([[1, 2]])
+    conf = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]}), "dry_run": True}
+    run = world.airflow.api.trigger(DAG, conf)
+    assert world.airflow.api.wait_for_run(DAG, run, TIMEOUT_S) == "success"
+    with opened(browser, world.airflow.url, expected=("401", "console")) as tab:
+        tab.page.goto(f"{world.airflow.url}/auth/login")
+        tab.page.fill("input[name=username]", "admin")
+        tab.page.fill("input[name=password]", world.airflow.password)
+        tab.page.click("button[type=submit]")
+        tab.page.wait_for_url(f"{world.airflow.url}/")
+        tab.page.goto(f"{world.airflow.url}/dags/{DAG}/runs/{run}/plugin/reassignment")
+        page = tab.page.frame_locator("iframe")
+        expect(page.locator("#plan-head .headline")).to_contain_text("nothing that speaks against")
+        page.get_by_role("link", name="Gates and dry run").click()
+        expect(page.locator("#tab")).to_contain_text("On the snapshot: passed")

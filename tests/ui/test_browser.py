@@ -1,0 +1,210 @@
+"""The page in a browser: every view in every width and theme, live, by keyboard and by ear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from include.domain.run.flows import RateReason
+from include.domain.run.states import MoveState, PlanState
+from tests.browser import opened, overflow, serious
+from tests.ui.site import RATE, Site, drain_moves, served, token_of
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from playwright.sync_api import Browser, Page
+
+expect.set_options(timeout=30_000)
+LONG = "of-all-customers-everywhere-" * 6
+
+
+@pytest.fixture
+def url(page: FastAPI, site: Site) -> Iterator[str]:
+    assert site.ledger is not None
+    with served(page) as address:
+        yield f"{address}/rehome"
+
+
+@pytest.fixture
+def every_state(site: Site) -> Site:
+    """Plans in every state, with long names, alerts and a throttle that was cut."""
+    done = site.plan("20261121T010000Z-drain-done", cluster_id="c0")
+    site.run(done, 12)
+    site.end(done)
+    failed = site.plan("20261121T020000Z-drain-failed", cluster_id="c0")
+    site.run(failed, 3, 2)
+    refused = "the controller refused it: INVALID_REPLICA_ASSIGNMENT (39)"
+    site.ledger.settle(failed.plan_id, failed.moves[3].partition, MoveState.FAILED, refused)
+    site.end(failed, PlanState.FAILED, "nothing moved for 600 s")
+    site.plan("20261121T030000Z-drain-planned", cluster_id="c0", actor="x" * 80, approval=True)
+    window_end = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+    moves = [*drain_moves(60, LONG), *drain_moves(60, "payments")]
+    running = site.plan("running", *moves, window_end=window_end)
+    site.run(running, 15, 6)
+    site.clock.pass_s(3000)
+    for number in range(20):
+        site.clock.pass_s(30)
+        site.poll(running, int(running.bytes_to_copy * (0.2 + number * 0.01)), 600 - number)
+        if number == 8:
+            half = RATE // 2
+            site.ledger.set_rate(
+                "running",
+                half,
+                "2 followers outside the plan left their ISR",
+                reason=RateReason.STRAIN,
+                target_bytes_per_s=half,
+                limit_bytes_per_s=RATE,
+            )
+    return site
+
+
+VIEWS = {
+    "list": "/",
+    "search": "/?q=nothing-of-this-name",
+    "running": "/plans/running",
+    "events": "/plans/running?tab=events",
+    "checks": "/plans/running?tab=checks",
+    "configuration": "/plans/running?tab=configuration",
+    "files": "/plans/running?tab=files",
+    "failed": "/plans/20261121T020000Z-drain-failed",
+    "planned": "/plans/20261121T030000Z-drain-planned",
+    "no plan": "/runs/reassign_partitions/unknown",
+}
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_is_sound(
+    browser: Browser, url: str, every_state: Site, width: int, scheme: str
+) -> None:
+    assert every_state.ledger is not None
+    with opened(browser, url, token=token_of("admin"), width=width, scheme=scheme) as tab:
+        for name, path in VIEWS.items():
+            tab.page.goto(url + path)
+            expect(tab.page.locator("time:not([data-local])")).to_have_count(0)
+            assert tab.page.evaluate("document.documentElement.dataset.theme") == scheme
+            assert overflow(tab.page) <= 0, name
+            assert serious(tab.page) == [], name
+
+
+def test_an_empty_list_says_how_to_begin(browser: Browser, url: str) -> None:
+    with opened(browser, url, token=token_of("viewer")) as tab:
+        tab.page.goto(f"{url}/")
+        assert "No plans yet" in tab.page.inner_text("#list")
+        assert serious(tab.page) == []
+
+
+def percent(page: Page) -> int:
+    found = re.match(r"(\d+) %", page.inner_text("#plan-head .large"))
+    assert found
+    return int(found[1])
+
+
+def test_a_plan_moves_without_a_reload(browser: Browser, url: str, site: Site) -> None:
+    plan = site.plan("p1", *drain_moves(10))
+    site.run(plan, flying=4)
+    site.clock.pass_s(3600)  # now
+    site.poll(plan, plan.bytes_to_copy // 10)
+    with opened(browser, url, token=token_of("admin")) as tab:
+        page = tab.page
+        page.goto(f"{url}/plans/p1")
+        page.evaluate("window.sameDocument = true")
+        assert percent(page) == 9  # a whole percent is shown when it is copied
+        page.fill("input[name=q]", "ord")  # what somebody types stays
+        site.clock.pass_s(1)
+        site.poll(plan, plan.bytes_to_copy // 2 + 1)
+        expect(page.locator("#plan-head .large")).to_have_text("50 %")
+        assert page.input_value("input[name=q]") == "ord"
+        site.ledger.settle("p1", plan.moves[0].partition, MoveState.DONE)
+        expect(page.locator("#tab .move-state.done")).to_have_count(1)
+        site.ledger.request_pause("p1", "ann")
+        expect(page.locator("#plan-head .state")).to_contain_text("pause asked for")
+        expect(page.locator("#said")).to_contain_text("pause asked for")
+        site.end(plan)
+        expect(page.locator("#plan-head .state")).to_contain_text("Done")
+        assert page.evaluate("window.sameDocument") is True
+
+
+def test_the_age_of_what_is_shown_is_told_and_warns(
+    browser: Browser, url: str, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = site.plan("p1")
+    site.run(plan, flying=4)
+    site.clock.pass_s(3600)
+    site.poll(plan, 1000)
+    with opened(browser, url, token=token_of("admin")) as tab:
+        tab.page.clock.install()
+        tab.page.goto(f"{url}/plans/p1")
+        age = tab.page.locator(".age")
+        age.wait_for()
+        assert re.fullmatch(r"seen \d+ s ago", age.inner_text())
+        assert "old" not in (age.get_attribute("class") or "")
+        tab.page.clock.fast_forward(20_000)
+        assert "old" in (age.get_attribute("class") or "")
+        tab.page.clock.fast_forward(40_000)
+        assert "dead" in (age.get_attribute("class") or "")
+
+
+def test_rows_can_be_reached_by_keyboard_and_the_address_holds_the_view(
+    browser: Browser, url: str, every_state: Site
+) -> None:
+    assert every_state.ledger is not None
+    with opened(browser, url, token=token_of("viewer")) as tab:
+        page = tab.page
+        page.goto(f"{url}/")
+        page.keyboard.press("/")
+        page.keyboard.type("failed")
+        expect(page.locator("tr.row")).to_have_count(1)
+        assert "q=failed" in page.url
+        page.locator("input#q").blur()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/plans/20261121T020000Z-drain-failed")
+        page.goto(f"{url}/plans/running")
+        page.click("thead a:has-text('Behind')")
+        page.wait_for_url("**sort=behind**")
+        assert page.get_attribute("th[aria-sort]", "aria-sort") == "descending"
+        page.click("a[rel=next]")
+        page.wait_for_url("**page=2**")
+        page.reload()
+        assert "page 2 of 2" in page.inner_text(".pager")
+
+
+def test_a_request_is_confirmed_in_numbers_and_its_outcome_is_shown(
+    browser: Browser, url: str, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rehome.ui.control_runs import Outcome
+
+    asked: list[tuple[object, ...]] = []
+    outcomes = iter([Outcome(False, False), Outcome(True, True)])
+    monkeypatch.setattr(
+        "rehome.ui.control_runs.trigger", lambda *values: asked.append(values) or "manual__1"
+    )
+    monkeypatch.setattr("rehome.ui.control_runs.outcome", lambda _: next(outcomes))
+    plan = site.plan("p1", *drain_moves(10))
+    site.run(plan, 3, 4)
+    with opened(browser, url, token=token_of("admin"), expected=("422",)) as tab:
+        page = tab.page
+        page.goto(f"{url}/plans/p1")
+        page.click("text=Cancel…")
+        page.wait_for_selector("dialog[open]")
+        told = page.inner_text("dialog")
+        assert "4 moves in flight are taken back" in told
+        assert "3 moves never start" in told
+        assert serious(page) == []
+        page.keyboard.press("Escape")
+        assert asked == []
+        page.click("text=Throttle…")
+        page.fill("dialog input[name=throttle]", "fast")
+        page.click("dialog button.first")
+        page.wait_for_selector("dialog [role=alert]")
+        page.fill("dialog input[name=throttle]", "20 MB/s")
+        page.click("dialog button.first")
+        expect(page.locator("dialog")).to_contain_text("It was refused")
+        (values,) = asked
+        assert values[1:4] == ("change_throttle", "kafka_prod", 20_000_000)
