@@ -1,0 +1,59 @@
+"""A drain cordons its brokers while it runs, and takes that back only where it was asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.throttle.keys import CORDONED, own_value
+from local.process.waiting import wait_until
+from tests.dags.site import Site
+
+DRAINED = 4
+BROKER = ConfigResource.broker(DRAINED)
+
+
+def standing(gateway: ClusterGateway) -> str | None:
+    configs = gateway.describe_configs([BROKER], [CORDONED])[BROKER]
+    assert isinstance(configs, dict), configs
+    return own_value(BROKER, configs.get(CORDONED))
+
+
+@pytest.fixture(autouse=True)
+def as_before(gateway: ClusterGateway) -> Iterator[None]:
+    yield
+    gateway.alter_configs([ConfigChange(BROKER, CORDONED, ConfigOperation.DELETE)])
+    wait_until(lambda: standing(gateway) is None, "the cordon to be gone")
+
+
+@pytest.mark.parametrize(
+    ("asked", "meanwhile", "afterwards"),
+    [({"cordon": "undo"}, "*", None), ({"cordon": "keep"}, "*", "*"), ({}, None, None)],
+    ids=["undo", "keep", "not_asked"],
+)
+def test_a_drain_cordons_its_brokers_and_ends_that_as_was_asked(
+    asked: dict[str, str],
+    meanwhile: str | None,
+    afterwards: str | None,
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rehome.operators.execute import StartReassignmentOperator
+
+    topic = site.topics.create([[DRAINED, 1]])
+    real, seen = StartReassignmentOperator.step, list[str | None]()
+
+    def step(self: StartReassignmentOperator, context: Any) -> None:
+        seen.append(standing(site.gateway))
+        real(self, context)
+
+    monkeypatch.setattr(StartReassignmentOperator, "step", step)
+    run = site.run(action="drain", brokers=[DRAINED], topics=[topic], throttle=5_000_000, **asked)
+    assert run.state == "success", run.log
+    assert seen == [meanwhile]
+    assert standing(site.gateway) == afterwards
+    assert not site.ledger.throttles(open_only=True)
