@@ -8,6 +8,7 @@ from airflow.sdk import DAG
 
 from rehome.notifiers.webhook import RehomeNotifier
 from rehome.operators.add_partitions import (
+    APPROVE_TASK,
     ApprovePartitionsOperator,
     CreatePartitionsOperator,
     PlacePartitionsOperator,
@@ -47,6 +48,6 @@ with DAG(
     snapshot = SnapshotClusterOperator(task_id="snapshot")
     place = PlacePartitionsOperator(task_id="place", snapshot=snapshot.output)
     dry_run = TryPartitionsOperator(task_id="dry_run")
-    approve = ApprovePartitionsOperator(task_id="approve")
+    approve = ApprovePartitionsOperator(task_id=APPROVE_TASK)
     create = CreatePartitionsOperator(task_id="create", approved=approve.output)
     snapshot >> place >> dry_run >> approve >> create

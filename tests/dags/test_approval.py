@@ -175,11 +175,40 @@ def test_an_approval_that_is_too_old_starts_nothing(
 
 @pytest.mark.parametrize("throttle", [5_000_000, 6_000_000])
 def test_a_run_that_goes_on_under_other_terms_asks_a_person_again(
-    throttle: int, approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+    throttle: int, monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """A person has approved 5 MB/s, and the plan has paused before anything moved."""
-    from airflow.providers.standard.operators.hitl import ApprovalOperator
+    params = paused(site, by_person=True)
+    asked = answered_by(monkeypatch, "ben")
+    run = site.run(**params, plan_id="asked", throttle=throttle)
+    assert run.state == "success", run.log
+    approval = site.ledger.plan("asked").approval
+    assert approval is not None
+    assert approval.terms.rate_bytes_per_s == throttle
+    if throttle == 5_000_000:
+        assert not asked
+        assert approval.by == "ann"
+    else:
+        assert "6000000 bytes per second" in asked[0]
+        assert (approval.by, approval.by_person) == ("ben", True)
+    assert site.ledger.plan("asked").state is PlanState.DONE
 
+
+@pytest.mark.parametrize("answers", ["ann", "ben"], ids=["the_same", "another"])
+def test_a_run_that_wants_a_person_asks_though_the_plan_has_paused_without_one(
+    answers: str, monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    """The terms are the same, and so may be the name."""
+    params = paused(site, by_person=False)
+    asked = answered_by(monkeypatch, answers)
+    run = site.run(**params, plan_id="asked", throttle=5_000_000, approval=True)
+    assert run.state == "success", run.log
+    assert len(asked) == 1
+    assert site.ledger.plan("asked").approver == answers
+
+
+def paused(site: Site, *, by_person: bool) -> dict[str, Any]:
+    """Plan "asked", which ann has approved at 5 MB/s and which has paused; its parameters."""
     topic = site.topics.create([[1, 2]])
     plan = make_plan("asked", move(topic, 0, (1, 2), (3, 2)), cluster_id=site.cluster.cluster_id)
     params = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]})}
@@ -187,31 +216,27 @@ def test_a_run_that_goes_on_under_other_terms_asks_a_person_again(
     directory.save(plan, parse_request(params))
     site.ledger.create_plan(plan, params, directory.uri, "a-run", "test")
     terms = Terms(plan.plan_hash, 5_000_000)
-    site.ledger.approve("asked", plan.plan_hash, "ann", terms, by_person=True, lasting_s=60)
+    site.ledger.approve("asked", plan.plan_hash, "ann", terms, by_person=by_person, lasting_s=60)
     site.ledger.claim("asked")
     site.ledger.transition("asked", PlanState.PAUSED, "a test")
+    return params
+
+
+def answered_by(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """Has a person approve whatever is asked; what was asked."""
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
     asked: list[str] = []
 
     def ask(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
         asked.append(self.body)
-        who = {"responded_by_user": {"name": "ben"}, "responded_at": datetime.now(UTC)}
+        who = {"responded_by_user": {"name": name}, "responded_at": datetime.now(UTC)}
         answer = {"chosen_options": ["Approve"], "params_input": {}}
         return self.execute_complete(context, answer | who)
 
     monkeypatch.setattr(ApprovalOperator, "execute", ask)
-    run = site.run(**params, plan_id="asked", throttle=throttle)
-    assert run.state == "success", run.log
-    approval = site.ledger.plan("asked").approval
-    assert approval is not None
-    assert approval.terms.rate_bytes_per_s == throttle
-    if throttle == terms.rate_bytes_per_s:
-        assert not asked
-        assert approval.by == "ann"
-    else:
-        assert "6000000 bytes per second" in asked[0]
-        assert (approval.by, approval.by_person) == ("ben", True)
-    assert site.ledger.plan("asked").state is PlanState.DONE
+    return asked
 
 
 def send_elsewhere(site: Site) -> None:

@@ -75,6 +75,12 @@ class PlanRecord:
         """Who drives it, as the owner of its cluster's lease."""
         return driver_name(self.dag_id, self.run_id)
 
+    @property
+    def approver(self) -> str | None:
+        """The person who was asked and has approved it; None = no person has."""
+        given = self.approval
+        return given.by if given is not None and given.by_person else None
+
 
 @dataclass(frozen=True, slots=True)
 class MoveRecord:

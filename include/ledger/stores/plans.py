@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -195,7 +195,7 @@ class PlanStore(Database):
 
     def _keep_approval(self, connection: Connection, row: RowMapping, given: Approval) -> None:
         before = row["approval"] and Approval.from_json(row["approval"])
-        again = before and (before.terms, before.by) == (given.terms, given.by)
+        again = before and replace(before, at=given.at, expires_at=given.expires_at) == given
         if again and before.expires_at > given.at:
             return
         connection.execute(

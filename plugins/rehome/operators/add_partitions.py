@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 PLACED, FOUND = "new_partitions.json", "dry_run.json"
 ADDING, ADDED = "adding partitions", "partitions added"
 """Kinds of events: before the request is sent, and when a reading has proven it."""
+APPROVER = "approver"
+"""XCom of the task that waits for approval: the person who has given it."""
+APPROVE_TASK = "approve"
 
 
 def _request(context: Context) -> PartitionCountsRequest:
@@ -146,6 +149,8 @@ class ApprovePartitionsOperator(ApprovalOperator):
             with run_context.plain_errors():
                 run_context.refuse_own_approval(context, event, run_context.actor_of(context))
         super().execute_complete(context, event)
+        user = event.get("responded_by_user") or {}
+        context["ti"].xcom_push(key=APPROVER, value=user.get("name") or user.get("id"))
         return context["ti"].xcom_pull(task_ids=self.task_id, key="plan_hash")
 
 
@@ -178,10 +183,13 @@ class CreatePartitionsOperator(ClusterOperator):
             )
         told = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
         who = {"actor": run_context.actor_of(context), "cluster_id": plan.cluster_id}
+        self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
+        if not _begun(context):
+            approver = context["ti"].xcom_pull(task_ids=APPROVE_TASK, key=APPROVER)
+            self.policy.require_approver(approver, run_context.actor_of(context))
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             own.compare()
-            self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
             ledger.add_event(ADDING, told, plan_id=plan.plan_id, **who)
             created = create(plan, own)
             ledger.add_event(ADDED, told, plan_id=plan.plan_id, **who)

@@ -63,7 +63,7 @@ class ApprovePlanOperator(ApprovalOperator):
             plan, request = run_context.load_plan(context)
             run_context.refuse_changed_files(plan, run_context.plan_directory(context))
             terms = run_context.terms_of(context, request)
-        if record.state is not PlanState.PLANNED and self._holds(record, terms):
+        if record.state is not PlanState.PLANNED and self._holds(record, request, terms):
             self.log.info("Plan %s was approved by %s before.", plan_id, record.approved_by)
             return None
         if plan.moves and self._needs_a_person(record, request):
@@ -78,18 +78,23 @@ class ApprovePlanOperator(ApprovalOperator):
             return super().execute(context)
         return self._approve(plan.plan_id, terms, run_context.actor_of(context), by_person=False)
 
-    def _holds(self, record: PlanRecord, terms: Terms) -> bool:
+    def _holds(self, record: PlanRecord, request: ReassignmentRequest, terms: Terms) -> bool:
+        """Whether what was approved is what would be run, and by a person where one has to be
+        asked.
+        """
         from include.domain.run.states import PlanState
         from include.execution.control.approval import lapses
 
-        now = None if record.state is PlanState.RUNNING else datetime.now(UTC)
+        runs = record.state is PlanState.RUNNING
+        if request.approval and record.approver is None and not runs:
+            return False
+        now = None if runs else datetime.now(UTC)
         requested = record.requested_rate_bytes_per_s
         return not lapses(record.approval, terms, now, requested_rate_bytes_per_s=requested)
 
     def _needs_a_person(self, record: PlanRecord, request: ReassignmentRequest) -> bool:
         """Whether the run asks for it, or the run did that the plan is continued from."""
-        by_person = record.approval is not None and record.approval.by_person
-        return request.approval or by_person
+        return request.approval or record.approver is not None
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what."""

@@ -37,7 +37,7 @@ class SetThrottleOperator(ClusterOperator):
         """As at the start of the run: since then the window may have closed, the policy changed."""
         self.policy.require(record.action, rate, datetime.now(UTC))
         if plan.moves:
-            self.policy.require_approver(record.approved_by, record.actor)
+            self.policy.require_approver(record.approver, record.actor)
 
     def step(self, context: Context) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""
