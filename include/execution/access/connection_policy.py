@@ -89,9 +89,10 @@ class ConnectionPolicy:
     def bounded(self, request: ReassignmentRequest, begun: datetime) -> ReassignmentRequest:
         """The request within the policy: with its approval, largest throttle, and window's end.
 
-        :param begun: when the run was due; the window that was open then is the run's.
+        :param begun: when the run was due; the window that was open then is the run's, or else
+            the next one: the run may have waited for it.
         """
-        end = self._open_until(begun)
+        end = self._open_until(begun) or self._next_end(begun)
         ends = [at for at in (request.window_end, end) if at is not None]
         highest = [m for m in (request.throttle_max, self.largest_throttle) if m is not None]
         least = request.throttle_min
@@ -114,7 +115,7 @@ class ConnectionPolicy:
         """
         refusals = [*self._of_action(action), *self._of_rate(rate_bytes_per_s)]
         if self.windows and self._open_until(now) is None:
-            opens = min((w.opens_after(now) for w in self.windows), key=_never_last)
+            opens = self._opens_after(now)
             then = "none opens again" if opens is None else f"the next one opens at {_utc(opens)}"
             refusals.append(f"It is outside the allowed windows; {then}.")
         if refusals:
@@ -158,6 +159,15 @@ class ConnectionPolicy:
         if largest is None or rate_bytes_per_s is None or rate_bytes_per_s <= largest:
             return []
         return [f"{rate_bytes_per_s} bytes per second is above the largest throttle, {largest}."]
+
+    def _next_end(self, after: datetime) -> datetime | None:
+        """The end of what opens next; None = nothing does, or there are no windows."""
+        opens = self._opens_after(after)
+        return None if opens is None else self._open_until(opens)
+
+    def _opens_after(self, at: datetime) -> datetime | None:
+        opens = (window.opens_after(at) for window in self.windows)
+        return min(opens, key=_never_last, default=None)
 
     def _open_until(self, at: datetime) -> datetime | None:
         """The end of what is open then; None = nothing is, or there are no windows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -109,6 +109,16 @@ def test_a_request_is_held_to_the_window_the_throttle_and_the_approval() -> None
     assert strict.bounded(replace(REQUEST, window_end=later), AT_NIGHT).window_end == at(
         "2030-01-15T05:00+01:00"
     )
+
+
+def test_a_run_that_waits_for_a_window_is_held_to_its_end() -> None:
+    """As in a pool without a free slot: it was due before the window opened, and begins in it."""
+    just_before = at("2030-01-15T00:59+01:00")
+    found = policy(windows=[NIGHTLY])
+    found.require("rebalance", None, just_before + timedelta(minutes=2))
+    assert found.bounded(REQUEST, just_before).window_end == at("2030-01-15T05:00+01:00")
+    once = policy(windows=[{"from": "2030-01-15T01:00:00Z", "until": "2030-01-15T05:00:00Z"}])
+    assert once.bounded(REQUEST, BY_DAY).window_end is None, "none opens again"
 
 
 def test_who_has_asked_may_not_approve_unless_that_is_allowed() -> None:
