@@ -155,8 +155,9 @@ def assemble(
         brokers=brokers,
         ratio_to_bound=ratio_to_bound(
             counts.bytes_to_move + log_dir_bytes,
-            (lower_bound_bytes if asked_bound_bytes is None else asked_bound_bytes)
-            + log_dir_bound_bytes,
+            lower_bound_bytes + log_dir_bound_bytes
+            if asked_bound_bytes is None
+            else asked_bound_bytes,
         ),
         makespan_bound_s=makespan_bound_s(brokers, options.rate_bytes_per_s),
         log_dir_bytes=log_dir_bytes,

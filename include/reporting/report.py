@@ -144,9 +144,13 @@ def _stored(summary: PlanSummary) -> ResourceBalance | None:
 
 
 def _bound(summary: PlanSummary) -> str:
-    """How far the plan is from the least that any plan moves."""
-    least = f"at least {words.bytes_text(summary.lower_bound_bytes)} by any plan"
-    if summary.ratio_to_bound is None or not summary.lower_bound_bytes:
+    """How far the plan is from the least that any plan moves, or from all that was asked."""
+    asked = summary.asked_bound_bytes
+    bound = summary.lower_bound_bytes if asked is None else asked
+    least = f"at least {words.bytes_text(bound)} by any plan"
+    if asked is not None:
+        least = f"{least} that does all that was asked, which the budget does not pay for"
+    if summary.ratio_to_bound is None or not bound:
         return least
     return f"{least}: {summary.ratio_to_bound:.4g} times that"
 

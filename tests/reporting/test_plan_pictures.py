@@ -167,6 +167,12 @@ def test_the_report_shows_what_was_proven_and_what_targets_cost():
     assert {"balance", "traffic"} <= set(page(data).ids)
 
 
+def test_a_plan_that_its_budget_cut_off_is_compared_with_all_that_was_asked():
+    text = page(told(STORED, asked_bound_bytes=600 * MB, ratio_to_bound=0.25)).text
+    bound = "at least 600 MB by any plan that does all that was asked"
+    assert f"{bound}, which the budget does not pay for: 0.25 times that" in text
+
+
 def test_a_plan_that_tells_nothing_of_balance_has_no_empty_sections():
     bare = plan_of(replace(moves(1)[0], target=(1, 4)))
     data = replace(dry_run_only(), plan=bare, moves={})

@@ -33,7 +33,7 @@ from include.planning.rebalance.budget_cut import budget_of, keep_within_budget
 from include.planning.rebalance.fixed_point import plan_on
 from include.planning.rebalance.rebalance import problem_of
 from include.planning.rebalance.solver import rebalance
-from include.planning.result.lower_bounds import rebalance_bound
+from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, WithinBrokers, tree_of
 from include.planning.search.enumeration import enumerate_layouts, is_enumerable
 from include.planning.search.state import Problem
@@ -165,6 +165,13 @@ class _LogDirBalance:
         tree = _tree(self.layout.arrays, self._request.seed)
         return rebalance_bound(self.layout, tree, self._targets(), self.movable, self.before)
 
+    def asked_bound_bytes(self) -> int | None:
+        """The same for plans that meet all bands; None where no budget kept this one from it."""
+        if not self.cut:
+            return None
+        tree = _tree(self.layout.arrays, self._request.seed)
+        return asked_bound(self.layout, tree, self._targets(), self.movable, self.before)
+
     def missed(self, arrays: ClusterArrays) -> tuple[Infeasible, ...]:
         """Each log dir that ends off its fair share by more than the tolerance, and why."""
         load, fair, tolerance = self.layout.load, self.fair, self._request.tolerance
@@ -292,6 +299,7 @@ def _outcome(
         tree_before=tree,
         tree_after=tree,
         lower_bound_bytes=0,
+        asked_bound_bytes=disks.asked_bound_bytes(),
         reason=MoveReason.LOG_DIR,
         why=lambda p: " ".join(reasons[p]),
         infeasible=infeasible,

@@ -55,6 +55,7 @@ def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -
         tree_before=tree,
         tree_after=tree,
         lower_bound_bytes=int(layout.incoming.sum()),
+        asked_bound_bytes=int(_costs(arrays, sound, copies)[0].sum()) if unpaid else None,
         reason=MoveReason.OFFLINE,
         why=lambda p: _why(arrays, layout, p),
         infeasible=(

@@ -204,10 +204,22 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
     _refuse(reports)
     return reports, {
         "lower_bound_bytes": sum(report.lower_bound_bytes for report in reports),
+        "asked_bound_bytes": _asked_bound(reports),
         "infeasible": _together(note for report in reports for note in report.infeasible),
         "planned_by": planned_by(None, (), context.request.action),
         "resources": _resources(reports, None),
     }
+
+
+def _asked_bound(reports: Sequence[Report]) -> int | None:
+    """What all slices copy at least that do all that was asked of them."""
+    asked = [report.asked_bound_bytes for report in reports]
+    if all(bound is None for bound in asked):
+        return None
+    return sum(
+        report.lower_bound_bytes if bound is None else bound
+        for report, bound in zip(reports, asked, strict=True)
+    )
 
 
 def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
@@ -222,13 +234,16 @@ def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str,
     tell = ReportShard(context, goal, balance.moved, before)
     reports = slices.each(tell, range(slices.count))
     domain = goal.domain if all(survey.even for survey in surveys) else np.zeros_like(goal.domain)
-    after = goal.held.load[0].astype(np.int64)
+    held, after = before[0].astype(np.int64), goal.held.load[0].astype(np.int64)
+    missed = balance.missed()
+    cut = any(note.obstacle is Obstacle.BUDGET for note in missed)
     notes = tuple(note for survey in surveys for note in survey.infeasible)
     return reports, {
-        "lower_bound_bytes": bands_bound(
-            before[0].astype(np.int64), after, goal.low[0], goal.high[0], domain
+        "lower_bound_bytes": bands_bound(held, after, goal.low[0], goal.high[0], domain),
+        "asked_bound_bytes": (
+            bands_bound(held, goal.share[0], goal.low[0], goal.high[0], domain) if cut else None
         ),
-        "infeasible": (*notes, *balance.missed()),
+        "infeasible": (*notes, *missed),
         "planned_by": planned_by(balance.bands(), balance.known, context.request.action),
         "resources": _resources(reports, balance.bands()),
     }

@@ -108,6 +108,7 @@ class Report:
     :param moves: of schema plan.MOVES; ``brokers``: what each holds of this slice.
     :param copying_s: (2, B) see bounds; None where the pace is not known.
     :param packed: (B, V) bytes that it copies to each volume; None where there is no plan.
+    :param asked_bound_bytes: see Outcome.
     :param problems: why it cannot be planned; then nothing else counts.
     """
 
@@ -123,6 +124,7 @@ class Report:
     copying_s: Floats | None = None
     packed: Ints | None = None
     problems: tuple[str, ...] = ()
+    asked_bound_bytes: int | None = None
 
     @classmethod
     def of(cls, outcome: Outcome, pace: Pace | None) -> Report:
@@ -140,6 +142,7 @@ class Report:
             bytes_across_racks(layout, outcome.tree_after),
             None if pace is None else copying_s(layout, pace),
             layout.packed(),
+            asked_bound_bytes=outcome.asked_bound_bytes,
         )
 
     @property

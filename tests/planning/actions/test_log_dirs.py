@@ -191,6 +191,9 @@ def test_a_budget_goes_to_the_disks_that_are_furthest_from_their_shares(budget):
     assert [move.target for move in made.moves] == [(0,), (0,)]
     assert made.summary.log_dir_bytes == 200
     assert set(named(made).values()) == {"the movement budget does not pay for more"}
+    whole = plan(of).summary
+    assert made.summary.asked_bound_bytes == whole.log_dir_bound_bytes == 392 + 92
+    assert (made.summary.ratio_to_bound, whole.asked_bound_bytes) == (round(200 / 484, 4), None)
 
 
 def test_what_keeps_a_log_dir_off_its_share_is_named():

@@ -217,3 +217,19 @@ def test_a_plan_that_its_budget_cut_off_is_compared_with_the_bound_of_what_was_a
     assert part.summary.lower_bound_bytes <= part.summary.bytes_to_move
     drained = plan(of, action="drain", brokers=[0], budget_moves=2)
     assert drained.summary.ratio_to_bound == 0.25
+    lost = cluster([""] * 4, [(0, 1)] * 4, dead=frozenset({1}))
+    homes = plan(lost, action="fix_offline_replicas", budget_moves=1)
+    assert homes.summary.ratio_to_bound == 0.25
+    assert plan(lost, action="fix_offline_replicas").summary.asked_bound_bytes is None
+
+
+@pytest.mark.parametrize("action", ["rebalance", "drain"])
+def test_slices_are_compared_with_the_bound_of_all_that_was_asked_of_them(action):
+    of = cluster([""] * 2, [(0,)] * 24)
+    asked = {"action": action} | ({"brokers": [0]} if action == "drain" else {})
+    whole = sliced(of, parse_request(asked), 3)
+    part = sliced(of, parse_request(asked | {"budget_moves": 3}), 3)
+    assert whole.summary.asked_bound_bytes is None
+    assert part.summary.bytes_to_move == 300
+    assert part.summary.asked_bound_bytes == whole.summary.lower_bound_bytes > 300
+    assert part.summary.ratio_to_bound == round(300 / whole.summary.lower_bound_bytes, 4)
