@@ -137,6 +137,8 @@ def _placement_problem(
 def _log_dir_problem(move: Move, dirs: Mapping[ReplicaId, str]) -> str:
     for replica, wanted in wanted_log_dirs(move).items():
         found = dirs.get(replica)
+        if found is None:
+            return f"broker {replica.broker} does not show it in any log dir; {wanted} is wanted"
         if found != wanted:
             return f"broker {replica.broker} holds it in {found}, not in {wanted}"
     return ""

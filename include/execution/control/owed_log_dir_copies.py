@@ -26,12 +26,15 @@ class OwedCopies:
     :param owed: copies between log dirs that are not, and why.
     :param ended: reassignments that could not be cancelled, and what they have ended as.
     :param copying: those that go on, throttled.
+    :param unread: those of which nothing is in flight, and whose topic the brokers do not describe:
+        what they have ended as is for a later look.
     """
 
     taken_back: tuple[TopicPartition, ...]
     owed: dict[TopicPartition, BrokerError]
     ended: dict[TopicPartition, MoveState]
     copying: tuple[TopicPartition, ...]
+    unread: tuple[TopicPartition, ...]
 
 
 def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> OwedCopies:
@@ -42,7 +45,7 @@ def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> Ow
 
     :raises ClusterError: the cluster could not be read; ask again.
     """
-    found = OwedCopies((), {}, {}, ())
+    found = OwedCopies((), {}, {}, (), ())
     for plan_id in ledger.stopped_with_admitted(cluster_id):
         record, view = ledger.plan(plan_id), ledger.view_of_open(plan_id)
         moves = ledger.planned_moves(plan_id, MoveState.ADMITTED)
@@ -51,7 +54,9 @@ def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> Ow
         within = [move for move in moves if move.target_log_dirs]
         between = [move for move in moves if not move.target_log_dirs]
         taken_back, owed = _stop(within, plan_id, then, ledger, cluster, seen)
-        ended, copying = _follow(between, view.sent, then, seen)
+        unread = tuple(m.partition for m in between if _unread(m, seen))
+        judged = [move for move in between if move.partition not in unread]
+        ended, copying = _follow(judged, view.sent, then, seen)
         late = "found when its plan had ended"
         ledger.settle_all(plan_id, [Settle(p, state, late) for p, state in ended.items()])
         found = OwedCopies(
@@ -59,6 +64,7 @@ def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> Ow
             found.owed | owed,
             found.ended | ended,
             (*found.copying, *copying),
+            (*found.unread, *unread),
         )
     return found
 
@@ -82,6 +88,11 @@ def _stop(
         ledger.settle(plan_id, partition, state, "its broker is back")
         over.append(partition)
     return over, open_still
+
+
+def _unread(move: Move, seen: Observation) -> bool:
+    what, _ = fate(move, seen, seen.taken_at, sent_at=None, grace_s=0)
+    return what is Fate.UNREADABLE
 
 
 def _follow(

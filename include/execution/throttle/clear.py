@@ -118,9 +118,8 @@ class _Clearing:
     def _keep(self, relied_on: NeededThrottles) -> None:
         """Nothing in flight may lose its throttle, though its plan has ended, or owes it."""
         for entry in list(self._left.values()):
-            partition = relied_on.relying_on(entry)
-            if partition is not None:
-                self._owe(entry, f"{partition} is still being copied, and relies on it")
+            if why := relied_on.why_kept(entry):
+                self._owe(entry, why)
         self._record()
 
     def _at_controllers(self, entries: Collection[ThrottleEntry]) -> None:

@@ -24,21 +24,37 @@ class NeededThrottles:
 
     :param copying: reassignments that the controller lists.
     :param within: replicas that are copied between log dirs of their broker.
+    :param silent: replicas that may be: their broker is alive, and does not show its log dirs.
     """
 
     copying: tuple[Reassignment, ...] = ()
     within: tuple[ReplicaId, ...] = ()
+    silent: tuple[ReplicaId, ...] = ()
 
-    def relying_on(self, entry: ThrottleEntry) -> TopicPartition | None:
-        """A partition in flight that an entry of the throttle journal slows; None = none does."""
-        return next(self._relying_on(entry), None)
+    def why_kept(self, entry: ThrottleEntry) -> str:
+        """What in flight an entry of the throttle journal slows, as a sentence; "" = nothing."""
+        if entry.key == LOG_DIR_RATE:
+            return self._within_brokers(entry)
+        partition = next(self._relying_on(entry), None)
+        return "" if partition is None else _relies(partition)
+
+    def _within_brokers(self, entry: ThrottleEntry) -> str:
+        def of(replicas: Collection[ReplicaId]) -> ReplicaId | None:
+            where = entry.resource
+            slowed = (r for r in replicas if where in (DEFAULT, ConfigResource.broker(r.broker)))
+            return next(slowed, None)
+
+        known, possible = of(self.within), of(self.silent)
+        if known is not None:
+            return _relies(known.topic_partition)
+        if possible is not None:
+            return (
+                f"broker {possible.broker} does not say whether {possible.topic_partition} is "
+                "still being copied"
+            )
+        return ""
 
     def _relying_on(self, entry: ThrottleEntry) -> Iterator[TopicPartition]:
-        if entry.key == LOG_DIR_RATE:
-            for replica in self.within:
-                if entry.resource in (DEFAULT, ConfigResource.broker(replica.broker)):
-                    yield replica.topic_partition
-            return
         for start in self.copying:
             brokers = {*start.replicas_before, *start.replicas_target}
             if entry.key in LISTS:
@@ -67,18 +83,32 @@ def needs(ledger: Ledger, cluster: ClusterPort, cluster_id: str) -> NeededThrott
         entry = ongoing.get(start.partition)
         listed = entry is not None and entry.leads_to(start.replicas_target)
         (copying if listed else rest).append(start)
-    return NeededThrottles(tuple(copying), tuple(_within(cluster, rest)))
+    return NeededThrottles(tuple(copying), *_within(cluster, rest))
 
 
-def _within(cluster: ClusterPort, starts: Collection[Reassignment]) -> list[ReplicaId]:
+def _relies(partition: TopicPartition) -> str:
+    return f"{partition} is still being copied, and relies on it"
+
+
+def _within(
+    cluster: ClusterPort, starts: Collection[Reassignment]
+) -> tuple[tuple[ReplicaId, ...], tuple[ReplicaId, ...]]:
+    """Replicas that are copied within their brokers, and those of which that is not known."""
     if not starts:
-        return []
+        return (), ()
     wanted = {broker for start in starts for broker in start.replicas_target}
     live = sorted(wanted & set(cluster.describe_cluster().brokers))
     answer = cluster.describe_log_dirs(live, [start.partition for start in starts])
-    return [
+    copied = tuple(
         ReplicaId(*partition, log_dir.broker)
         for log_dir in answer.value
         for partition, replica in log_dir.replicas.items()
         if replica.is_future
-    ]
+    )
+    silent = tuple(
+        ReplicaId(*start.partition, broker)
+        for start in starts
+        for broker in start.replicas_target
+        if broker in answer.missing
+    )
+    return copied, silent

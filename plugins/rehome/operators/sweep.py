@@ -125,6 +125,12 @@ class SweepThrottlesOperator(ClusterOperator):
             self.log.warning("%s: its copy between log dirs is owed still: %s", partition, error)
         for partition, state in done.ended.items():
             self.log.info("%s: could not be cancelled when its plan ended; is %s", partition, state)
+        for partition in done.unread:
+            self.log.warning(
+                "%s: could not be cancelled when its plan ended; is over, and its topic cannot be "
+                "read: the next sweep looks again",
+                partition,
+            )
         for partition in done.copying:
             self.log.warning("%s: could not be cancelled, and goes on, throttled", partition)
 

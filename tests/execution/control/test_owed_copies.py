@@ -1,0 +1,95 @@
+"""Copies that outlived their plan, of which a broker or a topic tells nothing just now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any, cast
+
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.port import ClusterPort
+from include.domain.kafka import BrokerError, BrokerId, LogDir, Partial, TopicDescription
+from include.domain.plan.plan import Plan
+from include.domain.run.states import MoveState, PlanState
+from include.execution.completion.verify import verify
+from include.execution.control.owed_log_dir_copies import stop_owed_copies
+from include.execution.observation.observe import observe
+from include.execution.throttle.keys import LOG_DIR_RATE
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
+from include.ledger.base.database import utc_now
+from include.ledger.store import Ledger
+from tests.execution.simulated_cluster import SimulatedCluster
+from tests.ledger.small_plans import move
+
+BETWEEN = move("t", 0, (1, 2), (3, 2))
+WITHIN = move("t", 0, (1, 2), (1, 2), 100, ("/a", "/a"), ("/b", "any"))
+
+
+class Reticent(SimulatedCluster):
+    """Refuses what it is told to."""
+
+    silent: Collection[BrokerId] = ()
+    hidden: Collection[str] = ()
+
+    def describe_log_dirs(self, brokers: Any = None, partitions: Any = None) -> Any:
+        found: Partial[list[LogDir]] = super().describe_log_dirs(brokers, partitions)
+        refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED.error()
+        missing: dict[BrokerId, BrokerError] = dict.fromkeys(self.silent, refused)
+        return Partial([d for d in found.value if d.broker not in missing], missing)
+
+    def describe_topics(self, names: Any = None, **options: Any) -> dict[str, TopicDescription]:
+        refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED.error()
+        return {
+            name: replace(topic, error=refused, partitions={}) if name in self.hidden else topic
+            for name, topic in super().describe_topics(names, **options).items()
+        }
+
+
+def ended_with_one_admitted(plan: Plan, ledger: Ledger, cluster: SimulatedCluster) -> ClusterPort:
+    """Its throttle stands, and its move is not known to have ended."""
+    port = cast(ClusterPort, cluster)
+    set_up_throttle(plan, ledger, port, 1000)
+    ledger.claim(plan.plan_id)
+    ledger.admit(plan.plan_id, plan.moves, observe(port, plan.moves, utc_now()), 1000)
+    ledger.mark_sent(plan.plan_id, [item.partition for item in plan.moves])
+    ledger.transition(plan.plan_id, PlanState.FAILED, "its cancel was refused")
+    return port
+
+
+def test_what_a_broker_does_not_show_keeps_its_throttle(
+    ledger: Ledger, approved: Callable[..., Plan]
+) -> None:
+    plan, cluster = approved(WITHIN, cluster_id="sim"), Reticent([1, 2], [WITHIN])
+    port = ended_with_one_admitted(plan, ledger, cluster)
+    cluster.silent = [1]
+    owed = clear_throttle(plan.plan_id, ledger, port).owed
+    assert {entry.key for entry in owed} == {LOG_DIR_RATE}
+    told = "broker 1 does not say whether t-0 is still being copied"
+    assert {entry.detail for entry in owed} == {told}
+    cluster.silent = []
+    assert not clear_throttle(plan.plan_id, ledger, port).owed
+    assert cluster.configs == {}
+
+
+def test_a_broker_that_shows_no_log_dir_is_not_said_to_hold_a_replica_in_one(
+    approved: Callable[..., Plan],
+) -> None:
+    plan, cluster = approved(WITHIN, cluster_id="sim"), Reticent([1, 2], [WITHIN])
+    cluster.silent = [1]
+    (problem,) = verify(plan, cast(ClusterPort, cluster)).problems.values()
+    assert problem == "broker 1 does not show it in any log dir; /b is wanted"
+
+
+def test_what_a_reassignment_has_ended_as_is_not_guessed_while_its_topic_is_hidden(
+    ledger: Ledger, approved: Callable[..., Plan]
+) -> None:
+    plan, cluster = approved(BETWEEN, cluster_id="sim"), Reticent([1, 2, 3], [BETWEEN])
+    port = ended_with_one_admitted(plan, ledger, cluster)
+    cluster.replicas[BETWEEN.partition] = BETWEEN.target
+    cluster.hidden = ["t"]
+    found = stop_owed_copies(ledger, port, "sim")
+    assert (found.unread, found.ended, found.copying) == ((BETWEEN.partition,), {}, ())
+    assert ledger.view(plan.plan_id).moves == {BETWEEN.partition: MoveState.ADMITTED}
+    cluster.hidden = []
+    found = stop_owed_copies(ledger, port, "sim")
+    assert found.ended == {BETWEEN.partition: MoveState.DONE}
