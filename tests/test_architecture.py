@@ -22,7 +22,7 @@ ALLOWED = {
 # Deciding is kept apart from talking to a cluster: these get data or a ClusterPort.
 NO_GATEWAY = (
     *("include/planning", "include/execution", "include/reporting", "include/ledger"),
-    "include/load",
+    "include/load_history",
 )
 # The local cluster's ACLs: no other client can ask a chosen broker which ones it knows.
 WIRE = ("include/cluster/", "local/kafka/acls.py")
