@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from include.domain.run.states import PlanState
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
 from local.process.waiting import wait_until
+from spark_jobs import plan as job
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
@@ -121,6 +123,49 @@ def test_a_file_of_kafkas_that_says_something_else_starts_nothing(
     assert f"{name} of plan" in run.log
     assert "are not the bytes that the gate checked" in run.log
     assert state_of(site.gateway, [topic]) == before
+
+
+@pytest.mark.parametrize("name", ["reassignment.json", "rollback.json"])
+def test_a_file_that_is_changed_before_the_plan_is_recorded_is_not_recorded(
+    name: str, monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    """And so not published: the ledger is what makes a plan one that can be approved."""
+    topic = site.topics.create([[1, 2]])
+    really = job.main
+
+    def and_edit(arguments: Sequence[str] | None = None) -> int:
+        code = really(arguments)
+        (out,) = (b for a, b in pairwise(arguments or ()) if a == "--out")
+        PlanDirectory(out).write_json(name, to(topic, {0: [4, 2]}))
+        return code
+
+    monkeypatch.setattr(job, "main", and_edit)
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    assert run.state == run.tasks["plan"] == "failed"
+    assert f"{name} of plan" in run.log
+    assert "are not the bytes that the gate checked" in run.log
+    assert not site.ledger.plans()
+
+
+def test_a_file_that_is_changed_before_a_person_is_asked_is_not_put_up_for_approval(
+    monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    from rehome.operators.dry_run import DryRunOperator
+
+    topic = site.topics.create([[1, 2]])
+    asked, really = answered_by(monkeypatch, "ben"), DryRunOperator.step
+
+    def and_edit(self: Any, context: Any) -> str:
+        told = really(self, context)
+        (plan,) = site.ledger.plans()
+        PlanDirectory(plan.plan_dir).write_json("reassignment.json", to(topic, {0: [4, 2]}))
+        return told
+
+    monkeypatch.setattr(DryRunOperator, "step", and_edit)
+    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), approval=True)
+    assert run.state == run.tasks["approve"] == "failed"
+    assert "are not the bytes that the gate checked" in run.log
+    assert not asked
 
 
 def after_approval(

@@ -36,6 +36,16 @@ def test_a_requested_reassignment_is_carried_out_from_end_to_end(site: Site) -> 
     assert (leaders["waiting"], leaders["refused"]) == ([], {})
 
 
+def test_preferred_leaders_lead_again_and_the_log_says_how_far_that_is(site: Site) -> None:
+    topic = site.topics.create([[1, 2], [1, 2]])
+    order = {0: [2, 1], 1: [2, 1]}
+    run = site.run(action="reassign", reassignment=to(topic, order), throttle=10_000_000)
+    assert run.state == "success", run.log
+    assert "Preferred leaders: 2 of 2 partitions dealt with" in run.log
+    partitions = site.gateway.current_topics([topic])[topic].partitions
+    assert [partitions[number].leader for number in (0, 1)] == [2, 2]
+
+
 def test_a_dry_run_leaves_the_cluster_as_it_was(site: Site) -> None:
     topic = site.topics.create([[1, 2], [2, 3]])
     site.topics.fill(topic, 20)

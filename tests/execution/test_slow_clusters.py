@@ -10,16 +10,20 @@ import pytest
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
 from include.execution.access.patience import READINGS_WITHOUT_NEWS
+from include.execution.advance import advance
 from include.execution.control import cancel as aborting
+from include.execution.control.cancel import abort
 from include.execution.throttle.configs import VERIFY_TIMEOUT_S, read_settled
 from include.execution.throttle.keys import LEADER_RATE, LISTS
 from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
+from tests.execution.simulated_cluster import SimulatedCluster
 from tests.execution.slow_cluster import SlowCluster, VirtualTime, virtual_time
 from tests.ledger.small_plans import move
 
@@ -39,7 +43,7 @@ def slow(plan: Plan, time: VirtualTime) -> SlowCluster:
     return cluster
 
 
-def port(cluster: SlowCluster) -> ClusterPort:
+def port(cluster: SimulatedCluster) -> ClusterPort:
     return cast(ClusterPort, cluster)
 
 
@@ -133,3 +137,25 @@ def test_a_move_that_ends_while_it_is_cancelled_is_waited_for_at_its_brokers_own
     cluster.describe_topics = describe  # type: ignore[method-assign]
     after = aborting.ended_meanwhile(port(cluster), plan.moves)
     assert (after.ended, after.unclear) == ({only.partition: MoveState.DONE}, {})
+
+
+def test_what_a_step_has_found_out_is_written_in_as_many_transactions_however_much_it_is(
+    ledger: Ledger, approved: MakePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+    for moves in (2, 40):
+        plan = approved(*[move("t", n, (1, 2), (3, 2)) for n in range(moves)], cluster_id="sim")
+        cluster = SimulatedCluster([1, 2, 3], plan.moves)
+        many = Policy(1000, moves, max_partitions_in_flight=moves, metadata_grace_s=0)
+        with monkeypatch.context() as patched:
+            counted = transactions(ledger, patched)
+            assert len(advance(plan, ledger, port(cluster), many).admitted) == moves
+            admitted = counted["written"]
+            for partition in list(cluster.targets)[: moves // 2]:
+                cluster.replicas[partition] = cluster.targets.pop(partition)
+            assert len(advance(plan, ledger, port(cluster), many).settled) == moves // 2
+            settled = counted["written"]
+            done = abort(plan.plan_id, ledger, port(cluster), "enough")
+            assert len(done.cancelled) == moves // 2
+        written.append((admitted, settled - admitted, counted["written"] - settled))
+    assert written[0] == written[1]

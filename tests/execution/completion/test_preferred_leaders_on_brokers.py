@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
+from include.domain.kafka import BrokerError, PartitionState, TopicDescription, TopicPartition
+from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.completion.preferred_leaders import restore_preferred_leaders
 from local.process.waiting import wait_until
 from tests.conftest import Topics
+from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import make_plan, move
 
 
@@ -31,6 +35,7 @@ class Elections:
         self._falls_behind = falls_behind
         self.batches: list[list[TopicPartition]] = []
         self.led: list[set[TopicPartition]] = []
+        self.asked_at: list[float] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._gateway, name)
@@ -52,6 +57,7 @@ class Elections:
     ) -> dict[TopicPartition, BrokerError | None]:
         self.led.append(led(self._gateway, *{partition.topic for partition in partitions}))
         self.batches.append(list(partitions))
+        self.asked_at.append(time.monotonic())
         return self._gateway.elect_preferred_leaders(partitions)
 
 
@@ -110,3 +116,43 @@ def test_who_leaves_the_isr_meanwhile_is_not_elected(gateway: ClusterGateway, tu
     assert elections.batches == [partitions[:4], [partitions[4], partitions[6]]]
     assert done.waiting == (partitions[5],)
     assert set(done.elected) == {*partitions} - {partitions[5]}
+
+
+def test_batches_are_a_while_apart_though_leaders_are_seen_at_once(
+    gateway: ClusterGateway, turned: Plan
+) -> None:
+    elections = Elections(gateway)
+    own = OwnCluster.of(cast(ClusterPort, elections), turned.cluster_id)
+    restore_preferred_leaders(turned, own, at_once=3, pause_s=1.5)
+    assert len(elections.asked_at) == 3
+    assert all(later - sooner >= 1.4 for sooner, later in pairwise(elections.asked_at))
+
+
+class LedByTheLast(SimulatedCluster):
+    """The last replica of each partition leads until another one is elected."""
+
+    def __init__(self, moves: Collection[Move]) -> None:
+        super().__init__([1, 2], moves)
+        self.batches: list[int] = []
+        self.elected: set[TopicPartition] = set()
+
+    def state_of(self, partition: TopicPartition, replicas: tuple[int, ...]) -> PartitionState:
+        leader = replicas[0 if partition in self.elected else -1]
+        return replace(super().state_of(partition, replicas), leader=leader)
+
+    def elect_preferred_leaders(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, None]:
+        self.batches.append(len(partitions))
+        self.elected.update(partitions)
+        return dict.fromkeys(partitions)
+
+
+def test_unless_told_otherwise_a_few_hundred_are_elected_together() -> None:
+    """In memory: real brokers would take long to make so many partitions."""
+    plan = make_plan("p", *[move("t", n, (1, 2), (2, 1)) for n in range(1000)], cluster_id="sim")
+    cluster = LedByTheLast(plan.moves)
+    own = OwnCluster.of(cast(ClusterPort, cluster), "sim")
+    done = restore_preferred_leaders(plan, own, pause_s=0)
+    assert len(done.elected) == sum(cluster.batches) == 1000
+    assert 100 <= max(cluster.batches) <= 500
