@@ -156,3 +156,36 @@ def test_unless_told_otherwise_a_few_hundred_are_elected_together() -> None:
     done = restore_preferred_leaders(plan, own, pause_s=0)
     assert len(done.elected) == sum(cluster.batches) == 1000
     assert 100 <= max(cluster.batches) <= 500
+
+
+class Late(LedByTheLast):
+    """Shows new leaders at the third look after their election: real brokers show them sooner."""
+
+    def __init__(self, moves: Collection[Move]) -> None:
+        super().__init__(moves)
+        self.to_be_shown: set[TopicPartition] = set()
+        self.unseen: list[int] = []
+        self.looks = 0
+
+    def describe_topics(self, *args: Any, **options: Any) -> dict[str, TopicDescription]:
+        self.looks += 1
+        if self.looks >= 3:
+            self.elected |= self.to_be_shown
+            self.to_be_shown = set()
+        return super().describe_topics(*args, **options)
+
+    def elect_preferred_leaders(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, None]:
+        self.unseen.append(len(self.to_be_shown))
+        self.to_be_shown.update(partitions)
+        self.looks = 0
+        return dict.fromkeys(partitions)
+
+
+def test_the_next_batch_waits_until_the_leaders_of_the_one_before_are_seen() -> None:
+    plan = make_plan("p", *[move("t", n, (1, 2), (2, 1)) for n in range(7)], cluster_id="sim")
+    cluster = Late(plan.moves)
+    own = OwnCluster.of(cast(ClusterPort, cluster), "sim")
+    assert len(restore_preferred_leaders(plan, own, at_once=3, pause_s=0).elected) == 7
+    assert cluster.unseen == [0, 0, 0]
