@@ -14,6 +14,7 @@ from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
+from include.domain.request.request import Action, Cordon
 from include.execution.dry_run.dry_run import Severity, describe
 from include.execution.dry_run.throttle_checks import partition_findings
 from include.execution.throttle.keys import (
@@ -294,6 +295,16 @@ def test_a_cordoned_destination_passes_the_controller_and_not_the_dry_run(
     assert "has its log dirs cordoned" in finding.message
     partition = TopicPartition(topic, 0)
     assert gateway.alter_reassignments({partition: [4, 2]}) == {partition: None}
+
+
+def test_the_dry_run_tells_of_drained_brokers_that_cannot_be_cordoned(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    drain = replace(REQUEST, action=Action.DRAIN, brokers=(2, 99), cordon=Cordon.UNDO)
+    result = check(gateway, move(topics.create([[1, 2]]), 0, (1, 2), (1, 3)), request=drain)
+    (finding,) = found(result, "cordon")
+    assert (finding.severity, finding.subject) == (Severity.WARNING, "broker 99")
+    assert all(not d.cordoned for d in gateway.describe_log_dirs([2]).value), "nothing is changed"
 
 
 def test_a_target_below_min_insync_replicas_would_stop_producers(
