@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from include.cluster import gateway as gateway_module
+from include.cluster.clients.clients import UNANSWERED
 from include.cluster.gateway import ClusterGateway
+from include.cluster.interface.error_codes import TRANSIENT
 from include.cluster.interface.errors import broker_error
+from include.cluster.messages import admin as messages
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster
@@ -145,6 +150,23 @@ def test_reassignments_are_listed_and_cancelled(gateway: ClusterGateway, topics:
     finally:
         undo = ConfigChange(slow.resource, RATE, ConfigOperation.DELETE)
         assert not any(gateway.alter_configs([undo]).values())
+
+
+def test_what_an_answer_leaves_out_is_not_taken_for_accepted(
+    gateway: ClusterGateway, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of a real answer is dropped: brokers are not known to do so."""
+    topic = topics.create([[1, 2], [1, 2]])
+    told, left_out = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    read = messages.read_alter_reassignments
+
+    def but_one(answer: Any) -> dict[TopicPartition, BrokerError | None]:
+        return {part: error for part, error in read(answer).items() if part != left_out}
+
+    monkeypatch.setattr(messages, "read_alter_reassignments", but_one)
+    verdicts = gateway.alter_reassignments({told: (2, 1), left_out: (2, 1)})
+    assert verdicts == {told: None, left_out: UNANSWERED}
+    assert UNANSWERED.code in TRANSIENT, "the next look judges it"
 
 
 def test_the_controllers_verdicts_come_per_partition_with_its_own_words(
