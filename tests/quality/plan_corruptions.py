@@ -409,6 +409,16 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         {SHARE, SPREAD},
     ),
     "a broker outside its band": (lambda: without_one(rebalance()), {SHARE, BANDS}),
+    "a broker outside its band, and others named": (
+        lambda: with_summary(
+            without_one(rebalance()),
+            infeasible=(
+                left(TopicPartition("payments", 0), Obstacle.IN_FLIGHT),
+                *all_named(Resource.REPLICAS),
+            ),
+        ),
+        {SHARE, BANDS},
+    ),
     "too much, where only that counts": (lambda: without_one(one_sided()), {SHARE, BANDS}),
     "another balance": (another_balance, {LOADS_TOLD}),
     "a resource without a balance": (lambda: with_summary(drain(), resources=()), {LOADS_TOLD}),
