@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -16,10 +14,12 @@ from include.domain.kafka import BrokerError, PartitionState, TopicDescription, 
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
+from include.execution.completion import preferred_leaders
 from include.execution.completion.preferred_leaders import restore_preferred_leaders
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.simulated_cluster import SimulatedCluster
+from tests.execution.slow_cluster import VirtualTime
 from tests.ledger.small_plans import make_plan, move
 
 
@@ -35,7 +35,6 @@ class Elections:
         self._falls_behind = falls_behind
         self.batches: list[list[TopicPartition]] = []
         self.led: list[set[TopicPartition]] = []
-        self.asked_at: list[float] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._gateway, name)
@@ -57,7 +56,6 @@ class Elections:
     ) -> dict[TopicPartition, BrokerError | None]:
         self.led.append(led(self._gateway, *{partition.topic for partition in partitions}))
         self.batches.append(list(partitions))
-        self.asked_at.append(time.monotonic())
         return self._gateway.elect_preferred_leaders(partitions)
 
 
@@ -118,16 +116,6 @@ def test_who_leaves_the_isr_meanwhile_is_not_elected(gateway: ClusterGateway, tu
     assert set(done.elected) == {*partitions} - {partitions[5]}
 
 
-def test_batches_are_a_while_apart_though_leaders_are_seen_at_once(
-    gateway: ClusterGateway, turned: Plan
-) -> None:
-    elections = Elections(gateway)
-    own = OwnCluster.of(cast(ClusterPort, elections), turned.cluster_id)
-    restore_preferred_leaders(turned, own, at_once=3, pause_s=1.5)
-    assert len(elections.asked_at) == 3
-    assert all(later - sooner >= 1.4 for sooner, later in pairwise(elections.asked_at))
-
-
 class LedByTheLast(SimulatedCluster):
     """The last replica of each partition leads until another one is elected."""
 
@@ -156,6 +144,23 @@ def test_unless_told_otherwise_a_few_hundred_are_elected_together() -> None:
     done = restore_preferred_leaders(plan, own, pause_s=0)
     assert len(done.elected) == sum(cluster.batches) == 1000
     assert 100 <= max(cluster.batches) <= 500
+
+
+def test_batches_are_a_while_apart_though_leaders_are_seen_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a clock that only waiting puts forward."""
+    time, begun = VirtualTime(), list[float]()
+    monkeypatch.setattr(preferred_leaders, "time", time)
+    plan = make_plan("p", *[move("t", n, (1, 2), (2, 1)) for n in range(7)], cluster_id="sim")
+    cluster = LedByTheLast(plan.moves)
+    own = OwnCluster.of(cast(ClusterPort, cluster), "sim")
+
+    def tell(_done: int, _of: int) -> None:
+        begun.append(time.now_s)
+
+    restore_preferred_leaders(plan, own, at_once=3, pause_s=1.5, tell=tell)
+    assert (cluster.batches, begun) == ([3, 3, 1], [0.0, 1.5, 3.0])
 
 
 class Late(LedByTheLast):
