@@ -64,7 +64,10 @@ def opened(
     page.on("console", lambda said: faults.append(f"console {said.type}: {said.text}"))
     page.on("pageerror", lambda error: faults.append(f"error: {error}"))
     page.on(
-        "request", lambda asked: asked.url.startswith((url, "data:")) or faults.append(asked.url)
+        "request",
+        lambda asked: (
+            asked.url.startswith((url, f"blob:{url}", "data:")) or faults.append(asked.url)
+        ),
     )
     page.on("response", lambda got: got.status < 400 or faults.append(f"{got.status} of {got.url}"))
     try:
