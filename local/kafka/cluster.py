@@ -134,11 +134,12 @@ class LocalCluster:
                 self.security.write_files(self.certificates)
             for node in self._layout.ports:
                 self._write_config(node)
-            for broker in self.broker_ids:  # they wait for the controller while it is formatted
-                format_broker(self._layout, broker, self.cluster_id)
-                self._nodes.launch(broker)
+            # First: a broker that finds no controller looks for it in a busy loop.
             format_controller(self._layout, self.cluster_id, self.security, self._release_version)
             self._nodes.launch(CONTROLLER_ID)
+            for broker in self.broker_ids:
+                format_broker(self._layout, broker, self.cluster_id)
+                self._nodes.launch(broker)
             self.wait_for_brokers(self.broker_ids)
         except BaseException:
             self.stop()

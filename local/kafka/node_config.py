@@ -126,6 +126,8 @@ def _protocols(layout: NodeLayout, security: Security | None) -> dict[str, str]:
 def _controller(layout: NodeLayout) -> dict[str, str]:
     return {
         "process.roles": "controller",
+        # Twice a second by default each node writes, fetches and applies a record of nothing.
+        "metadata.max.idle.interval.ms": "10000",
         "listeners": f"CONTROLLER://{layout.address(CONTROLLER_ID)}",
     }
 

@@ -133,15 +133,10 @@ CASES = tuple(case for row in ROWS for case in row.cases if case not in LEFT_OUT
 QUICK = frozenset(
     {
         Case(Fault.KILLED, Moment.AFTER_RPC),
-        Case(Fault.KILLED, Moment.CLEARING),
-        Case(Fault.EXCEPTION, Moment.BEFORE_LEDGER),
-        Case(Fault.NO_REPLY, Moment.AFTER_RPC),
         Case(Fault.NO_REPLY, Moment.CLEARING),
-        Case(Fault.TOPIC_DELETED, Moment.AFTER_RPC),
         Case(Fault.SUPERSEDED, Moment.DEFERRED),
-        Case(Fault.FOREIGN_THROTTLE, Moment.BEFORE_RPC),
-        Case(Fault.LEDGER_LOCKED, Moment.DEFERRED),
-        Case(Fault.LEDGER_AWAY, Moment.CLEARING),
+        Case(Fault.LEDGER_LOCKED, Moment.BEFORE_LEDGER),
     }
 )
+# Each at another moment: the process fails, then the cluster, other clients act, the ledger fails.
 """In ``make test``; all of them are in ``make test-faults``."""
