@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from include.packaging import local_spark
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -19,7 +21,7 @@ QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 QUICK = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": QUICK_JVM,
+    "spark.driver.extraJavaOptions": local_spark()["spark.driver.extraJavaOptions"],
     "spark.executor.extraJavaOptions": QUICK_JVM,
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

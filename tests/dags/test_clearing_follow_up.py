@@ -108,7 +108,17 @@ def bring_to(moment: Moment, run: ClearedRun, site: Site) -> None:
         run.through(moment, first="drained")
 
 
-@pytest.mark.parametrize("moment", Moment, ids=lambda moment: moment.name.lower())
+# The tasks of the one are cleared in flight, too; those of the other end as `test_clearing` has it.
+SLOW = {Moment.PLANNED, Moment.DONE}
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(moment, id=moment.name.lower(), marks=[pytest.mark.long] * (moment in SLOW))
+        for moment in Moment
+    ],
+)
 def test_whatever_is_cleared_both_plans_are_carried_on_or_a_refusal_is_clear(
     moment: Moment, run: ClearedRun, site: Site
 ) -> None:

@@ -101,8 +101,17 @@ def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
     [
         ({"action": "drain"}, "needs brokers"),
         ({"action": "drain", "brokers": [9]}, "9"),
-        ({"action": "drain", "brokers": [4], "broker": [3]}, "Unknown parameter 'broker'"),
-        ({"action": "rebalance", "window_end": "tonight"}, "window_end='tonight'"),
+        # As the first: told before anything is read (tests/domain/request has them all).
+        pytest.param(
+            {"action": "drain", "brokers": [4], "broker": [3]},
+            "Unknown parameter 'broker'",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            {"action": "rebalance", "window_end": "tonight"},
+            "window_end='tonight'",
+            marks=pytest.mark.long,
+        ),
         ({"action": "set_replication_factor", "replication_factor": 9}, "replication_factor"),
         ({"action": "reassign", "reassignment": {"version": 2, "partitions": []}}, "version"),
         ({"action": "reassign", "reassignment": to("nothing-here", {0: [1]})}, "nothing-here"),
@@ -156,7 +165,15 @@ def test_foreign_throttles_are_the_same_byte_for_byte_after_a_whole_run(
     wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
 
 
-@pytest.mark.parametrize("step", ["throttle", "execute", "progress", "verify"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param("throttle", marks=pytest.mark.long),
+        pytest.param("execute", marks=pytest.mark.long),
+        "progress",
+        "verify",
+    ],
+)
 def test_a_step_that_raises_leaves_no_throttle_and_a_failed_run(
     step: str,
     foreign_throttle: Callable[[str], Throttles],
@@ -206,7 +223,8 @@ def test_a_finished_plan_is_taken_back(site: Site) -> None:
     assert told == (PlanState.ROLLED_BACK, f"by plan {rollback.plan_id}")
 
 
-@pytest.mark.slow
+# In `make test` the gate refuses a dead broker in tests/quality, and e2e runs the real plan job.
+@pytest.mark.long
 def test_a_dead_broker_is_refused_by_the_gate_in_the_real_plan_job(
     private_cluster: Callable[..., LocalCluster], ledger: Ledger, rehome: Callable[..., Run]
 ) -> None:

@@ -73,7 +73,20 @@ def test_the_whole_path_passes_with_the_least_rights(
     assert topic in directory.read_text("report.html")
 
 
-@pytest.mark.parametrize("lacking", REASSIGNER, ids=lambda right: "-".join(reversed(right)))
+def every_right() -> list[object]:
+    """A right to the cluster and one to topics in `make test`; tests/cluster has each of them."""
+    quick = {resource: (operation, resource) for operation, resource in REASSIGNER}.values()
+    return [
+        pytest.param(
+            right,
+            id="-".join(reversed(right)),
+            marks=[] if right in quick else pytest.mark.long,
+        )
+        for right in REASSIGNER
+    ]
+
+
+@pytest.mark.parametrize("lacking", every_right())
 def test_without_one_of_the_rights_the_run_names_it_and_changes_nothing(
     lacking: Right,
     secured_cluster: LocalCluster,

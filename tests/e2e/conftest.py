@@ -82,6 +82,8 @@ def world(
             # scheduler's tasks are looked for every five minutes only.
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
+            # Nobody edits a DAG here, and parsing costs some CPU seconds a file.
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
         }
         dags = ("reassign_partitions", WINDOW_DAG)
         with AirflowStandalone(Path(home), settings=settings, env=env, dags=dags) as airflow:

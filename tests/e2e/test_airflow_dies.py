@@ -122,10 +122,14 @@ def moving(
 
 def test_a_run_goes_on_when_all_of_airflow_was_killed(moving: Moving) -> None:
     airflow = moving.world.airflow
+    assert airflow.missing_components() == set()
+    airflow.kill_component("triggerer")
+    wait_until(lambda: airflow.missing_components() == {"triggerer"}, "its end to be noticed")
     airflow.kill()
     assert airflow.missing_components() == set(COMPONENTS)
     moving.check_in_the_middle()
     airflow.restart()
+    assert airflow.missing_components() == set()
     moving.check_done()
 
 

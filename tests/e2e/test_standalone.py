@@ -134,15 +134,8 @@ def kill_task(world: World, run_id: str, task: str) -> bool:
     return True
 
 
-def test_a_component_that_was_killed_is_missed_and_a_restart_brings_it_back(world: World) -> None:
-    airflow = world.airflow
-    assert airflow.missing_components() == set()
-    airflow.kill_component("triggerer")
-    wait_until(lambda: airflow.missing_components() == {"triggerer"}, "its end to be noticed")
-    airflow.restart()
-    assert airflow.missing_components() == set()
-
-
+# tests/local/test_guard.py shows in `make test` what ends it.
+@pytest.mark.long
 def test_nothing_of_airflow_outlives_a_caller_that_was_killed(tmp_path: Path) -> None:
     code = f"""
         import signal

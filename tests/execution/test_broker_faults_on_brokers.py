@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from include.cluster.connection.settings import CONTROLLER_SERVERS, Connection
 from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
@@ -35,12 +37,35 @@ from tests.execution.throttle.test_set_up_on_brokers import set_config, standing
 from tests.ledger.small_plans import move
 
 
+@pytest.fixture(scope="module")
+def four_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path_factory.mktemp("mortal")) as running:
+        yield running
+
+
+@pytest.fixture
+def mortal(four_brokers: LocalCluster) -> Iterator[LocalCluster]:
+    """Brokers of this module's own; each test finds them alive, and without throttles."""
+    yield four_brokers
+    for broker in four_brokers.broker_ids:
+        if broker in four_brokers.pids:
+            four_brokers.resume(broker)
+        else:
+            four_brokers.restart(broker)
+    with impatient_gateway(four_brokers) as gateway:
+        wait_until(lambda: len(gateway.describe_cluster().brokers) == 4, "four brokers", 240)
+        left = [ConfigChange(*at, ConfigOperation.DELETE) for at in standing(gateway)]
+        if left:
+            gateway.alter_configs(left)
+            wait_until(lambda: not standing(gateway), "rates to go")
+
+
 def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_returns(
-    private_cluster: Callable[..., LocalCluster],
+    mortal: LocalCluster,
     ledger: Ledger,
     approved: Callable[..., Plan],
 ) -> None:
-    cluster = private_cluster(brokers=4)
+    cluster = mortal
     topic = Topics(cluster).create([[1, 2], [1, 2]])
     with impatient_gateway(cluster) as gateway:
         set_config(gateway, ConfigResource.broker(3), FOLLOWER_RATE, "90000000")
@@ -90,11 +115,11 @@ def rate_of(broker: int) -> tuple[ConfigResource, str]:
 
 
 def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_reached(
-    private_cluster: Callable[..., LocalCluster],
+    mortal: LocalCluster,
     ledger: Ledger,
     approved: Callable[..., Plan],
 ) -> None:
-    cluster = private_cluster(brokers=4)
+    cluster = mortal
     topic = Topics(cluster).create([[1, 2], [1, 2]])
     settings = cluster.client_settings()
     quorum = settings | {CONTROLLER_SERVERS: cluster.controller_address}
@@ -139,9 +164,9 @@ def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_
 
 
 def test_a_broker_that_hangs_keeps_no_rate_from_being_changed_and_no_other_move_from_starting(
-    private_cluster: Callable[..., LocalCluster], ledger: Ledger, approved: Callable[..., Plan]
+    mortal: LocalCluster, ledger: Ledger, approved: Callable[..., Plan]
 ) -> None:
-    cluster = private_cluster(brokers=4)
+    cluster = mortal
     topic = Topics(cluster).create([[1, 2], [1, 2]])
     moves = move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (4, 2))
     plan = approved(*moves, cluster_id=cluster.cluster_id)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -188,10 +189,7 @@ def _switch_to_wal(path: str) -> None:
 
 
 def _migrate(engine: Engine) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
-    scripts = ScriptDirectory.from_config(config)
-    known = {script.revision for script in scripts.walk_revisions()}
+    known, newest = _revisions()
     with engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
     if current is not None and current not in known:
@@ -199,8 +197,23 @@ def _migrate(engine: Engine) -> None:
             f"The ledger has the schema {current}, which a newer version of Rehome wrote",
             next_step="Use that version, or point ledger_url at another ledger.",
         )
-    if current == scripts.get_current_head():
+    if current == newest:
         return
+    config = _alembic()
     with engine.execution_options(rehome_writes=True).begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+@cache
+def _revisions() -> tuple[Collection[str], str | None]:
+    """All there are, and the newest: of their files, each of which Alembic compiles to know it."""
+    scripts = ScriptDirectory.from_config(_alembic())
+    known = frozenset(script.revision for script in scripts.walk_revisions())
+    return known, scripts.get_current_head()
+
+
+def _alembic() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
+    return config

@@ -112,9 +112,30 @@ class Run:
                 assert change == 0, changes
 
 
+@pytest.fixture(scope="module")
+def configured(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[Mapping[str, str]], LocalCluster]]:
+    """A cluster of brokers with these settings: the one before, where it has the same."""
+    started: list[tuple[Mapping[str, str], LocalCluster]] = []
+
+    def start(config: Mapping[str, str]) -> LocalCluster:
+        if not started or started[-1][0] != config:
+            for _, earlier in started:
+                earlier.stop()
+            made = LocalCluster(tmp_path_factory.mktemp("configured"), broker_config=config)
+            started.append((config, made))
+            made.start()
+        return started[-1][1]
+
+    yield start
+    for _, made in started:
+        made.stop()
+
+
 @pytest.fixture
 def running(
-    private_cluster: Callable[..., LocalCluster],
+    configured: Callable[[Mapping[str, str]], LocalCluster],
     ledger: Ledger,
     approved: Callable[..., Plan],
     clock: SetClock,
@@ -125,7 +146,7 @@ def running(
     def run(
         config: Mapping[str, str], others: Sequence[int], *, own: bool = False
     ) -> Iterator[Run]:
-        cluster = private_cluster(broker_config=config)
+        cluster = configured(config)
         with impatient_gateway(cluster) as gateway, Topics(cluster) as topics:
             mine, theirs = topics.create([[1], [1], [1], [2]]), topics.create([others])
             topics.fill(mine, SIZE // 100_000, size_bytes=100_000)

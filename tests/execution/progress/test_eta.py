@@ -128,7 +128,7 @@ plans = st.builds(
 reactions_s = st.sampled_from([5.0, 15.0])
 
 
-@few_and_many(8, 500)
+@few_and_many(5, 500)
 def test_the_eta_keeps_its_promise_where_brokers_deliver_what_is_expected(examples: int) -> None:
     @property_of(examples)
     @given(plans, st.floats(0.6, 1.0), reactions_s, st.floats(16, 100))
@@ -139,7 +139,7 @@ def test_the_eta_keeps_its_promise_where_brokers_deliver_what_is_expected(exampl
     holds()
 
 
-@few_and_many(8, 500)
+@few_and_many(2, 500)
 def test_the_eta_of_a_long_plan_keeps_its_promise_whatever_brokers_deliver(examples: int) -> None:
     @property_of(examples)
     @given(plans, st.floats(0.6, 1.0), reactions_s, st.floats(600, 1000))
@@ -336,7 +336,7 @@ def test_when_every_copy_is_complete_no_time_is_left() -> None:
     assert eta_s(plan, view, replace(sight, partitions=arrived, ongoing={})) == 0
 
 
-@few_and_many(24, 200)
+@few_and_many(10, 200)
 def test_on_brokers_that_keep_quotas_the_eta_is_off_by_a_tenth_at_most_as_a_rule(
     examples: int,
 ) -> None:

@@ -175,8 +175,15 @@ def test_a_list_that_covers_every_replica_is_left_alone(
     assert standing(gateway, topic) == before
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("with_foreign", [False, True])
+@pytest.mark.parametrize(
+    ("when", "with_foreign"),
+    [
+        ("before", False),
+        pytest.param("before", True, marks=pytest.mark.long),
+        pytest.param("after", False, marks=pytest.mark.long),
+        ("after", True),
+    ],
+)
 def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process_cleared(
     when: str,
     with_foreign: bool,
