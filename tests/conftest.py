@@ -24,6 +24,7 @@ from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_RATE, LEAD
 from local.kafka.cluster import LocalCluster, Security
 from local.process.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of
+from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
 
@@ -198,6 +199,11 @@ def postgresql() -> Iterator[PostgreSQL]:
     """A server for the session, without any ledger in it."""
     with PostgreSQL() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def empty_ledgers(tmp_path_factory: pytest.TempPathFactory) -> EmptyLedgers:
+    return EmptyLedgers(tmp_path_factory.mktemp("ledger"))
 
 
 @pytest.fixture

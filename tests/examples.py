@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ALL = os.environ.get("REHOME_EXAMPLES") == "all"
-FEWER = 4
+FEWER = 8
 """`make test` tries a part of the cases, the same ones in every run; `make test-thorough` all."""
 
 
 def examples(number: int, **options: Any) -> settings:
     """As many random cases of a property, however long each takes."""
-    tried = number if ALL else min(number, max(10, number // FEWER))
+    tried = number if ALL else min(number, max(8, number // FEWER))
     return settings(max_examples=tried, deadline=None, **options)
 
 

@@ -24,7 +24,7 @@ _COSTLY = {
     "the secured cluster": re.compile(r"\b(secured_\w+|gateway_of)\b"),
     _SPARK: re.compile(r'\bSparkSession\b|usefixtures\("spark"\)'),
 }
-_LAST_USERS = pytest.StashKey[Mapping[pytest.FixtureDef[Any], int]]()
+_LAST_USERS = pytest.StashKey[dict[pytest.FixtureDef[Any], int]]()
 _PLACES = pytest.StashKey[Mapping[str, int]]()
 
 
@@ -75,20 +75,34 @@ def _of_the_session(item: pytest.Item) -> Iterator[pytest.FixtureDef[Any]]:
 def pytest_collection_finish(session: pytest.Session) -> None:
     places = {item.nodeid: place for place, item in enumerate(session.items)}
     session.stash[_PLACES] = places
-    session.stash[_LAST_USERS] = {
+    last = {
         fixture: places[item.nodeid] for item in session.items for fixture in _of_the_session(item)
     }
+    by_name = {fixture.argname: fixture for fixture in last}
+    for item in session.items:
+        for name in _asked_for_by_parameters(item) & by_name.keys():
+            last[by_name[name]] = max(last[by_name[name]], places[item.nodeid])
+    session.stash[_LAST_USERS] = last
+
+
+def _asked_for_by_parameters(item: pytest.Item) -> set[str]:
+    """Fixtures that a fixture gets by name, as its parameter has it: "postgresql"."""
+    callspec = getattr(item, "callspec", None)
+    values = [] if callspec is None else callspec.params.values()
+    return {value for value in values if isinstance(value, str)}
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
-    """End what no later test needs. Should one ask for it all the same, it is made anew."""
+    """End what no later test needs. Should one ask for it all the same, it is made anew, once."""
     yield
     if nextitem is None:
         return
     place = item.session.stash[_PLACES][nextitem.nodeid]
-    for fixture, last in item.session.stash[_LAST_USERS].items():
+    users = item.session.stash[_LAST_USERS]
+    for fixture, last in list(users.items()):
         if last < place:
+            del users[fixture]
             fixture.finish(item._request)  # type: ignore[attr-defined]
 
 

@@ -25,6 +25,7 @@ from tests.conftest import Topics
 from tests.dags.clusters import to
 from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag
 from tests.dags.site import Site
+from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.small_plans import make_plan, move
 from tests.spark_session import quick_spark
 
@@ -77,8 +78,9 @@ def rehome(
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
+def ledger(tmp_path: Path, empty_ledgers: EmptyLedgers) -> Iterator[Ledger]:
     """The ledger that :func:`rehome`'s runs write to."""
+    empty_ledgers.put(tmp_path / "ledger.db")
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as opened:
         yield opened
 

@@ -15,6 +15,7 @@ from include.domain.plan.plan import Plan
 from include.execution.control.cancel import abort
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
+from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 
@@ -22,7 +23,8 @@ _serial = itertools.count()
 
 
 @pytest.fixture
-def ledger_url(tmp_path: Path) -> str:
+def ledger_url(tmp_path: Path, empty_ledgers: EmptyLedgers) -> str:
+    empty_ledgers.put(tmp_path / "ledger.db")
     return f"sqlite:///{tmp_path}/ledger.db"
 
 

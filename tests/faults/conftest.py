@@ -16,6 +16,7 @@ from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics, impatient_gateway
 from tests.faults.matrix import Case, Fault
 from tests.faults.site import Site
+from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.rights import REASSIGNER, granted
 
 USER = "reassigner"
@@ -30,20 +31,24 @@ def impatient(cluster: LocalCluster) -> Iterator[ClusterGateway]:
 
 @pytest.fixture
 def site(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    cluster: LocalCluster,
+    impatient: ClusterGateway,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    empty_ledgers: EmptyLedgers,
 ) -> Iterator[Site]:
     """Whatever happens to its brokers, the next test finds them as they were."""
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 1.0)
     case: Case = request.node.callspec.params["case"]
     ledger_url = f"sqlite:///{tmp_path}/ledger.db"
+    empty_ledgers.put(tmp_path / "ledger.db")
     with ExitStack() as undo:
         if case.fault is Fault.RIGHTS_REVOKED:
             made = _secured(request, ledger_url, undo)
         else:
-            cluster = request.getfixturevalue("cluster")
-            gateway = request.getfixturevalue("impatient")
             topics = undo.enter_context(Topics(cluster))
-            made = Site(cluster, gateway, topics, ledger_url, gateway)
+            made = Site(cluster, impatient, topics, ledger_url, impatient)
         if case.fault is Fault.CONNECTION_EDITED:
             made.elsewhere = request.getfixturevalue("secured_cluster")
         yield made

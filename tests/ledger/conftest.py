@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from include.ledger.store import Ledger
+from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
 
@@ -17,12 +18,16 @@ def sqlite_url(tmp_path: Path) -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def ledger_url(request: pytest.FixtureRequest) -> str:
-    """Where a new ledger may be: in either database."""
+    """Where a new ledger may be: in either database. A test that has it opened gets a copy."""
+    opened = "ledger" in request.fixturenames
     if request.param == "sqlite":
         url: str = request.getfixturevalue("sqlite_url")
+        if opened:
+            empty: EmptyLedgers = request.getfixturevalue("empty_ledgers")
+            empty.put(Path(url.removeprefix("sqlite:///")))
         return url
     server: PostgreSQL = request.getfixturevalue("postgresql")
-    return server.new_database()
+    return server.new_ledger() if opened else server.new_database()
 
 
 @pytest.fixture

@@ -7,16 +7,18 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import uuid
 from contextlib import ExitStack
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
+from include.ledger.store import Ledger
 from local.process.guard import Guard
 from local.process.waiting import wait_until
 
@@ -32,6 +34,7 @@ class PostgreSQL:
         self._directory = Path(tempfile.mkdtemp(prefix="pg-"))
         self._data = self._directory / "data"
         self._numbers = count()
+        self._empty_ledger = ""
         self._guard = Guard()
         self._server: subprocess.Popen[bytes]
         self._as: list[str] = []
@@ -85,12 +88,23 @@ class PostgreSQL:
             self._execute(f"ALTER DATABASE {name} SET {setting}")
         return self._url(name)
 
+    def new_ledger(self) -> str:
+        """The URL of a ledger with the newest schema: a copy of one that was migrated once."""
+        if not self._empty_ledger:
+            url = self.new_database()
+            Ledger.open(url).close()
+            self._empty_ledger = str(make_url(url).database)
+        name = f"ledger_{next(self._numbers)}"
+        self._execute(f"CREATE DATABASE {name} TEMPLATE {self._empty_ledger}")
+        self._execute(f"UPDATE identity SET ledger_id = '{uuid.uuid4().hex}'", name)
+        return self._url(name)
+
     def _url(self, database: str) -> str:
         return f"postgresql://postgres@/{database}?host={self._directory}"
 
-    def _execute(self, statement: str) -> None:
+    def _execute(self, statement: str, database: str = "postgres") -> None:
         engine = create_engine(
-            self._url("postgres"), poolclass=NullPool, isolation_level="AUTOCOMMIT"
+            self._url(database), poolclass=NullPool, isolation_level="AUTOCOMMIT"
         )
         with engine.connect() as connection:
             connection.exec_driver_sql(statement)

@@ -40,7 +40,9 @@ def deviations(arrays: ClusterArrays, rows: np.ndarray) -> dict[str, float]:
     return {r.value: float(np.abs(load / load.mean() - 1).max()) for r, load in loads.items()}
 
 
-@pytest.mark.parametrize("name", ["expansion", "skew", "rf2", "rates"])
+@pytest.mark.parametrize(
+    "name", ["expansion", pytest.param("skew", marks=pytest.mark.long), "rf2", "rates"]
+)
 def test_every_broker_ends_within_tolerance_in_all_five_resources(name):
     case = next(case for case in CASES if case.name == name)
     arrays, outcome = made(case, tolerances=STRICT)
