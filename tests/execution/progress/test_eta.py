@@ -284,8 +284,8 @@ def test_of_a_large_plan_the_cap_on_partitions_in_flight_counts_too() -> None:
     [
         ((300, 6, 0.3, 1), 100, 10.0, 1),
         ((50, 40, 0.5, 0), 100, 10.0, 1),
-        ((50, 40, 0.5, 0), 100, 2.0, 2),
-        ((50, 40, 0.5, 0), 100, 14.0, 3),
+        pytest.param((50, 40, 0.5, 0), 100, 2.0, 2, marks=pytest.mark.long),
+        pytest.param((50, 40, 0.5, 0), 100, 14.0, 3, marks=pytest.mark.long),
     ],
 )
 def test_how_soon_the_next_moves_start_counts_where_few_may_be_in_flight(
