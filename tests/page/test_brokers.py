@@ -1,0 +1,42 @@
+"""Each broker of a plan: what it copies now, what it holds now."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from include.domain.plan.summary import BrokerLoad
+from include.domain.run.flows import BrokerFlow, FlowSample
+from include.page.brokers import BROKERS_SHOWN, broker_lines, shifted
+from tests.ledger.small_plans import move
+
+T0 = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_brokers_gain_and_lose_what_finished_moves_copied() -> None:
+    done = [move("t", 0, (4, 1), (2, 1), 100), move("t", 1, (4, 1), (1, 4), 70)]
+    assert shifted(done) == {2: 100, 4: -100}
+
+
+def flow(second: int, broker: int, copied: int, silent: tuple[int, ...] = ()) -> FlowSample:
+    since = T0 + timedelta(seconds=second)
+    flows = (BrokerFlow("in", broker, copied, 0, 1),)
+    return FlowSample(since, since + timedelta(seconds=10), flows, silent=silent)
+
+
+def test_a_brokers_rate_is_the_mean_of_the_last_half_minute() -> None:
+    loads = [BrokerLoad(2, 0, 500, 0, 1, 0, 0, 500, 0), BrokerLoad(3, 5, 5, 1, 1, 0, 0, 0, 0)]
+    flows = [flow(0, 2, 9000), flow(10, 2, 100), flow(20, 2, 300), flow(30, 2, 200)]
+    (line,), left_out = broker_lines(loads, {2: 80}, flows, [])
+    assert (line.broker, line.bytes_now, left_out) == (2, 80, 0)
+    assert line.in_bytes_per_s == 20
+    assert line.out_bytes_per_s is None
+    unknown = [flow(0, 2, 100, silent=(2,)), flow(10, 2, 100)]  # compared with a poll without it
+    (line,), _ = broker_lines(loads, {}, unknown, [])
+    assert line.in_bytes_per_s is None
+
+
+def test_of_a_large_cluster_the_brokers_that_change_most_are_shown() -> None:
+    loads = [BrokerLoad(n, 0, n, 0, 0, 0, 0, n, 0) for n in range(1, 101)]
+    lines, left_out = broker_lines(loads, {}, [], [])
+    assert [line.broker for line in lines] == list(range(61, 101))
+    assert (len(lines), left_out) == (BROKERS_SHOWN, 60)

@@ -1,0 +1,45 @@
+"""What can be asked of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.domain.run.states import Control, PlanState
+from include.ledger.store import Ledger
+from include.page.controls import possible
+from include.page.plan_view import PlanFollower
+from tests.ledger.small_plans import make_plan
+
+T0 = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("state", "values", "controls"),
+    [
+        (PlanState.PLANNED, {}, {Control.CANCEL}),
+        (PlanState.RUNNING, {}, {Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL}),
+        (
+            PlanState.RUNNING,
+            {"pause_requested": True},
+            {Control.RESUME, Control.CHANGE_THROTTLE, Control.CANCEL},
+        ),
+        (PlanState.PAUSED, {}, {Control.RESUME, Control.CANCEL}),
+        (PlanState.DONE, {"started_at": T0}, {Control.ROLL_BACK}),
+        (PlanState.FAILED, {}, set()),  # it never started: there is nothing to undo
+        (PlanState.ROLLED_BACK, {"started_at": T0}, set()),
+    ],
+)
+def test_only_what_the_state_allows_is_offered(
+    tmp_path: Path, state: PlanState, values: dict[str, Any], controls: set[Control]
+) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        plan = make_plan("p1")
+        ledger.create_plan(plan, {}, (tmp_path / "away").as_uri(), "run-1", "ann")
+        view = PlanFollower(ledger, "p1", 60).view(T0)
+    changed = replace(view, record=replace(view.record, state=state, **values))
+    assert set(possible(changed)) == controls
