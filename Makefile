@@ -96,6 +96,10 @@ bench-predict: setup ## judge predicted times and ETAs on real brokers under a r
 bench-poll: setup ## measure a look at a plan of 100,000 moves, 1,000 of them in flight
 	@$(PY) -m benchmarks.poll $(ARGS)
 
+.PHONY: bench-page
+bench-page: setup ## measure the page of a plan of 50,000 moves, with one viewer and with ten
+	@$(PY) -m benchmarks.page $(ARGS)
+
 .PHONY: bench-governor
 bench-governor: setup ## measure what brokers deliver of a throttle, with and without the governor
 	@$(PY) -m benchmarks.governor $(ARGS)

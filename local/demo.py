@@ -213,7 +213,10 @@ class Demo:
         checks.append(self._check_messages(workload))
         report = plan.uri + "/report.html"
         checks.append(check(plan.exists("report.html"), f"report: {report}"))
-        self.screen.say("Airflow ended with the demo; to look around in its UI: make up")
+        self.screen.say(
+            "Airflow ended with the demo. `make up` keeps one running, and prints the address of "
+            "the page that shows this plan live."
+        )
         return all(checks)
 
     def _predicted(self, plan: PlanDirectory) -> TimeRange:

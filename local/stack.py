@@ -194,6 +194,7 @@ def up(state: Path) -> int:
         wait_until(ready, "the stack", START_TIMEOUT_S, 0.5)
         found = running(state)
     assert found is not None
+    print(f"Page     {found['airflow']}/plugin/reassignments")
     print(f"Kafka    {found['bootstrap_servers']}")
     print(f"Airflow  {found['airflow']}   user {found['user']}, password {found['password']}")
     print("Trigger reassign_partitions there; `make down` ends it all.")

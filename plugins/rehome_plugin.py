@@ -6,6 +6,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from rehome.ui.lazy import PREFIX, LazyPage
+from rehome.ui.links import VIEW, PlanPageLink
 
 
 class RehomePlugin(AirflowPlugin):
@@ -16,11 +17,12 @@ class RehomePlugin(AirflowPlugin):
     fastapi_apps = [  # noqa: RUF012
         {"name": "rehome", "app": LazyPage(), "url_prefix": PREFIX}
     ]
+    operator_extra_links = [PlanPageLink()]  # noqa: RUF012
     external_views = [  # noqa: RUF012
         {
             "name": "Reassignments",
             "href": f"{PREFIX}/",
-            "url_route": "reassignments",
+            "url_route": VIEW,
             "destination": "nav",
         },
         {

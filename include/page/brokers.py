@@ -10,7 +10,6 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.plan.summary import BrokerLoad
 from include.domain.run.flows import FlowSample, answered
-from include.ledger.stores.pages import MoveLine
 
 BROKERS_SHOWN = 40
 SMOOTHED_S = 30.0
@@ -49,18 +48,17 @@ def broker_lines(
     loads: Sequence[BrokerLoad],
     gained: Mapping[BrokerId, int],
     flows: Collection[FlowSample],
-    flying: Collection[MoveLine],
+    flying: Collection[tuple[Move, BrokerId | None]],
 ) -> tuple[list[BrokerLine], int]:
     """The brokers that the plan concerns, and how many of them are left out.
 
     :param gained: what each has gained since the plan was made.
     :param flows: newest samples, oldest first.
-    :param flying: moves in flight.
+    :param flying: moves in flight, each with the leader that it copies from, where that is known.
     """
     rates = _rates(tuple(flows))
-    moves_in = Counter(broker for line in flying for broker in line.move.adding)
-    leaders = (line.start.first_leader for line in flying if line.start and line.move.adding)
-    moves_out = Counter(leader for leader in leaders if leader is not None)
+    moves_in = Counter(broker for move, _ in flying for broker in move.adding)
+    moves_out = Counter(leader for move, leader in flying if move.adding and leader is not None)
     concerned = [load for load in loads if _change(load)]
     by_change = sorted(concerned, key=lambda load: (-_change(load), load.broker))
     shown = sorted(by_change[:BROKERS_SHOWN], key=lambda load: load.broker)

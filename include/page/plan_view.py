@@ -16,7 +16,7 @@ from include.domain.time_range import TimeRange
 from include.execution.control.resume import orphaned
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
-from include.ledger.stores.pages import Delivered, Mark, MoveFilter
+from include.ledger.stores.pages import Delivered, Mark
 from include.page.alerts import Alert, Signs, alerts_of
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
@@ -26,8 +26,6 @@ from include.reporting.status_summary import StatusFacts, StatusSummary, standin
 
 FLOWS_READ = 10
 """Newest samples of what brokers copy: more than brokers' rates are averaged over."""
-MOST_IN_FLIGHT = 1000
-"""Moves in flight that are read for the brokers' lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +101,7 @@ class PlanFollower:
         self._version = -1
         self._gained: Counter[BrokerId] = Counter()
         self._delivered: list[Delivered] = []
+        self._sums: tuple[int, dict[MoveState, MoveSums]] | None = None
         self._files: PlanFiles | None = None
         self._files_of: PlanState | None = None
 
@@ -135,7 +134,7 @@ class PlanFollower:
         ledger, plan_id = self._ledger, self._plan_id
         record = ledger.plan(plan_id)
         files = self._files_in(record)
-        sums = ledger.move_sums(plan_id)
+        sums = self._sums_of(ledger.mark(plan_id))
         sample = next(iter(ledger.samples(plan_id, newest=1)), None)
         rates = tuple(ledger.rate_changes(plan_id))
         active = record.state is PlanState.RUNNING
@@ -185,6 +184,13 @@ class PlanFollower:
             files_problem=files.problem,
         )
 
+    def _sums_of(self, mark: Mark | None) -> dict[MoveState, MoveSums]:
+        """Counted anew where a move has changed its state."""
+        version = -1 if mark is None else mark.moves_version
+        if self._sums is None or self._sums[0] != version:
+            self._sums = version, self._ledger.move_sums(self._plan_id)
+        return self._sums[1]
+
     def _patience(self, record: PlanRecord) -> float:
         rate = record.rate_bytes_per_s
         return max(self._patience_s, silence_s(rate)) if rate else self._patience_s
@@ -205,10 +211,8 @@ class PlanFollower:
         ledger, plan_id = self._ledger, self._plan_id
         done, self._version = ledger.moves_changed(plan_id, self._version, MoveState.DONE)
         self._gained.update(shifted(done))
-        flying = ledger.move_page(
-            plan_id, MoveFilter(frozenset({MoveState.ADMITTED})), 0, MOST_IN_FLIGHT
-        )
-        return broker_lines(files.summary.brokers, self._gained, flows, flying.lines)
+        flying = ledger.flying(plan_id)
+        return broker_lines(files.summary.brokers, self._gained, flows, flying)
 
     def _facts(
         self,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import contenders, execute, governor, poll
+from benchmarks import contenders, execute, governor, page, poll
 from benchmarks.plans import plan_of_moves
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
@@ -90,3 +90,11 @@ def test_what_a_governor_delivers_is_told_by_its_first_minute_and_by_those_after
     assert found["first_minute_part"] == pytest.approx(0.8, abs=0.01)
     assert found["least_minute_part"] == found["largest_minute_part"] == 1.0
     assert found["minutes_within_5_percent"] == 1.0
+
+
+def test_the_page_of_a_small_plan_is_measured() -> None:
+    arguments = "--moves 60 --in-flight 5 --brokers 6 --polls 20 --refreshes 1"
+    result = page.measured(page.parsed(arguments.split()))
+    assert result["first_ms"] > 0
+    assert result["refresh_cpu_ms_1"] > 0
+    assert result["news_ms_10"] > 0

@@ -11,9 +11,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    RowMapping,
     Select,
     String,
-    case,
     cast,
     func,
     or_,
@@ -240,13 +240,22 @@ class PageStore(Database):
             return found.scalar_one_or_none()
 
     def move_page(
-        self, plan_id: str, wanted: MoveFilter, offset: int, limit: int
+        self,
+        plan_id: str,
+        wanted: MoveFilter,
+        offset: int,
+        limit: int,
+        counts: Mapping[MoveState, int] | None = None,
     ) -> Page[MoveLine]:
-        """Moves of a plan with their starts and their replicas."""
-        query = select(MOVES).where(MOVES.c.plan_id == plan_id, *_move_conditions(wanted))
-        ordered = _ordered(query, plan_id, wanted).offset(offset).limit(limit)
+        """Moves of a plan with their starts and their replicas.
+
+        :param counts: how many moves that match are in each state, where the caller knows; None =
+            they are counted.
+        """
         with self.reading() as connection:
-            rows = connection.execute(ordered).mappings().all()
+            if counts is None:
+                counts = _counts(connection, plan_id, wanted)
+            rows = _move_rows(connection, plan_id, wanted, offset, limit, counts)
             partitions = [(row["topic"], row["partition"]) for row in rows]
             starts = _starts(connection, plan_id, partitions)
             statuses = _statuses(connection, plan_id, partitions)
@@ -260,7 +269,21 @@ class PageStore(Database):
                 )
                 for partition, row in zip(partitions, rows, strict=True)
             ]
-            return Page(lines, _count(connection, query))
+            return Page(lines, sum(counts.values()))
+
+    def flying(self, plan_id: str) -> list[tuple[Move, BrokerId | None]]:
+        """Moves that are at the controller, with the leader that each had when it started."""
+        started = (
+            (REASSIGNMENTS.c.plan_id == MOVES.c.plan_id)
+            & (REASSIGNMENTS.c.topic == MOVES.c.topic)
+            & (REASSIGNMENTS.c.partition == MOVES.c.partition)
+            & REASSIGNMENTS.c.ended_at.is_(None)
+        )
+        query = select(MOVES, REASSIGNMENTS.c.first_leader).outerjoin(REASSIGNMENTS, started)
+        query = query.where(MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.ADMITTED)
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings()
+            return [(move_of(row), row["first_leader"]) for row in rows]
 
     def move_sums(self, plan_id: str) -> dict[MoveState, MoveSums]:
         """How many moves are in each state, and their bytes to copy."""
@@ -385,17 +408,42 @@ def _names(brokers: ColumnElement[Any], broker: BrokerId) -> ColumnElement[bool]
     return or_(*(text.like(form.format(broker)) for form in ("[{}]", "[{},%", "%, {},%", "%, {}]")))
 
 
+def _counts(connection: Connection, plan_id: str, wanted: MoveFilter) -> dict[MoveState, int]:
+    query = select(MOVES.c.state, func.count()).group_by(MOVES.c.state)
+    query = query.where(MOVES.c.plan_id == plan_id, *_move_conditions(wanted))
+    return {MoveState(state): count for state, count in connection.execute(query)}
+
+
+def _move_rows(
+    connection: Connection,
+    plan_id: str,
+    wanted: MoveFilter,
+    offset: int,
+    limit: int,
+    counts: Mapping[MoveState, int],
+) -> list[RowMapping]:
+    query = select(MOVES).where(MOVES.c.plan_id == plan_id, *_move_conditions(wanted))
+    if wanted.order is not MoveOrder.STATE:
+        ordered = _ordered(query, plan_id, wanted).offset(offset).limit(limit)
+        return list(connection.execute(ordered).mappings())
+    # State by state, each along the index: no sort of all the moves.
+    rows: list[RowMapping] = []
+    by_size = MOVES.c.bytes_to_move.asc() if wanted.reverse else MOVES.c.bytes_to_move.desc()
+    for state in _URGENCY[::-1] if wanted.reverse else _URGENCY:
+        count = counts.get(state, 0)
+        if offset < count and len(rows) < limit:
+            part = query.where(MOVES.c.state == state)
+            part = part.order_by(by_size, MOVES.c.topic, MOVES.c.partition)
+            part = part.offset(offset).limit(limit - len(rows))
+            rows += connection.execute(part).mappings()
+        offset = max(0, offset - count)
+    return rows
+
+
 def _ordered(query: Select[Any], plan_id: str, wanted: MoveFilter) -> Select[Any]:
     """Sorted as wanted, and what is alike by partition, so that pages do not overlap."""
     partition = MOVES.c.topic, MOVES.c.partition
     match wanted.order:
-        case MoveOrder.PARTITION:
-            return query.order_by(*_directed(partition, reverse=wanted.reverse))
-        case MoveOrder.STATE:
-            urgency = case(
-                {state.value: rank for rank, state in enumerate(_URGENCY)}, value=MOVES.c.state
-            )
-            keys = [urgency, -MOVES.c.bytes_to_move]
         case MoveOrder.SIZE:
             keys = [-MOVES.c.bytes_to_move]
         case MoveOrder.CHANGED:
@@ -408,6 +456,8 @@ def _ordered(query: Select[Any], plan_id: str, wanted: MoveFilter) -> Select[Any
                 (behind.c.topic == MOVES.c.topic) & (behind.c.partition == MOVES.c.partition),
             )
             keys = [-func.coalesce(behind.c.bytes_behind, 0)]
+        case _:
+            return query.order_by(*_directed(partition, reverse=wanted.reverse))
     return query.order_by(*_directed(keys, reverse=wanted.reverse), *partition)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from rehome import installation, plan_of_run, run_context
+from rehome.ui.links import PlanPageLink, page_of_plan
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -18,14 +19,19 @@ if TYPE_CHECKING:
     from include.ledger.base.records import PlanRecord
 
 BODY = """
-Plan **{summary.plan_id}** ({summary.action}) is ready.
+**[{summary.plan_id}]({page})** is ready.
 
-- {summary.partitions} partitions, {summary.replica_moves} replicas to copy, \
-{summary.leader_changes} changes of leader
-- {bytes_to_move} to move; no plan that ends the same moves less than {lower_bound}
+| {summary.action} | |
+|---|---|
+| partitions | {summary.partitions} |
+| replicas to copy | {summary.replica_moves} |
+| changes of leader | {summary.leader_changes} |
+| to move | {bytes_to_move}; no plan that ends the same moves less than {lower_bound} |
 {within_brokers}\
-- {duration} at {rate} per broker and direction{rate_cause}
-- report: {report}
+| time | {duration} at {rate} per broker and direction{rate_cause} |
+| findings of the dry run | {findings} |
+
+Its page has the plan, the report and every finding: [open it]({page}).
 
 The approval holds for exactly this:
 
@@ -44,6 +50,7 @@ class ApprovePlanOperator(ApprovalOperator):
     Rejecting cancels a plan that has not started; nothing was changed.
     """
 
+    operator_extra_links = (PlanPageLink(),)
     ui_color = "#f3e2e9"
 
     def __init__(self, **kwargs: Any):
@@ -71,7 +78,7 @@ class ApprovePlanOperator(ApprovalOperator):
             self.body = approval_text(
                 plan.summary,
                 terms,
-                run_context.plan_directory(context).uri,
+                page_of_plan(plan.plan_id),
                 lasting_s=installation.settings().approval_lasts_s,
                 tried=run_context.plan_directory(context).read_json("dry_run.json"),
             )
@@ -137,13 +144,14 @@ class ApprovePlanOperator(ApprovalOperator):
 def approval_text(
     summary: PlanSummary,
     terms: Terms,
-    directory_uri: str,
+    page: str,
     *,
     lasting_s: float,
     tried: dict[str, Any],
 ) -> str:
     """What a person reads who is asked to approve a plan, as Markdown.
 
+    :param page: the address of the plan's page.
     :param tried: dry_run.json.
     """
     from include.domain.text import bytes_text
@@ -157,7 +165,8 @@ def approval_text(
         duration=str(TimeRange(**predicted)) if predicted else "it would never end",
         rate=f"{bytes_text(terms.rate_bytes_per_s)}/s",
         rate_cause=f" (auto: {cause})" if cause else "",
-        report=f"{directory_uri}/report.html",
+        page=page,
+        findings=_findings(tried),
         within_brokers=_within_brokers(summary),
         terms="\n".join(f"- {line}" for line in terms.lines()),
         lasting=f"{lasting_s / 3600:g} h",
@@ -172,6 +181,17 @@ def _within_brokers(summary: PlanSummary) -> str:
         return ""
     size = bytes_text(summary.log_dir_bytes)
     return (
-        f"- {summary.log_dir_moves} replicas ({size}) move between log dirs of the brokers they "
-        "are on, not over the network\n"
+        f"| between log dirs | {summary.log_dir_moves} replicas ({size}) move between log dirs "
+        "of the brokers they are on, not over the network |\n"
     )
+
+
+def _findings(tried: dict[str, Any]) -> str:
+    """How many there are of each severity, the worst first."""
+    from include.domain.run.findings import Severity
+    from include.domain.text import count_text
+
+    found = [item["severity"] for item in tried.get("findings", ())]
+    counted = [(severity, found.count(severity)) for severity in Severity]
+    words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+    return ", ".join(count_text(n, words[severity]) for severity, n in counted if n) or "none"

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
+from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -26,6 +27,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
     :param snapshot: URI of the snapshot the plan was made on.
     """
 
+    operator_extra_links = (PlanPageLink(),)
     template_fields: Sequence[str] = (*ClusterOperator.template_fields, "snapshot")
     inherits_from_skipmixin = True
 

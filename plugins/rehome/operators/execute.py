@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from include.errors import PlanConflictError
 from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
+from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -17,6 +18,8 @@ class StartReassignmentOperator(ClusterOperator):
 
     A retry goes on from the ledger and the cluster; nothing is sent twice that need not be.
     """
+
+    operator_extra_links = (PlanPageLink(),)
 
     def step(self, context: Context) -> None:
         """One advance."""

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import installation, plan_of_run, run_context
+from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -32,6 +33,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
     :param snapshot: URI of the snapshot to plan on.
     """
 
+    operator_extra_links = (PlanPageLink(),)
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "snapshot")
     ui_color = "#f6ead7"
     conf: dict[str, Any] | None

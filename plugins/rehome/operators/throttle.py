@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from include.errors import RehomeError
 from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
+from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -32,6 +33,8 @@ class SetThrottleOperator(ClusterOperator):
 
     The journal is written before the cluster is changed, so that clearing works from it alone.
     """
+
+    operator_extra_links = (PlanPageLink(),)
 
     def _refuse_by_policy(self, record: PlanRecord, plan: Plan, rate: int) -> None:
         """As at the start of the run: since then the window may have closed, the policy changed."""

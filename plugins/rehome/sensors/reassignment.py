@@ -16,6 +16,7 @@ from rehome.notifiers.webhook import send
 from rehome.operators.base import ClusterOperator
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import STALLED, Look, PlanWatch, ReassignmentWatch
+from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -40,6 +41,7 @@ class ReassignmentSensor(ClusterOperator):
     :param timeout: longest time between two wakes; a triggerer that is gone is noticed by it.
     """
 
+    operator_extra_links = (PlanPageLink(),)
     ui_color = "#e2e6f6"
 
     def __init__(

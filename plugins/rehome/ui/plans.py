@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
@@ -17,6 +18,8 @@ FOLLOWED = 64
 """Plans that are kept; the one that was asked for the longest time ago goes first."""
 FRESH_S = 0.8
 """What was read no longer ago is new enough for the next viewer, too."""
+MADE_KEPT = 100
+"""Pages and filters of one view's table, say."""
 AGES_S = 15.0
 """However little happens, a view is made anew: alerts depend on the time, too."""
 
@@ -32,6 +35,7 @@ class Followed:
     checked: float = 0.0
     made: float = 0.0
     number: int = 0
+    made_of_view: dict[str, str] = field(default_factory=dict)
 
 
 class Plans:
@@ -70,7 +74,22 @@ class Plans:
                 followed.view = followed.follower.view(datetime.now(UTC))
                 followed.mark, followed.made = mark, now
                 followed.number += 1
+                followed.made_of_view.clear()
             return followed.view, followed.number
+
+    def once(self, plan_id: str, what: str, make: Callable[[], str]) -> str:
+        """What is the same for everybody who looks at the newest view of a plan: made once.
+
+        :param what: names it, with everything that it depends on beside the view.
+        """
+        with self._lock:
+            followed = self._follow(plan_id)
+        with followed.lock:
+            if what not in followed.made_of_view:
+                if len(followed.made_of_view) >= MADE_KEPT:
+                    followed.made_of_view.clear()
+                followed.made_of_view[what] = make()
+            return followed.made_of_view[what]
 
     def follower(self, plan_id: str) -> PlanFollower:
         """What follows a plan."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import json
 import mimetypes
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -17,7 +18,6 @@ from fastapi import APIRouter, Form, HTTPException, Query, Request
 from fastapi.responses import (
     FileResponse,
     HTMLResponse,
-    JSONResponse,
     RedirectResponse,
     Response,
     StreamingResponse,
@@ -153,7 +153,7 @@ def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions")
         tabs=TABS,
         tab=tab,
         query=request.url.query,
-        inner=_TAB_VIEWS[tab](request, view),
+        inner=_tab(request, tab, view),
     )
 
 
@@ -162,7 +162,12 @@ def plan_tab(request: Request, user: UserDep, plan_id: str, tab: str) -> str:
     """What stands below one of the tabs."""
     if tab not in TABS:
         raise HTTPException(404, f"There is no tab {tab!r}")
-    return _TAB_VIEWS[tab](request, _view(plan_id, user))
+    return _tab(request, tab, _view(plan_id, user))
+
+
+def _tab(request: Request, tab: str, view: PlanView) -> str:
+    what = f"{_root(request)} {tab} {request.url.query}"
+    return plans.once(view.record.plan_id, what, lambda: _TAB_VIEWS[tab](request, view))
 
 
 @router.get("/plans/{plan_id}/live")
@@ -212,15 +217,22 @@ def _live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
 
 
 @router.get("/plans/{plan_id}/throughput")
-def throughput(user: UserDep, plan_id: str) -> JSONResponse:
+def throughput(user: UserDep, plan_id: str) -> Response:
     """Columns of the chart, and each change of the throttle with its cause."""
     view = _view(plan_id, user)
-    columns = plans.follower(view.record.plan_id).throughput()
-    changes = [
-        {"at": change.at.timestamp(), "reason": change.reason, "cause": change.cause}
-        for change in view.rates
-    ]
-    return JSONResponse({**asdict(columns), "changes": changes})
+    follower = plans.follower(view.record.plan_id)
+
+    def made() -> str:
+        columns = follower.throughput()
+        found = {item.name: getattr(columns, item.name) for item in fields(columns)}
+        changes = [
+            {"at": change.at.timestamp(), "reason": change.reason, "cause": change.cause}
+            for change in view.rates
+        ]
+        return json.dumps({**found, "changes": changes})
+
+    content = plans.once(view.record.plan_id, "throughput", made)
+    return Response(content, media_type="application/json")
 
 
 @router.get("/plans/{plan_id}/partitions.csv")
@@ -286,8 +298,10 @@ def _page_number(request: Request) -> int:
 
 def _partitions(request: Request, view: PlanView) -> str:
     wanted, page = _move_filter(request), _page_number(request)
+    everything = not (wanted.states or wanted.topic or wanted.broker is not None)
+    counts = {state: each.moves for state, each in view.sums.items()} if everything else None
     found = plans.ledger.move_page(
-        view.record.plan_id, wanted, (page - 1) * MOVES_SHOWN, MOVES_SHOWN
+        view.record.plan_id, wanted, (page - 1) * MOVES_SHOWN, MOVES_SHOWN, counts
     )
 
     def address(**changes: Any) -> str:

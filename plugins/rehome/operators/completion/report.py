@@ -8,6 +8,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
+from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 class WriteReportOperator(ClusterOperator):
     """Writes report.html (a teardown: it reports failures, too). Returns its URI."""
+
+    operator_extra_links = (PlanPageLink(),)
 
     def step(self, context: Context) -> str:
         """Collect and render."""

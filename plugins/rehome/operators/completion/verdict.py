@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from rehome import installation, plan_of_run
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
+from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -23,6 +24,8 @@ class VerdictOperator(ClusterOperator):
     Airflow alone would call such a run a success: a run marked failed by hand, for one, skips
     what would have failed and succeeds in its teardowns.
     """
+
+    operator_extra_links = (PlanPageLink(),)
 
     def step(self, context: Context) -> None:
         """Read the ledger, believe nothing else."""

@@ -1,0 +1,41 @@
+"""Where the page is, for task logs, approvals and the buttons of tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import attrs
+from airflow.configuration import conf
+from airflow.sdk import BaseOperatorLink
+
+from rehome.ui.lazy import PREFIX
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+VIEW = "reassignments"
+"""The page's name in the addresses of Airflow's UI."""
+
+
+def airflow_url() -> str:
+    """What addresses of this Airflow begin with; "" where its configuration does not say."""
+    return str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
+
+
+def page_of_plan(plan_id: str) -> str:
+    """A plan's page within Airflow's UI, navigation around it."""
+    return f"{airflow_url()}/plugin/{VIEW}{PREFIX}/plans/{quote(plan_id)}"
+
+
+@attrs.define()
+class PlanPageLink(BaseOperatorLink):
+    """A task's button that opens the page of its run's plan."""
+
+    name = "Reassignment"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The page finds the plan by the run."""
+        run_id = quote(ti_key.run_id, safe="")
+        return f"{airflow_url()}{PREFIX}/runs/{quote(ti_key.dag_id)}/{run_id}"
