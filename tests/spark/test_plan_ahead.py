@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -186,8 +187,7 @@ def test_a_process_ends_with_the_job_however_that_ends() -> None:
 
 
 def _planners() -> list[psutil.Process]:
-    children = psutil.Process().children()
-    return [one for one in children if "multiprocessing.spawn" in " ".join(one.cmdline())]
+    return [psutil.Process(child.pid) for child in multiprocessing.active_children()]
 
 
 def _names(directory: Path) -> list[str]:
