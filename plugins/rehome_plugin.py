@@ -24,6 +24,8 @@ class RehomePlugin(AirflowPlugin):
             "href": f"{PREFIX}/",
             "url_route": VIEW,
             "destination": "nav",
+            "icon": f"{PREFIX}/static/icon.svg",
+            "icon_dark_mode": f"{PREFIX}/static/icon-dark.svg",
         },
         {
             "name": "Reassignment",

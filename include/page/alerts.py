@@ -44,7 +44,8 @@ class Signs:
     """What alerts are found in.
 
     :param orphaned: whether the plan runs, and its run gives no sign of life.
-    :param owed: throttle settings of it that may still stand on the cluster.
+    :param owed: throttle settings of it that may still stand on the cluster, and that no run is
+        about to take back.
     :param patience_s: how long nothing may move before that is an alert.
     :param flow: of the newest poll that could compare.
     """

@@ -9,6 +9,14 @@ from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
 from include.page.plan_view import PlanView
 
+BUTTONS = {
+    Control.PAUSE: "Pause the plan",
+    Control.RESUME: "Resume the plan",
+    Control.CHANGE_THROTTLE: "Set the throttle",
+    Control.CANCEL: "Cancel the plan",
+    Control.ROLL_BACK: "Roll the plan back",
+}
+"""What the button says that makes the request."""
 LABELS = {
     Control.PAUSE: "Pause",
     Control.RESUME: "Resume",
@@ -29,6 +37,7 @@ class Offer:
 
     control: Control
     label: str
+    button: str
     effects: tuple[str, ...]
     refusal: str = ""
     asks_rate: bool = False
@@ -47,9 +56,14 @@ def possible(view: PlanView) -> tuple[Control, ...]:
             return Control.RESUME, Control.CANCEL
         case PlanState.PLANNED | PlanState.APPROVED:
             return (Control.CANCEL,)
-        case PlanState.DONE | PlanState.CANCELLED | PlanState.FAILED if record.started_at:
+        case PlanState.DONE | PlanState.CANCELLED | PlanState.FAILED if _moved_something(view):
             return (Control.ROLL_BACK,)
     return ()
+
+
+def _moved_something(view: PlanView) -> bool:
+    """What the end has left in flight may have ended since."""
+    return view.count(MoveState.DONE, MoveState.ADMITTED) > 0
 
 
 def offer(
@@ -62,6 +76,7 @@ def offer(
     return Offer(
         control,
         LABELS[control],
+        BUTTONS[control],
         tuple(filter(None, _EFFECTS[control](view))),
         _refusal(view, control, policy, rate_bytes_per_s),
         asks_rate=control in (Control.CHANGE_THROTTLE, Control.RESUME, Control.ROLL_BACK),
@@ -115,11 +130,14 @@ def _cancel(view: PlanView) -> tuple[str, ...]:
     done = view.count(MoveState.DONE)
     if view.record.started_at is None:
         return ("Nothing of it has started: nothing on the cluster changes.",)
+    flying, waiting = view.in_flight, view.count(MoveState.PENDING)
     return (
-        f"{count_text(view.in_flight, 'move')} in flight are taken back: what they have copied is "
-        "deleted by the brokers.",
-        f"{count_text(view.count(MoveState.PENDING), 'move')} never start. "
-        f"{count_text(done, 'finished move')} stay where they are.",
+        f"{count_text(flying, 'move')} in flight {'is' if flying == 1 else 'are'} taken back: the "
+        "brokers delete what was copied."
+        if flying
+        else "",
+        f"{count_text(waiting, 'move')} that wait never start." if waiting else "",
+        f"{count_text(done, 'finished move')} stay where they are." if done else "",
         "Its throttles are taken back, and its run ends as failed.",
     )
 

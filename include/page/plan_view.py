@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from threading import Lock
 
@@ -24,6 +24,8 @@ from include.page.throughput import Throughput, throughput
 from include.page.titles import title_of
 from include.reporting.status_summary import StatusFacts, StatusSummary, standing_of
 
+FINISHING = timedelta(minutes=2)
+"""So long after its end a plan's run may still prove the result."""
 FLOWS_READ = 10
 """Newest samples of what brokers copy: more than brokers' rates are averaged over."""
 
@@ -141,6 +143,7 @@ class PlanFollower:
         flows = ledger.newest_flows(plan_id, FLOWS_READ) if active else []
         throttles = ledger.throttle_counts(plan_id)
         owed = sum(count for state, count in throttles.items() if state.open)
+        finishing = self._finishing(record, now)
         ends_at = None
         if active and sample is not None and sample.eta_s is not None:
             ends_at = sample.sampled_at + timedelta(seconds=sample.eta_s)
@@ -157,7 +160,7 @@ class PlanFollower:
             window_end,
             ends_at,
             orphaned(record, ledger),
-            owed,
+            0 if finishing else owed,
             self._patience(record),
         )
         elapsed_s = None
@@ -167,7 +170,12 @@ class PlanFollower:
             record=record,
             title=title_of(record),
             status=standing_of(
-                self._facts(record, sums, elapsed_s, sum(throttles.values()), owed, files)
+                replace(
+                    self._facts(record, sums, elapsed_s, files),
+                    throttles=sum(throttles.values()),
+                    owed=owed,
+                    finishing=finishing,
+                )
             ),
             alerts=alerts_of(signs),
             sums=sums,
@@ -183,6 +191,16 @@ class PlanFollower:
             brokers_left_out=left_out,
             files_problem=files.problem,
         )
+
+    def _finishing(self, record: PlanRecord, now: datetime) -> bool:
+        """Whether the plan has ended, and its run may still be at work: it holds the cluster until
+        throttles are taken back, and then proves the result.
+        """
+        if record.ended_at is None or record.started_at is None:
+            return False
+        holder = self._ledger.holder(record.cluster_id)
+        driven = holder is not None and holder.owner == record.driver
+        return driven or now - record.ended_at < FINISHING
 
     def _sums_of(self, mark: Mark | None) -> dict[MoveState, MoveSums]:
         """Counted anew where a move has changed its state."""
@@ -219,8 +237,6 @@ class PlanFollower:
         record: PlanRecord,
         sums: dict[MoveState, MoveSums],
         elapsed_s: float | None,
-        throttles: int,
-        owed: int,
         files: PlanFiles,
     ) -> StatusFacts:
         by_state = {state: each.moves for state, each in sums.items()}
@@ -233,8 +249,8 @@ class PlanFollower:
             by_state=by_state,
             started=record.started_at is not None,
             elapsed_s=elapsed_s,
-            throttles=throttles,
-            owed=owed,
+            throttles=0,
+            owed=0,
             cancelled_by=self._ledger.last_actor(record.plan_id, PlanState.CANCELLED) or "",
             end_reason=record.end_reason,
             request=record.request,

@@ -9,6 +9,7 @@ from datetime import datetime
 from include.domain.run.flows import RateChange
 from include.ledger.stores.pages import Delivered
 
+SMOOTHED_S = 30.0
 POINTS = 600
 """As many as a chart shows apart; more samples are averaged."""
 
@@ -34,7 +35,7 @@ def throughput(samples: Sequence[Delivered], rates: Sequence[RateChange]) -> Thr
     :param samples, rates: oldest first.
     """
     rows: dict[float, float | None] = {change.at.timestamp(): None for change in rates}
-    rows |= {at.timestamp(): rate for at, rate in _averaged(samples)}
+    rows |= {at.timestamp(): rate for at, rate in _averaged(_smoothed(samples))}
     at = sorted(rows)
     changes = [(change.at.timestamp(), change) for change in rates]
     standing: RateChange | None = None
@@ -48,6 +49,19 @@ def throughput(samples: Sequence[Delivered], rates: Sequence[RateChange]) -> Thr
         target.append(standing.target_bytes_per_s if standing else None)
         limit.append(standing.limit_bytes_per_s if standing else None)
     return Throughput(at, [rows[moment] for moment in at], target, limit)
+
+
+def _smoothed(samples: Sequence[Delivered]) -> list[Delivered]:
+    """Each as the mean of the last half minute: single polls see single fetches."""
+    found: list[Delivered] = []
+    first, total = 0, 0.0
+    for at, sample in enumerate(samples):
+        total += sample.busiest_bytes_per_s
+        while (sample.at - samples[first].at).total_seconds() >= SMOOTHED_S:
+            total -= samples[first].busiest_bytes_per_s
+            first += 1
+        found.append(Delivered(sample.at, total / (at - first + 1)))
+    return found
 
 
 def _averaged(samples: Sequence[Delivered]) -> list[tuple[datetime, float]]:

@@ -30,6 +30,7 @@ class StatusFacts:
     :param started: whether anything may have been changed on the cluster.
     :param elapsed_s: from the start to the end, or to now; None before the start.
     :param throttles: settings of it that were ever set; ``owed``: those that may still stand.
+    :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = nobody did.
     :param request, dry_run, verification, drained: the plan's files; None = there is none yet.
     """
@@ -44,6 +45,7 @@ class StatusFacts:
     elapsed_s: float | None
     throttles: int
     owed: int
+    finishing: bool = False
     cancelled_by: str = ""
     end_reason: EndReason | None = None
     request: Mapping[str, Any] = field(default_factory=dict)
@@ -156,6 +158,14 @@ def _paused(facts: StatusFacts) -> StatusSummary:
 
 def _done(facts: StatusFacts) -> StatusSummary:
     verified = facts.verification is not None and facts.verification.get("ok")
+    if facts.finishing and (facts.verification is None or facts.owed):
+        return StatusSummary(
+            Tone.BUSY,
+            "Finishing",
+            "Every move has ended. Its run takes throttles back and proves the result.",
+            _throttle_left(facts),
+            "Wait for the proof.",
+        )
     if not verified:
         what = "did not verify" if facts.verification else "was not verified"
         return StatusSummary(
@@ -310,7 +320,7 @@ def _left_by(facts: StatusFacts) -> str:
 
 
 def _after_failure(facts: StatusFacts) -> str:
-    steps = [SWEEP] if facts.owed else []
+    steps = [SWEEP] if facts.owed and not facts.finishing else []
     if facts.moves_in(MoveState.ADMITTED):
         steps.append("See with kafka-reassign-partitions --list what is still in flight.")
     if facts.moves_in(MoveState.DONE):
@@ -334,4 +344,7 @@ def _throttle_left(facts: StatusFacts) -> str:
         return "No throttle of it is left."
     if facts.state.active:
         return f"{count_text(facts.owed, 'throttle setting')} in force."
+    if facts.finishing:
+        settings = count_text(facts.owed, "throttle setting is", "throttle settings are")
+        return f"{settings} still to be taken back by its run."
     return f"{_owed(facts)[:1].upper()}{_owed(facts)[1:]}."

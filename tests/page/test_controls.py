@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.states import Control, PlanState
+from include.domain.run.ledger_view import MoveSums
+from include.domain.run.states import Control, MoveState, PlanState
 from include.ledger.store import Ledger
 from include.page.controls import possible
 from include.page.plan_view import PlanFollower
@@ -30,7 +31,7 @@ T0 = datetime(2030, 1, 1, tzinfo=UTC)
         ),
         (PlanState.PAUSED, {}, {Control.RESUME, Control.CANCEL}),
         (PlanState.DONE, {"started_at": T0}, {Control.ROLL_BACK}),
-        (PlanState.FAILED, {}, set()),  # it never started: there is nothing to undo
+        (PlanState.FAILED, {"started_at": T0}, {Control.ROLL_BACK}),
         (PlanState.ROLLED_BACK, {"started_at": T0}, set()),
     ],
 )
@@ -41,5 +42,8 @@ def test_only_what_the_state_allows_is_offered(
         plan = make_plan("p1")
         ledger.create_plan(plan, {}, (tmp_path / "away").as_uri(), "run-1", "ann")
         view = PlanFollower(ledger, "p1", 60).view(T0)
-    changed = replace(view, record=replace(view.record, state=state, **values))
+    sums = {MoveState.DONE: MoveSums(1, 100)} if "started_at" in values else view.sums
+    changed = replace(view, record=replace(view.record, state=state, **values), sums=sums)
     assert set(possible(changed)) == controls
+    if Control.ROLL_BACK in controls:  # nothing has moved: there is nothing to take back
+        assert possible(replace(changed, sums=view.sums)) == ()

@@ -195,7 +195,8 @@ def test_a_request_is_confirmed_in_numbers_and_its_outcome_is_shown(
         page.wait_for_selector("dialog[open]")
         told = page.inner_text("dialog")
         assert "4 moves in flight are taken back" in told
-        assert "3 moves never start" in told
+        assert "3 moves that wait never start" in told
+        assert "3 finished moves stay where they are" in told
         assert serious(page) == []
         page.keyboard.press("Escape")
         assert asked == []

@@ -1,0 +1,100 @@
+"""A plan at one moment, and what is said of it while its run still works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from include.domain.configs import ConfigResource
+from include.domain.plan.plan_hash import sealed
+from include.domain.plan.summary import BrokerLoad
+from include.domain.request.request import parse_request
+from include.domain.run.states import MoveState, PlanState
+from include.ledger.base.database import utc_now
+from include.ledger.base.records import ThrottleEntry
+from include.ledger.store import Ledger
+from include.page.alerts import AlertKind
+from include.page.plan_view import PlanFollower, PlanView
+from include.warehouse import PlanDirectory
+from tests.ledger.set_clock import SetClock
+from tests.ledger.small_plans import make_plan
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, clock: SetClock) -> Iterator[Ledger]:
+    """A plan that its run carries out, with a throttle set and both moves done."""
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock=clock) as ledger:
+        plan = make_plan("p1")
+        ledger.create_plan(plan, {}, (tmp_path / "away").as_uri(), "run-1", "ann", "k", "dag")
+        ledger.approve("p1", plan.plan_hash, "ann")
+        ledger.acquire_lease("c1", "dag/run-1", 60)
+        ledger.claim("p1")
+        entry = ThrottleEntry("p1", "c1", ConfigResource.broker(1), "rate", ("5",), None, "")
+        ledger.journal_throttles([entry])
+        for item in plan.moves:
+            ledger.settle("p1", item.partition, MoveState.DONE)
+        yield ledger
+
+
+def seen(ledger: Ledger, clock: SetClock) -> PlanView:
+    return PlanFollower(ledger, "p1", patience_s=60).view(clock())
+
+
+def test_a_plan_that_has_just_ended_owes_nothing_yet(ledger: Ledger, clock: SetClock) -> None:
+    assert seen(ledger, clock).alerts == ()
+    ledger.transition("p1", PlanState.DONE, "all ended")
+    view = seen(ledger, clock)
+    assert view.status.label == "Finishing"
+    assert view.status.state_left == "1 throttle setting is still to be taken back by its run."
+    assert view.alerts == ()
+    clock.pass_s(timedelta(minutes=5).total_seconds())  # its run is silent since
+    late = seen(ledger, clock)
+    assert late.status.label == "Not verified"
+    assert [alert.kind for alert in late.alerts] == [AlertKind.THROTTLES_OWED]
+    assert "1 throttle setting is owed" in late.status.state_left.lower()
+
+
+def test_a_plan_that_fails_sends_nobody_to_sweep_while_its_run_cleans_up(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    ledger.transition("p1", PlanState.FAILED, "nothing moved")
+    assert "sweep_throttles" not in seen(ledger, clock).status.next_step
+    clock.pass_s(timedelta(minutes=5).total_seconds())
+    assert "sweep_throttles" in seen(ledger, clock).status.next_step
+
+
+def test_a_run_that_gives_no_sign_of_life_is_told(ledger: Ledger, clock: SetClock) -> None:
+    clock.pass_s(61)
+    kinds = [alert.kind for alert in seen(ledger, clock).alerts]
+    assert kinds == [AlertKind.NO_SIGN_OF_LIFE, AlertKind.NOTHING_MOVES]
+
+
+def test_a_follower_counts_what_each_broker_gains_once(tmp_path: Path) -> None:
+    made = make_plan("p1")  # 100 bytes each: from broker 1 to 3
+    loads = (BrokerLoad(1, 200, 0, 2, 0, 0, 0, 0, 200), BrokerLoad(3, 0, 200, 0, 2, 0, 0, 200, 0))
+    plan = sealed(replace(made, summary=replace(made.summary, brokers=loads)))
+    directory = PlanDirectory((tmp_path / "plan").as_uri())
+    directory.save(plan, parse_request({"action": "rebalance"}))
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.create_plan(plan, {}, directory.uri, "run-1", "ann")
+        ledger.approve("p1", plan.plan_hash, "ann")
+        ledger.claim("p1")
+        follower = PlanFollower(ledger, "p1", patience_s=60)
+
+        def held() -> list[int]:
+            return [line.bytes_now for line in follower.view(utc_now()).brokers]
+
+        found = [held()]
+        for item in plan.moves:
+            ledger.settle("p1", item.partition, MoveState.DONE)
+            found += [held(), held()]
+    assert found == [[200, 0], [100, 100], [100, 100], [0, 200], [0, 200]]
