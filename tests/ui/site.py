@@ -16,7 +16,7 @@ from airflow.api_fastapi.app import init_auth_manager
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi import FastAPI
 
-from include.domain.kafka import PartitionState, ReplicaId
+from include.domain.kafka import PartitionState, ReplicaId, TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
@@ -27,11 +27,12 @@ from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
+from include.warehouse import PlanDirectory, Warehouse
 from local.process.waiting import wait_until
 from rehome.ui.lazy import PREFIX, LazyPage
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move
+from tests.planning.clusters import Cluster
 from tests.reporting.plans_told import dry_run_json, gates_json
 
 MB = 1_000_000
@@ -178,6 +179,20 @@ def token_of(role: str, name: str = "") -> str:
 
     user = SimpleAuthManagerUser(username=name or role, role=role)
     return str(get_auth_manager().generate_jwt(user))
+
+
+def snapshot_of(site: Site) -> None:
+    """A snapshot of a cluster of four brokers in two data centres, one of them dead."""
+    partitions = [TopicPartition("orders", number) for number in range(40)]
+    cluster = Cluster(
+        racks={1: "/dc0/r0", 2: "/dc0/r1", 3: "/dc1/r0", 4: "/dc1/r0"},
+        replicas=dict.fromkeys(partitions, (1, 2, 3)),
+        sizes=dict.fromkeys(partitions, 100 * MB),
+        disks={n: (10_000 * MB, n * 2_000 * MB) for n in (1, 2, 3, 4)},
+        dead=frozenset({2}),
+        lagging=frozenset((partition, 2) for partition in partitions),
+    )
+    Warehouse(site.warehouse.as_uri()).write_snapshot(cluster.snapshot())
 
 
 @contextmanager

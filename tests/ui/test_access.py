@@ -12,7 +12,7 @@ from httpx import Response
 
 from include.domain.run.states import Control
 from include.ledger.store import Ledger
-from tests.ui.site import Site, drain_moves
+from tests.ui.site import Site, drain_moves, snapshot_of
 
 Client = Callable[[str], TestClient]
 EVIL = "<img src=x onerror=alert(1)>\"'"
@@ -29,6 +29,7 @@ def routes() -> Iterator[tuple[str, str]]:
         "name": "summary.json",
         "dag_id": "reassign_partitions",
         "run_id": "manual__p1",
+        "cluster_id": "test",
     }
     for route in create_app().routes:
         methods: set[str] = getattr(route, "methods", None) or {"GET"}
@@ -78,6 +79,7 @@ def test_what_a_viewer_may_see_is_served_with_strict_headers(
     client: Client, site: Site, method: str, path: str
 ) -> None:
     site.plan("p1")
+    snapshot_of(site)
     answer = ask(client("viewer"), method, path)
     refused = "controls" in path
     expected = {403} if refused else {404} if path.startswith("static") else {200, 286, 307}
@@ -297,3 +299,14 @@ def test_a_ledger_that_is_away_is_named(
     answer = client("viewer").get("")
     assert answer.status_code == 503
     assert "The ledger cannot be opened" in answer.text
+
+
+def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site: Site) -> None:
+    assert "No snapshots yet" in client("viewer").get("clusters").text
+    snapshot_of(site)
+    assert "clusters/test" in client("viewer").get("clusters").text
+    text = client("viewer").get("clusters/test").text
+    assert "40 partitions were under-replicated" in text
+    assert "Broker 2 is not alive" in text
+    assert text.index("/dc0/r0") < text.index("/dc0/r1") < text.index("/dc1/r0")
+    assert client("viewer").get("clusters/unknown").status_code == 404

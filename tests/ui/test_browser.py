@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
 from tests.browser import opened, overflow, serious
-from tests.ui.site import RATE, Site, drain_moves, served, token_of
+from tests.ui.site import RATE, Site, drain_moves, served, snapshot_of, token_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -33,6 +33,7 @@ def url(page: FastAPI, site: Site) -> Iterator[str]:
 @pytest.fixture
 def every_state(site: Site) -> Site:
     """Plans in every state, with long names, alerts and a throttle that was cut."""
+    snapshot_of(site)
     done = site.plan("20261121T010000Z-drain-done", cluster_id="c0")
     site.run(done, 12)
     site.end(done)
@@ -73,6 +74,8 @@ VIEWS = {
     "files": "/plans/running?tab=files",
     "failed": "/plans/20261121T020000Z-drain-failed",
     "planned": "/plans/20261121T030000Z-drain-planned",
+    "clusters": "/clusters",
+    "cluster": "/clusters/test",
     "no plan": "/runs/reassign_partitions/unknown",
 }
 
@@ -114,7 +117,7 @@ def test_a_plan_moves_without_a_reload(browser: Browser, url: str, site: Site) -
         page = tab.page
         page.goto(f"{url}/plans/p1")
         page.evaluate("window.sameDocument = true")
-        assert percent(page) == 9  # a whole percent is shown when it is copied
+        assert percent(page) == 10
         page.fill("input[name=q]", "ord")  # what somebody types stays
         site.clock.pass_s(1)
         site.poll(plan, plan.bytes_to_copy // 2 + 1)

@@ -69,6 +69,7 @@ def _environment() -> Environment:
         duration=words.duration_text,
         time=time_html,
         brokers=words.brokers_list,
+        count=words.count_text,
         percent=percent,
     )
     environment.globals.update(
@@ -104,7 +105,7 @@ def time_html(at: datetime | None) -> str:
 
 def percent(part: float) -> int:
     """A part of 1 in whole percent; 100 only when nothing is left."""
-    return 100 if part >= 1 else min(99, int(100 * part))
+    return 100 if part >= 1 else min(99, int(100 * part + 1e-6))
 
 
 def airflow_root(root: str) -> str:

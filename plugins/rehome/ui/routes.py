@@ -31,7 +31,7 @@ from include.ledger.stores.pages import MoveFilter, MoveOrder, PlanFilter
 from include.page.controls import offer, possible
 from include.page.files import SERVED, PlanFiles
 from include.page.plan_view import PlanView
-from rehome.ui import access, control_runs
+from rehome.ui import access, clusters, control_runs
 from rehome.ui.access import ControllerDep, UserDep
 from rehome.ui.plans import Plans
 from rehome.ui.rendering import render
@@ -126,6 +126,31 @@ def list_plans(
         page=page,
         pages=max(1, -(-found.total // PLANS_SHOWN)),
         fragment="hx-request" in request.headers,
+    )
+
+
+@router.get("/clusters", response_class=HTMLResponse)
+def list_clusters(request: Request, user: UserDep) -> str:
+    """Every cluster that has a snapshot."""
+    found = [view for name in clusters.cluster_ids() if (view := clusters.newest(name))]
+    return render("clusters.html", **_whole(request, user), views=found, now=time.time())
+
+
+@router.get("/clusters/{cluster_id}", response_class=HTMLResponse)
+def cluster(request: Request, user: UserDep, cluster_id: str) -> str:
+    """One cluster: its brokers by rack, and what is not well."""
+    view = clusters.newest(cluster_id) if cluster_id in clusters.cluster_ids() else None
+    if view is None:
+        raise HTTPException(404, f"The warehouse has no snapshot of a cluster {cluster_id!r}")
+    ledger = plans.ledger
+    active = ledger.active_plan(cluster_id)
+    return render(
+        "cluster.html",
+        **_whole(request, user),
+        view=view,
+        now=time.time(),
+        active=active if active and access.may_read(user, active.dag_id) else None,
+        owed=ledger.owed_on(cluster_id),
     )
 
 

@@ -52,11 +52,12 @@ const draw = () => {
   const place = $("throughput");
   if (!place || !columns) return;
   if (columns.at.length < 2) {
-    place.textContent = "The chart begins with the second poll after the throttle was set.";
+    place.textContent = "There is no chart yet: it takes two polls.";
     place.classList.add("quiet");
     return;
   }
   place.classList.remove("quiet");
+  place.classList.add("drawn");
   const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "12px system-ui, sans-serif" };
   const stepped = uPlot.paths.stepped({ align: 1 });
   const options = {
