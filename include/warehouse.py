@@ -324,6 +324,12 @@ class Warehouse(_Directory):
         """The rollups of a cluster, there or not."""
         return RollupDirectory(f"{self.uri}/rollups/cluster={cluster_id}")
 
+    def plan_that_ends(self, ending: str) -> PlanDirectory | None:
+        """The directory of the plan whose id ends so, finished or not; None = there is none."""
+        found = self._fs.glob(f"{self._path}/plans/*-{ending}")
+        names = sorted(str(path).rstrip("/").rsplit("/", 1)[1] for path in found)
+        return PlanDirectory(f"{self.uri}/plans/{names[-1]}") if names else None
+
     def plan(self, plan_id: str) -> PlanDirectory:
         """The directory of a plan, there or not.
 

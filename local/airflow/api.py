@@ -104,6 +104,16 @@ class AirflowApi:
         where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
         self._ask("PATCH", where, {"chosen_options": [option], "params_input": {}})
 
+    def page(self, path: str) -> str:
+        """A page of Rehome as HTML: ``plans/<plan id>``.
+
+        :raises httpx.HTTPStatusError: it is not there, or not for this user.
+        """
+        self._authenticate()
+        answer = self._client.get(f"/rehome/{path}")
+        answer.raise_for_status()
+        return answer.text
+
     def _authenticate(self) -> None:
         if "Authorization" in self._client.headers:
             return

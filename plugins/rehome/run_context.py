@@ -124,9 +124,13 @@ def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
 
 def _new_plan_id(context: Context | Mapping[str, Any]) -> str:
     run = context["dag_run"]
-    digest = hashlib.sha256(f"{run.dag_id}/{run.run_id}".encode()).hexdigest()[:10]
     action = str(context["params"].get("action") or run.dag_id)
-    return f"{run.run_after:%Y%m%dT%H%M%SZ}-{action}-{digest}"
+    return f"{run.run_after:%Y%m%dT%H%M%SZ}-{action}-{run_digest(run.dag_id, run.run_id)}"
+
+
+def run_digest(dag_id: str, run_id: str) -> str:
+    """What the id of a run's plan ends with."""
+    return hashlib.sha256(f"{dag_id}/{run_id}".encode()).hexdigest()[:10]
 
 
 def plan_directory(context: Context | Mapping[str, Any]) -> PlanDirectory:

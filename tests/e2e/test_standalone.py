@@ -45,6 +45,9 @@ def test_an_approved_plan_is_carried_out_and_told(
     run = world.airflow.api.trigger(DAG, conf | {"throttle": 50_000_000})
     wait_for_state(world, run, "approve", {"awaiting_input"})
     wait_until(lambda: worker_seen_to_end(world, run, "approve"), "the worker's end to be seen")
+    asked = plan_of(world, run)
+    assert asked is not None
+    assert "waits for approval" in world.airflow.api.page(f"plans/{asked.plan_id}")
     assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
     world.airflow.api.answer(DAG, run, "approve", "Approve")
     state = world.airflow.api.wait_for_run(DAG, run, TIMEOUT_S)
@@ -52,6 +55,7 @@ def test_an_approved_plan_is_carried_out_and_told(
     assert plan is not None
     assert (state, plan.state) == ("success", PlanState.DONE), plan.cause
     assert plan.approved_by == "admin"
+    assert "waits for approval" not in world.airflow.api.page(f"plans/{plan.plan_id}")
     assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
     wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
     (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)

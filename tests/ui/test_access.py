@@ -12,6 +12,8 @@ from httpx import Response
 
 from include.domain.run.states import Control
 from include.ledger.store import Ledger
+from include.warehouse import PlanDirectory
+from tests.reporting.plans_told import gates_json
 from tests.ui.site import Site, drain_moves, snapshot_of
 
 Client = Callable[[str], TestClient]
@@ -310,3 +312,30 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "Broker 2 is not alive" in text
     assert text.index("/dc0/r0") < text.index("/dc0/r1") < text.index("/dc1/r0")
     assert client("viewer").get("clusters/unknown").status_code == 404
+
+
+def test_a_run_that_was_refused_before_its_plan_says_why(client: Client, site: Site) -> None:
+    from rehome.run_context import run_digest
+
+    viewer, address = client("viewer"), "runs/reassign_partitions/manual__2030-01-01T00:00:00+00:00"
+    assert "No plan yet" in viewer.get(address).text
+    digest = run_digest("reassign_partitions", "manual__2030-01-01T00:00:00+00:00")
+    directory = PlanDirectory((site.warehouse / f"plans/20300101T000000Z-drain-{digest}").as_uri())
+    directory.write_json("gates.json", list(gates_json(failed=True)))
+    failure = {"kind": "refused", "message": "The gate refuses the snapshot.", "details": [EVIL]}
+    directory.write_json("failure.json", failure)
+    text = viewer.get(address).text
+    assert "The gate refuses the snapshot." in text
+    assert "On the snapshot: refused" in text
+    assert "Nothing was changed on the cluster." in text
+    assert "<img" not in text
+
+
+def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_told(client: Client, site: Site) -> None:
+    from rehome.run_context import run_digest
+
+    digest = run_digest("reassign_partitions", "manual__1")
+    directory = PlanDirectory((site.warehouse / f"plans/20300101T000000Z-drain-{digest}").as_uri())
+    directory.write_json("summary.json", {})
+    text = client("viewer").get("runs/reassign_partitions/manual__1").text
+    assert "this ledger does not know it" in text

@@ -1,4 +1,4 @@
-"""The browser's libraries are those that are pinned, each with its licence, and nothing is fetched."""
+"""Libraries of the browser are those that are pinned, with licences; nothing is fetched."""
 
 from __future__ import annotations
 

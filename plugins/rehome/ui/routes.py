@@ -31,7 +31,8 @@ from include.ledger.stores.pages import MoveFilter, MoveOrder, PlanFilter
 from include.page.controls import offer, possible
 from include.page.files import SERVED, PlanFiles
 from include.page.plan_view import PlanView
-from rehome.ui import access, clusters, control_runs
+from rehome import installation, run_context
+from rehome.ui import access, approvals, clusters, control_runs
 from rehome.ui.access import ControllerDep, UserDep
 from rehome.ui.plans import Plans
 from rehome.ui.rendering import render
@@ -160,10 +161,26 @@ def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Re
     ledger = plans.ledger
     found = ledger.plan_of_run(dag_id, run_id) or ledger.taken_up_by(dag_id, run_id)
     if found is None:
-        return HTMLResponse(
-            render("no_plan.html", **_whole(request, user), dag_id=dag_id, run_id=run_id)
-        )
+        return HTMLResponse(_without_plan(request, user, dag_id, run_id))
     return RedirectResponse(f"{_root(request)}/plans/{quote(found)}")
+
+
+def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> str:
+    """What is known of a run that has recorded no plan: its gates', and its planner's, answer."""
+    if not access.may_read(user, dag_id):
+        raise HTTPException(404, f"No plan of a run of {dag_id} is known")
+    directory = installation.warehouse().plan_that_ends(run_context.run_digest(dag_id, run_id))
+    files = PlanFiles(directory.uri) if directory is not None else None
+    return render(
+        "no_plan.html",
+        **_whole(request, user),
+        dag_id=dag_id,
+        run_id=run_id,
+        failure=files.json("failure.json") if files else None,
+        gates=(files.json("gates.json") if files else None) or (),
+        planned=files is not None and "summary.json" in files.there,
+        problem=files.problem if files else "",
+    )
 
 
 @router.get("/plans/{plan_id}", response_class=HTMLResponse)
@@ -231,11 +248,10 @@ def _event(name: str, data: str) -> str:
 
 
 def _live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
-    from rehome import installation
-
     return {
         "view": view,
         "controls": possible(view) if access.may_control(user) else (),
+        "asking": approvals.asking_task(view.record),
         "poll_s": installation.settings().poll_interval_s,
         "now": time.time(),
     }
