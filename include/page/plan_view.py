@@ -14,9 +14,9 @@ from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.control.resume import orphaned
+from include.ledger.base.lines import Delivered, Mark
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
-from include.ledger.stores.pages import Delivered, Mark
 from include.page.alerts import Alert, Signs, alerts_of
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles

@@ -12,8 +12,8 @@ from include.domain.run.ledger_view import MoveSums
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
+from include.ledger.base.lines import MoveFilter, MoveOrder, PlanFilter
 from include.ledger.store import Ledger
-from include.ledger.stores.pages import MoveFilter, MoveOrder, PlanFilter
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move
 

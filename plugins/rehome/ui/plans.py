@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
 
+from include.ledger.base.lines import Mark
 from include.ledger.store import Ledger
-from include.ledger.stores.pages import Mark
 from include.page.plan_view import PlanFollower, PlanView
 from rehome import installation
 

@@ -1,0 +1,151 @@
+"""Lines of lists that people page through, and what they may ask for."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
+
+from include.domain.kafka import BrokerId
+from include.domain.plan.move import Move
+from include.domain.run.progress import ProgressSample, ReplicaStatus
+from include.domain.run.states import MoveState, PlanState
+from include.ledger.base.records import PlanRecord, Reassignment
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFilter:
+    """Which plans to list; newest first.
+
+    :param states: in one of these; empty = in any.
+    :param text: part of the plan's id, action, run or requester, in any case; "" = any.
+    :param dag_ids: made by one of these DAGs, or not known by which; None = by any.
+    """
+
+    states: frozenset[PlanState] = frozenset()
+    text: str = ""
+    dag_ids: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """A plan in a list.
+
+    :param sample: of its newest poll; None = there was none.
+    :param finished_bytes: what its finished moves have copied.
+    """
+
+    record: PlanRecord
+    sample: ProgressSample | None
+    finished_bytes: int
+
+    @property
+    def fraction(self) -> float:
+        """Part of its bytes that is copied: while it is active, of moves in flight, too."""
+        done, total = self.finished_bytes, self.record.bytes_total
+        if self.record.state.active and self.sample is not None:
+            done = max(done, self.sample.bytes_done)
+        return min(1.0, done / total) if total else float(self.record.state is PlanState.DONE)
+
+
+class MoveOrder(enum.StrEnum):
+    """What moves are sorted by."""
+
+    STATE = "state"  # what needs attention first
+    PARTITION = "partition"
+    SIZE = "size"  # bytes to copy, most first
+    BEHIND = "behind"  # bytes behind, most first
+    CHANGED = "changed"  # newest first
+
+
+@dataclass(frozen=True, slots=True)
+class MoveFilter:
+    """Which moves to list, and in which order.
+
+    :param states: in one of these; empty = in any.
+    :param topic: what the topic's name begins with.
+    :param broker: a broker that has a replica before or after; None = any.
+    :param reverse: the other way round.
+    """
+
+    states: frozenset[MoveState] = frozenset()
+    topic: str = ""
+    broker: BrokerId | None = None
+    order: MoveOrder = MoveOrder.STATE
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoveLine:
+    """A move in a list.
+
+    :param detail: why it is in its state, for people.
+    :param start: its newest reassignment; None = it has not started.
+    :param statuses: its replicas as the last poll that looked at them saw them.
+    """
+
+    move: Move
+    state: MoveState
+    detail: str
+    start: Reassignment | None = None
+    statuses: tuple[ReplicaStatus, ...] = field(default=())
+
+    @property
+    def bytes_behind(self) -> int | None:
+        """Bytes that its copies in flight lack; None = nothing is in flight, or it is not known."""
+        known = [s.bytes_behind for s in self.statuses if s.bytes_behind is not None]
+        return sum(known) if known and self.state is MoveState.ADMITTED else None
+
+    @property
+    def messages_behind(self) -> int | None:
+        """The same in messages."""
+        known = [s.messages_behind for s in self.statuses if s.messages_behind is not None]
+        return sum(known) if known and self.state is MoveState.ADMITTED else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """What its copies have made of their way per second, from the start to the last poll."""
+        behind, start = self.bytes_behind, self.start
+        if behind is None or start is None:
+            return None
+        seen_at = max(status.status_at for status in self.statuses)
+        seconds = (seen_at - (start.sent_at or start.started_at)).total_seconds()
+        copied = self.move.bytes_to_copy - behind
+        return copied / seconds if seconds > 0 and copied > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long its copies still take at that pace; None = they show none, or are complete."""
+        rate = self.bytes_per_s
+        return None if not rate or not self.bytes_behind else self.bytes_behind / rate
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list, and how long the whole list is."""
+
+    lines: list[T]
+    total: int
+
+
+class Delivered(NamedTuple):
+    """What the broker and direction that copied most delivered between two polls."""
+
+    at: datetime
+    busiest_bytes_per_s: float
+
+
+class Mark(NamedTuple):
+    """Equal to an earlier one of the same plan as long as nothing that people see has changed."""
+
+    state: str
+    cancel_requested: bool
+    pause_requested: bool
+    requested_rate_bytes_per_s: int | None
+    moves_version: int
+    newest_sample: datetime | None
+    newest_event: int | None
+    newest_rate_change: int | None

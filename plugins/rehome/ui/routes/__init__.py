@@ -1,0 +1,11 @@
+"""The page's routes. They read the ledger and the warehouse; what changes something runs a DAG."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from rehome.ui.routes import actions, downloads, lists, live, plan
+
+router = APIRouter()
+for part in (lists, plan, live, actions, downloads):
+    router.include_router(part.router)

@@ -1,0 +1,85 @@
+"""What people ask of a plan: shown in numbers first, then run as a DAG."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, HTTPException, Request
+from fastapi.responses import HTMLResponse, Response
+
+from include.domain.run.states import Control
+from include.page.controls import offer
+from rehome.ui import access, control_runs
+from rehome.ui.access import ControllerDep, UserDep
+from rehome.ui.rendering import render
+from rehome.ui.routes.shared import root_of, view_for
+
+router = APIRouter()
+STOP_POLLING = 286
+"""The status by which htmx asks no more."""
+
+
+@router.get("/plans/{plan_id}/controls/{control}", response_class=HTMLResponse)
+def ask_control(request: Request, user: UserDep, plan_id: str, control: Control) -> str:
+    """What a request would lead to, before it is made."""
+    if not access.may_control(user):
+        raise HTTPException(403, f"You have no right to edit and trigger {access.CONTROL_DAG}.")
+    view = view_for(plan_id, user)
+    connection = view.record.planned_through
+    policy = control_runs.policy_of(connection)
+    return render(
+        "confirm.html",
+        root=root_of(request),
+        view=view,
+        offer=offer(view, control, policy),
+        connection=connection,
+        problem="",
+    )
+
+
+@router.post("/plans/{plan_id}/controls/{control}", response_class=HTMLResponse)
+def request_control(
+    request: Request,
+    user: ControllerDep,
+    plan_id: str,
+    control: Control,
+    throttle: Annotated[str, Form()] = "",
+    connection: Annotated[str, Form()] = "",
+) -> Response:
+    """Trigger `control_reassignment` in the user's name."""
+    view = view_for(plan_id, user)
+    through = view.record.planned_through or connection.strip() or None
+    asked = None
+    problem = ""
+    if throttle.strip():
+        asked = control_runs.rate_of(throttle)
+        problem = "" if asked else f"{throttle} is no rate: write 50 MB/s, or 50000000."
+    if control is Control.CHANGE_THROTTLE and not throttle.strip():
+        problem = "Name the new throttle."
+    found = offer(view, control, control_runs.policy_of(through), asked)
+    problem = problem or found.refusal
+    if not through:
+        problem = "Name the connection of the plan's cluster: an earlier Rehome did not record it."
+    if problem:
+        html = render(
+            "confirm.html",
+            root=root_of(request),
+            view=view,
+            offer=found,
+            connection=through,
+            problem=problem,
+        )
+        return HTMLResponse(html, 422)
+    assert through is not None
+    run_id = control_runs.trigger(view.record.plan_id, control, through, asked, user.get_name())
+    html = render("asked.html", root=root_of(request), view=view, offer=found, run_id=run_id)
+    return HTMLResponse(html)
+
+
+@router.get("/plans/{plan_id}/requests/{run_id:path}", response_class=HTMLResponse)
+def request_outcome(request: Request, user: UserDep, plan_id: str, run_id: str) -> Response:
+    """What has become of a run of `control_reassignment`; asked for until it has ended."""
+    view_for(plan_id, user)
+    outcome = control_runs.outcome(run_id)
+    html = render("outcome.html", root=root_of(request), run_id=run_id, outcome=outcome)
+    return HTMLResponse(html, STOP_POLLING if outcome.ended else 200)

@@ -1,0 +1,91 @@
+"""Files: of plans, the table as CSV, style sheets and scripts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import mimetypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import FileResponse, Response, StreamingResponse
+
+from include.ledger.base.lines import MoveFilter
+from include.page.files import SERVED, PlanFiles
+from rehome.ui.access import UserDep
+from rehome.ui.routes.plan import move_filter
+from rehome.ui.routes.shared import plans, view_for
+
+router = APIRouter()
+STATIC = Path(__file__).parents[1] / "static"
+
+
+@router.get("/plans/{plan_id}/partitions.csv")
+def partitions_csv(request: Request, user: UserDep, plan_id: str) -> StreamingResponse:
+    """The table of partitions as it is filtered and sorted, whole."""
+    view = view_for(plan_id, user)
+    headers = {"Content-Disposition": f'attachment; filename="{view.record.plan_id}.csv"'}
+    return StreamingResponse(
+        _csv(view.record.plan_id, move_filter(request)), media_type="text/csv", headers=headers
+    )
+
+
+def _csv(plan_id: str, wanted: MoveFilter) -> Iterator[str]:
+    head = ["topic", "partition", "current", "target", "bytes", "reason", "state", "detail"]
+    yield _csv_row([*head, "bytes_behind", "messages_behind"])
+    offset, together = 0, 5000
+    while lines := plans.ledger.move_page(plan_id, wanted, offset, together).lines:
+        for line in lines:
+            move = line.move
+            yield _csv_row(
+                [
+                    *move.partition,
+                    " ".join(map(str, move.current)),
+                    " ".join(map(str, move.target)),
+                    move.bytes_to_copy,
+                    move.reason,
+                    line.state,
+                    line.detail,
+                    line.bytes_behind,
+                    line.messages_behind,
+                ]
+            )
+        offset += together
+
+
+def _csv_row(values: list[Any]) -> str:
+    """One line. A text that a spreadsheet would take for a formula is quoted by a leading quote."""
+    text = io.StringIO()
+    csv.writer(text).writerow(
+        [f"'{v}" if isinstance(v, str) and v[:1] in ("=", "+", "-", "@") else v for v in values]
+    )
+    return text.getvalue()
+
+
+@router.get("/files/{plan_id}/{name}")
+def file(request: Request, user: UserDep, plan_id: str, name: str) -> Response:
+    """One of a plan's files, wherever the warehouse is."""
+    from rehome.ui.app import REPORT_POLICY
+
+    view = view_for(plan_id, user)
+    if name not in SERVED:
+        raise HTTPException(404, f"There is no file {name!r} of a plan to be fetched")
+    files = PlanFiles(view.record.plan_dir)
+    text = files.text(name)
+    if text is None:
+        raise HTTPException(404, files.problem or f"{files.uri}/{name} does not exist (yet).")
+    media, _ = SERVED[name]
+    headers = {"Content-Security-Policy": REPORT_POLICY} if media == "text/html" else {}
+    return Response(text, media_type=f"{media}; charset=utf-8", headers=headers)
+
+
+@router.get("/static/{name:path}")
+def static(name: str) -> FileResponse:
+    """Style sheets and scripts."""
+    path = (STATIC / name).resolve()
+    if not path.is_relative_to(STATIC) or not path.is_file():
+        raise HTTPException(404, f"There is no file {name!r}")
+    media = mimetypes.guess_type(path.name)[0] or "text/plain"
+    return FileResponse(path, media_type=media, headers={"Cache-Control": "private, max-age=3600"})

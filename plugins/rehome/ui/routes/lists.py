@@ -1,0 +1,113 @@
+"""Plans, clusters, and the plan of a DAG run."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from include.domain.run.states import PlanState
+from include.ledger.base.lines import PlanFilter
+from include.page.files import PlanFiles
+from rehome import installation, run_context
+from rehome.ui import access, clusters
+from rehome.ui.access import UserDep
+from rehome.ui.rendering import render
+from rehome.ui.routes.shared import plans, root_of, values_for
+
+router = APIRouter()
+PLANS_SHOWN = 50
+
+
+@router.get("/", response_class=HTMLResponse)
+def list_plans(
+    request: Request,
+    user: UserDep,
+    q: str = "",
+    state: Annotated[list[str] | None, Query()] = None,
+    page: Annotated[int, Query(ge=1)] = 1,
+) -> str:
+    """Every plan that the user may see, newest first."""
+    states = frozenset(PlanState(name) for name in state or () if name in set(PlanState))
+    ledger = plans.ledger
+    dag_ids = frozenset(d for d in ledger.dag_ids() if access.may_read(user, d))
+    found = ledger.plan_page(
+        PlanFilter(states, q.strip(), dag_ids), (page - 1) * PLANS_SHOWN, PLANS_SHOWN
+    )
+    counts = ledger.plan_counts(dag_ids)
+
+    def address(to: int) -> str:
+        """The query of another page of this list."""
+        return urlencode({"q": q, "state": sorted(states), "page": to}, doseq=True)
+
+    return render(
+        "plans.html",
+        **values_for(request, user),
+        query=address(page),
+        earlier=address(page - 1),
+        later=address(page + 1),
+        lines=found.lines,
+        total=found.total,
+        counts=counts,
+        chosen=states,
+        q=q,
+        page=page,
+        pages=max(1, -(-found.total // PLANS_SHOWN)),
+        fragment="hx-request" in request.headers,
+    )
+
+
+@router.get("/clusters", response_class=HTMLResponse)
+def list_clusters(request: Request, user: UserDep) -> str:
+    """Every cluster that has a snapshot."""
+    found = [view for name in clusters.cluster_ids() if (view := clusters.newest(name))]
+    return render("clusters.html", **values_for(request, user), views=found, now=time.time())
+
+
+@router.get("/clusters/{cluster_id}", response_class=HTMLResponse)
+def cluster(request: Request, user: UserDep, cluster_id: str) -> str:
+    """One cluster: its brokers by rack, and what is not well."""
+    view = clusters.newest(cluster_id) if cluster_id in clusters.cluster_ids() else None
+    if view is None:
+        raise HTTPException(404, f"The warehouse has no snapshot of a cluster {cluster_id!r}")
+    ledger = plans.ledger
+    active = ledger.active_plan(cluster_id)
+    return render(
+        "cluster.html",
+        **values_for(request, user),
+        view=view,
+        now=time.time(),
+        active=active if active and access.may_read(user, active.dag_id) else None,
+        owed=ledger.owed_on(cluster_id),
+    )
+
+
+@router.get("/runs/{dag_id}/{run_id:path}")
+def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Response:
+    """The page of the plan that a DAG run has made or carries on."""
+    ledger = plans.ledger
+    found = ledger.plan_of_run(dag_id, run_id) or ledger.taken_up_by(dag_id, run_id)
+    if found is None:
+        return HTMLResponse(_without_plan(request, user, dag_id, run_id))
+    return RedirectResponse(f"{root_of(request)}/plans/{quote(found)}")
+
+
+def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> str:
+    """What is known of a run that has recorded no plan: its gates', and its planner's, answer."""
+    if not access.may_read(user, dag_id):
+        raise HTTPException(404, f"No plan of a run of {dag_id} is known")
+    directory = installation.warehouse().plan_that_ends(run_context.run_digest(dag_id, run_id))
+    files = PlanFiles(directory.uri) if directory is not None else None
+    return render(
+        "no_plan.html",
+        **values_for(request, user),
+        dag_id=dag_id,
+        run_id=run_id,
+        failure=files.json("failure.json") if files else None,
+        gates=(files.json("gates.json") if files else None) or (),
+        planned=files is not None and "summary.json" in files.there,
+        problem=files.problem if files else "",
+    )

@@ -1,0 +1,92 @@
+"""What a page that is open is sent: the first screen as events, and the chart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+from dataclasses import fields
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from include.errors import RehomeError
+from rehome.ui.access import UserDep
+from rehome.ui.rendering import render
+from rehome.ui.routes.shared import live_values, plans, readable, root_of, view_for
+
+router = APIRouter()
+log = logging.getLogger(__name__)
+LIVE_S = 240.0
+"""Then the browser connects anew, and has to be somebody who may."""
+LOOK_S = 1.0
+SILENCE_S = 15.0
+"""A stream without news says so, or what lies between might end it."""
+PARTS = {
+    "brokers": "plan_brokers.html",
+    "changes": "plan_changes.html",
+    "plan": "plan_live.html",
+}
+"""Events of the stream, each a part of the first screen; the last makes what follows it refresh."""
+
+
+@router.get("/plans/{plan_id}/live")
+async def live(request: Request, user: UserDep, plan_id: str) -> StreamingResponse:
+    """The first screen anew whenever something has changed, as server-sent events."""
+    await run_in_threadpool(view_for, plan_id, user)  # before the stream begins: 404, 503
+
+    async def events() -> AsyncIterator[str]:
+        seen, said = -1, time.monotonic()
+        ends = said + LIVE_S
+        while time.monotonic() < ends and not await request.is_disconnected():
+            try:
+                number, news = await run_in_threadpool(_news, plan_id, user, root_of(request), seen)
+            except RehomeError as error:
+                # The browser connects anew, and is answered by what is wrong then.
+                log.warning("The stream of plan %s ends: %s", plan_id, error)
+                return
+            if news:
+                yield news
+                seen, said = number, time.monotonic()
+            elif time.monotonic() - said > SILENCE_S:
+                yield ": nothing new\n\n"
+                said = time.monotonic()
+            await asyncio.sleep(LOOK_S)
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def _news(plan_id: str, user: UserDep, root: str, seen: int) -> tuple[int, str]:
+    """The parts of the first screen as events, where they are newer than what was seen."""
+    view, number = plans.view(plan_id)
+    if number == seen:
+        return seen, ""
+    values = {"root": root, **live_values(readable(view, user), user)}
+    return number, "".join(_event(name, render(part, **values)) for name, part in PARTS.items())
+
+
+def _event(name: str, data: str) -> str:
+    lines = "".join(f"data: {line}\n" for line in data.splitlines())
+    return f"event: {name}\n{lines}\n"
+
+
+@router.get("/plans/{plan_id}/throughput")
+def throughput(user: UserDep, plan_id: str) -> Response:
+    """Columns of the chart, and each change of the throttle with its cause."""
+    view = view_for(plan_id, user)
+    follower = plans.follower(view.record.plan_id)
+
+    def made() -> str:
+        columns = follower.throughput()
+        found = {item.name: getattr(columns, item.name) for item in fields(columns)}
+        changes = [
+            {"at": change.at.timestamp(), "reason": change.reason, "cause": change.cause}
+            for change in view.rates
+        ]
+        return json.dumps({**found, "changes": changes})
+
+    content = plans.once(view.record.plan_id, "throughput", made)
+    return Response(content, media_type="application/json")

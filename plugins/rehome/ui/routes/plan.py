@@ -1,0 +1,163 @@
+"""One plan: its first screen, and the tabs below it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import HTMLResponse
+
+from include.domain.run.states import MoveState
+from include.ledger.base.lines import MoveFilter, MoveOrder
+from include.page.files import SERVED, PlanFiles
+from include.page.plan_view import PlanView
+from rehome.ui.access import UserDep
+from rehome.ui.rendering import render
+from rehome.ui.routes.shared import live_values, plans, root_of, values_for, view_for
+
+router = APIRouter()
+MOVES_SHOWN, EVENTS_SHOWN = 100, 100
+TABS = {
+    "partitions": "Partitions",
+    "events": "Events",
+    "checks": "Gates and dry run",
+    "configuration": "Configuration changed",
+    "files": "Files",
+}
+
+
+@router.get("/plans/{plan_id}", response_class=HTMLResponse)
+def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions") -> str:
+    """One plan: its first screen, and a tab below."""
+    view = view_for(plan_id, user)
+    tab = tab if tab in TABS else "partitions"
+    return render(
+        "plan.html",
+        **values_for(request, user),
+        **live_values(view, user),
+        tabs=TABS,
+        tab=tab,
+        query=request.url.query,
+        inner=_tab(request, tab, view),
+    )
+
+
+@router.get("/plans/{plan_id}/tabs/{tab}", response_class=HTMLResponse)
+def plan_tab(request: Request, user: UserDep, plan_id: str, tab: str) -> str:
+    """What stands below one of the tabs."""
+    if tab not in TABS:
+        raise HTTPException(404, f"There is no tab {tab!r}")
+    return _tab(request, tab, view_for(plan_id, user))
+
+
+def _tab(request: Request, tab: str, view: PlanView) -> str:
+    what = f"{root_of(request)} {tab} {request.url.query}"
+    return plans.once(view.record.plan_id, what, lambda: _TAB_VIEWS[tab](request, view))
+
+
+def move_filter(request: Request) -> MoveFilter:
+    """What the address asks for; what it cannot mean is left out."""
+    asked = request.query_params
+    broker = asked.get("broker", "")
+    order = asked.get("sort", "")
+    return MoveFilter(
+        frozenset(MoveState(name) for name in asked.getlist("state") if name in set(MoveState)),
+        asked.get("q", "").strip(),
+        int(broker) if broker.isdecimal() else None,
+        MoveOrder(order) if order in set(MoveOrder) else MoveOrder.STATE,
+        reverse=asked.get("dir") == "reverse",
+    )
+
+
+def _page_number(request: Request) -> int:
+    asked = request.query_params.get("page", "1")
+    return max(1, int(asked)) if asked.isdecimal() else 1
+
+
+def _partitions(request: Request, view: PlanView) -> str:
+    wanted, page = move_filter(request), _page_number(request)
+    everything = not (wanted.states or wanted.topic or wanted.broker is not None)
+    counts = {state: each.moves for state, each in view.sums.items()} if everything else None
+    found = plans.ledger.move_page(
+        view.record.plan_id, wanted, (page - 1) * MOVES_SHOWN, MOVES_SHOWN, counts
+    )
+
+    def address(**changes: Any) -> str:
+        """The query of another page, order or filter of this table."""
+        asked: dict[str, Any] = {
+            "q": wanted.topic,
+            "broker": "" if wanted.broker is None else wanted.broker,
+            "state": sorted(wanted.states),
+            "sort": wanted.order,
+            "dir": "reverse" if wanted.reverse else "",
+            "page": 1,
+        }
+        asked |= changes
+        return urlencode({key: value for key, value in asked.items() if value}, doseq=True)
+
+    return render(
+        "tab_partitions.html",
+        root=root_of(request),
+        view=view,
+        lines=found.lines,
+        total=found.total,
+        wanted=wanted,
+        page=page,
+        pages=max(1, -(-found.total // MOVES_SHOWN)),
+        address=address,
+    )
+
+
+def _events(request: Request, view: PlanView) -> str:
+    page = _page_number(request)
+    found = plans.ledger.event_page(view.record.plan_id, (page - 1) * EVENTS_SHOWN, EVENTS_SHOWN)
+    return render(
+        "tab_events.html",
+        root=root_of(request),
+        view=view,
+        events=found.lines,
+        total=found.total,
+        page=page,
+        pages=max(1, -(-found.total // EVENTS_SHOWN)),
+    )
+
+
+def _checks(request: Request, view: PlanView) -> str:
+    files = plans.follower(view.record.plan_id).files
+    return render(
+        "tab_checks.html",
+        root=root_of(request),
+        view=view,
+        gates=files.json("gates.json") or (),
+        dry_run=files.dry_run,
+        problem=files.problem,
+    )
+
+
+def _configuration(request: Request, view: PlanView) -> str:
+    entries = plans.ledger.throttles(view.record.plan_id)
+    return render(
+        "tab_configuration.html",
+        root=root_of(request),
+        view=view,
+        entries=entries[:EVENTS_SHOWN],
+        total=len(entries),
+    )
+
+
+def _files(request: Request, view: PlanView) -> str:
+    files = PlanFiles(view.record.plan_dir)
+    there = [(name, SERVED[name][1]) for name in files.there]
+    return render(
+        "tab_files.html", root=root_of(request), view=view, files=there, problem=files.problem
+    )
+
+
+_TAB_VIEWS = {
+    "partitions": _partitions,
+    "events": _events,
+    "checks": _checks,
+    "configuration": _configuration,
+    "files": _files,
+}
