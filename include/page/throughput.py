@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from include.domain.run.flows import RateChange
 from include.ledger.base.lines import Delivered
@@ -35,7 +34,7 @@ def throughput(samples: Sequence[Delivered], rates: Sequence[RateChange]) -> Thr
     :param samples, rates: oldest first.
     """
     rows: dict[float, float | None] = {change.at.timestamp(): None for change in rates}
-    rows |= {at.timestamp(): rate for at, rate in _averaged(_smoothed(samples))}
+    rows |= {at.timestamp(): rate for at, rate in _smoothed(_averaged(samples))}
     at = sorted(rows)
     changes = [(change.at.timestamp(), change) for change in rates]
     standing: RateChange | None = None
@@ -64,11 +63,11 @@ def _smoothed(samples: Sequence[Delivered]) -> list[Delivered]:
     return found
 
 
-def _averaged(samples: Sequence[Delivered]) -> list[tuple[datetime, float]]:
+def _averaged(samples: Sequence[Delivered]) -> list[Delivered]:
     """Means of equally many samples each, at the last one's time."""
     together = -(-len(samples) // POINTS) or 1
     spans = [samples[at : at + together] for at in range(0, len(samples), together)]
     return [
-        (span[-1].at, sum(sample.busiest_bytes_per_s for sample in span) / len(span))
+        Delivered(span[-1].at, sum(sample.busiest_bytes_per_s for sample in span) / len(span))
         for span in spans
     ]
