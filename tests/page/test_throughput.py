@@ -23,8 +23,8 @@ def test_the_charts_columns_hold_every_change_and_no_more_points_than_are_seen()
     assert len(found.at) <= POINTS + len(rates)
     assert (found.delivered[0], found.target[0], found.limit[0]) == (None, 90, 100)
     assert (found.delivered[-1], found.target[-1]) == (
-        5995.5 - 14.5,
+        5985.5,
         45,
-    )  # ten means of half a minute
+    )  # of the last half minute
     changed = found.at.index(rates[1].at.timestamp())
     assert found.target[changed - 1 : changed + 1] == [90, 45]
