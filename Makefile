@@ -43,7 +43,7 @@ down: setup ## end what `make up` started
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: browser
-browser: setup
+browser: setup ## install the Chromium that the tests of the page use, where this machine may
 	@bin/setup browser
 
 .PHONY: test

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from include.domain.plan.summary import PlanSummary, summary_from_json
 from include.domain.time_range import TimeRange
 from include.errors import RehomeError
+from include.reporting.plan_files import PLAN_FILES
 from include.warehouse import PlanDirectory
 
-SERVED = {
-    "report.html": ("text/html", "the report"),
-    "reassignment.json": ("application/json", "for kafka-reassign-partitions --execute"),
-    "rollback.json": ("application/json", "the way back, in the same format"),
-    "summary.json": ("application/json", "the plan in numbers"),
-    "request.json": ("application/json", "what was asked for"),
-    "gates.json": ("application/json", "what the gates found"),
-    "dry_run.json": ("application/json", "what the dry run found"),
-    "load.json": ("application/json", "what the load history knows, and how full disks will be"),
-    "verification.json": ("application/json", "the proof of the end"),
-    "leaders.json": ("application/json", "the elections of preferred leaders"),
-    "drained.json": ("application/json", "what was found on the drained brokers"),
-    "failure.json": ("application/json", "why no plan was made"),
-}
-"""Files that people may fetch: name → media type, and what is in it."""
+Found = TypeVar("Found")
+SERVED = {name: what for name, what in PLAN_FILES.items() if name.endswith((".json", ".html"))}
+"""Files that people may fetch: name → what is in it."""
 
 
 class PlanFiles:
@@ -47,27 +37,23 @@ class PlanFiles:
 
     def json(self, name: str) -> Any:
         """The parsed file; None where there is none, or it is out of reach."""
-        text = self.text(name)
-        if text is None:
-            return None
-        try:
-            import json
-
-            return json.loads(text)
-        except ValueError as error:
-            self.problem = f"{self.uri}/{name} is damaged: {error}"
-            return None
+        return self._read(name, PlanDirectory.read_json)
 
     def text(self, name: str) -> str | None:
         """The file; None where there is none, or it is out of reach."""
+        return self._read(name, PlanDirectory.read_text)
+
+    def _read(self, name: str, read: Callable[[PlanDirectory, str], Found]) -> Found | None:
         directory = self._directory
         try:
             if directory is None or not directory.exists(name):
                 return None
-            return directory.read_text(name)
+            return read(directory, name)
         except (OSError, RehomeError) as error:
             self.problem = f"{self.uri}/{name} cannot be read: {error}"
-            return None
+        except ValueError as error:
+            self.problem = f"{self.uri}/{name} is damaged: {error}"
+        return None
 
     @cached_property
     def summary(self) -> PlanSummary | None:

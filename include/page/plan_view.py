@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
 
@@ -102,8 +103,8 @@ class PlanFollower:
         self._mark: Mark | None = None
         self._version = -1
         self._gained: Counter[BrokerId] = Counter()
+        self._sums: dict[MoveState, MoveSums] = {}
         self._delivered: list[Delivered] = []
-        self._sums: tuple[int, dict[MoveState, MoveSums]] | None = None
         self._files: PlanFiles | None = None
         self._files_of: PlanState | None = None
 
@@ -119,12 +120,15 @@ class PlanFollower:
         with self._lock:
             return self._view(now)
 
-    def throughput(self) -> Throughput:
-        """The chart's columns up to now."""
+    def throughput(self, rates: Sequence[RateChange]) -> Throughput:
+        """The chart's columns up to now.
+
+        :param rates: the plan's changes of rate, oldest first.
+        """
         with self._lock:
             after = self._delivered[-1].at if self._delivered else None
             self._delivered += self._ledger.delivered(self._plan_id, after)
-            return throughput(self._delivered, self._ledger.rate_changes(self._plan_id))
+            return throughput(self._delivered, rates)
 
     @property
     def files(self) -> PlanFiles:
@@ -136,7 +140,8 @@ class PlanFollower:
         ledger, plan_id = self._ledger, self._plan_id
         record = ledger.plan(plan_id)
         files = self._files_in(record)
-        sums = self._sums_of(ledger.mark(plan_id))
+        self._follow_moves()
+        sums = self._sums
         sample = next(iter(ledger.samples(plan_id, newest=1)), None)
         rates = tuple(ledger.rate_changes(plan_id))
         active = record.state is PlanState.RUNNING
@@ -151,32 +156,33 @@ class PlanFollower:
         window_end = datetime.fromisoformat(window) if window else None
         brokers, left_out = self._brokers(files, flows)
         signs = Signs(
-            record,
-            now,
-            sums,
-            sample,
-            rates,
-            flows[-1] if flows else None,
-            window_end,
-            ends_at,
-            orphaned(record, ledger),
-            0 if finishing else owed,
-            self._patience(record),
+            record=record,
+            now=now,
+            sums=sums,
+            sample=sample,
+            rates=rates,
+            flow=flows[-1] if flows else None,
+            window_end=window_end,
+            ends_at=ends_at,
+            orphaned=orphaned(record, ledger),
+            owed=0 if finishing else owed,
+            patience_s=self._patience(record),
         )
         elapsed_s = None
         if record.started_at is not None:
             elapsed_s = ((record.ended_at or now) - record.started_at).total_seconds()
+        facts = self._facts(
+            record,
+            files,
+            elapsed_s=elapsed_s,
+            throttles=sum(throttles.values()),
+            owed=owed,
+            finishing=finishing,
+        )
         return PlanView(
             record=record,
             title=title_of(record),
-            status=standing_of(
-                replace(
-                    self._facts(record, sums, elapsed_s, files),
-                    throttles=sum(throttles.values()),
-                    owed=owed,
-                    finishing=finishing,
-                )
-            ),
+            status=standing_of(facts),
             alerts=alerts_of(signs),
             sums=sums,
             bytes_done=_bytes_done(record, sums, sample),
@@ -202,12 +208,13 @@ class PlanFollower:
         driven = holder is not None and holder.owner == record.driver
         return driven or now - record.ended_at < FINISHING
 
-    def _sums_of(self, mark: Mark | None) -> dict[MoveState, MoveSums]:
-        """Counted anew where a move has changed its state."""
-        version = -1 if mark is None else mark.moves_version
-        if self._sums is None or self._sums[0] != version:
-            self._sums = version, self._ledger.move_sums(self._plan_id)
-        return self._sums[1]
+    def _follow_moves(self) -> None:
+        """Count anew, and follow what brokers gained, where a move has changed its state."""
+        done, version = self._ledger.moves_changed(self._plan_id, self._version, MoveState.DONE)
+        if version != self._version:
+            self._gained.update(shifted(done))
+            self._sums = self._ledger.move_sums(self._plan_id)
+            self._version = version
 
     def _patience(self, record: PlanRecord) -> float:
         rate = record.rate_bytes_per_s
@@ -226,20 +233,22 @@ class PlanFollower:
     def _brokers(self, files: PlanFiles, flows: list[FlowSample]) -> tuple[list[BrokerLine], int]:
         if files.summary is None:
             return [], 0
-        ledger, plan_id = self._ledger, self._plan_id
-        done, self._version = ledger.moves_changed(plan_id, self._version, MoveState.DONE)
-        self._gained.update(shifted(done))
-        flying = ledger.flying(plan_id)
+        flying = self._ledger.flying(self._plan_id)
         return broker_lines(files.summary.brokers, self._gained, flows, flying)
 
     def _facts(
         self,
         record: PlanRecord,
-        sums: dict[MoveState, MoveSums],
-        elapsed_s: float | None,
         files: PlanFiles,
+        *,
+        elapsed_s: float | None,
+        throttles: int,
+        owed: int,
+        finishing: bool,
     ) -> StatusFacts:
-        by_state = {state: each.moves for state, each in sums.items()}
+        by_state = {state: each.moves for state, each in self._sums.items()}
+        # Written at the end: until then each view would ask a far warehouse for them in vain.
+        ended = record.ended_at is not None
         return StatusFacts(
             plan_id=record.plan_id,
             plan_hash=record.plan_hash,
@@ -249,14 +258,15 @@ class PlanFollower:
             by_state=by_state,
             started=record.started_at is not None,
             elapsed_s=elapsed_s,
-            throttles=0,
-            owed=0,
+            throttles=throttles,
+            owed=owed,
+            finishing=finishing,
             cancelled_by=self._ledger.last_actor(record.plan_id, PlanState.CANCELLED) or "",
             end_reason=record.end_reason,
             request=record.request,
             dry_run=files.dry_run,
-            verification=files.json("verification.json"),
-            drained=files.json("drained.json"),
+            verification=files.json("verification.json") if ended else None,
+            drained=files.json("drained.json") if ended else None,
         )
 
 

@@ -18,7 +18,7 @@ from include.domain.plan.summary import PlanSummary
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import NAMES, Resource
-from include.domain.run.states import MoveState, PlanState
+from include.domain.run.states import BY_URGENCY, MoveState, PlanState
 from include.execution.progress.eta import eta_errors
 from include.execution.throttle.configs import named
 from include.ledger.base.records import ThrottleEntry
@@ -26,6 +26,7 @@ from include.reporting import rate_chart as rates
 from include.reporting import words
 from include.reporting.data import ReportData
 from include.reporting.plan_charts import largest_moves, link_picture, load_pictures
+from include.reporting.plan_files import PLAN_FILES
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.progress_charts import broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
@@ -34,18 +35,8 @@ from include.reporting.status_summary import StatusFacts, standing_of
 MOVES_SHOWN = 300
 LINES_SHOWN = 200
 """Rows of every other table."""
-
-_FILES = (
-    ("moves.parquet", "every move, one row each"),
-    ("reassignment.json", "for kafka-reassign-partitions --execute"),
-    ("rollback.json", "the way back, in the same format"),
-    ("summary.json", "the plan in numbers"),
-    ("gates.json", "what the gates found"),
-    ("dry_run.json", "what the dry run found"),
-    ("verification.json", "the proof of the end"),
-    ("leaders.json", "the elections of preferred leaders"),
-    ("drained.json", "what was found on the drained brokers"),
-)
+_NOT_LISTED = ("report.html", "request.json", "load.json", "failure.json")
+"""Files that are not among those that a report lists."""
 
 
 def render(data: ReportData) -> str:
@@ -224,16 +215,6 @@ class MoveRow:
     took: str
 
 
-_BY_URGENCY = (
-    MoveState.FAILED,
-    MoveState.SUPERSEDED,
-    MoveState.CANCELLED,
-    MoveState.ADMITTED,
-    MoveState.PENDING,
-    MoveState.DONE,
-)
-
-
 def _move_rows(data: ReportData) -> list[MoveRow]:
     """What went wrong first, then the largest."""
     took = {r.partition: _took(r.started_at, r.ended_at) for r in data.reassignments}
@@ -251,7 +232,7 @@ def _move_rows(data: ReportData) -> list[MoveRow]:
     rows.sort(
         key=lambda row: (
             not row.problem,
-            _BY_URGENCY.index(row.state),
+            BY_URGENCY.index(row.state),
             -row.move.size_bytes,
             row.move.partition,
         )
@@ -337,13 +318,14 @@ def _request(request: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _files(data: ReportData) -> list[tuple[str, str]]:
     absent = {
+        **dict.fromkeys(_NOT_LISTED, True),
         "gates.json": not data.gates,
         "dry_run.json": data.dry_run is None,
         "verification.json": data.verification is None,
         "leaders.json": data.leaders is None,
         "drained.json": data.drained is None,
     }
-    return [(name, what) for name, what in _FILES if not absent.get(name, False)]
+    return [(name, what) for name, what in PLAN_FILES.items() if not absent.get(name, False)]
 
 
 def _target_name(name: str) -> str:

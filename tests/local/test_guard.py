@@ -51,7 +51,7 @@ def test_a_process_whose_parent_has_ended_does_not_outlive_a_caller_that_is_kill
 
 
 def processes_of(mark: str) -> list[int]:
-    """The caller, the parent and its child: whoever has this argument and runs."""
+    """Pids of running processes that have this argument: the caller, the parent and its child."""
     found = []
     for process in psutil.process_iter():
         try:

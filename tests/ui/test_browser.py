@@ -118,7 +118,7 @@ def test_a_plan_moves_without_a_reload(browser: Browser, url: str, site: Site) -
         page.goto(f"{url}/plans/p1")
         page.evaluate("window.sameDocument = true")
         assert percent(page) == 10
-        page.fill("input[name=q]", "ord")  # what somebody types stays
+        page.fill("input[name=q]", "ord")  # a text that is being typed is kept
         site.clock.pass_s(1)
         site.poll(plan, plan.bytes_to_copy // 2 + 1)
         expect(page.locator("#plan-head .large")).to_have_text("50 %")

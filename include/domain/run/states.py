@@ -54,6 +54,17 @@ class MoveState(enum.StrEnum):
         return self not in (MoveState.PENDING, MoveState.ADMITTED)
 
 
+BY_URGENCY = (
+    MoveState.FAILED,
+    MoveState.SUPERSEDED,
+    MoveState.CANCELLED,
+    MoveState.ADMITTED,
+    MoveState.PENDING,
+    MoveState.DONE,
+)
+"""States of moves for people: those that need attention first."""
+
+
 class Control(enum.StrEnum):
     """What `control_reassignment` can be asked to do."""
 

@@ -24,7 +24,7 @@ from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ReplicaStatus
-from include.domain.run.states import MoveState, PlanState
+from include.domain.run.states import BY_URGENCY, MoveState, PlanState
 from include.ledger.base.database import Database
 from include.ledger.base.lines import (
     Delivered,
@@ -54,15 +54,6 @@ from include.ledger.stores.planned import move_of
 from include.ledger.stores.plans import record_of
 from include.ledger.stores.rates import select_flows
 from include.ledger.stores.samples import newest_samples, status_of
-
-_URGENCY = (
-    MoveState.FAILED,
-    MoveState.SUPERSEDED,
-    MoveState.CANCELLED,
-    MoveState.ADMITTED,
-    MoveState.PENDING,
-    MoveState.DONE,
-)
 
 
 class PageStore(Database):
@@ -178,7 +169,9 @@ class PageStore(Database):
             newest: int = connection.execute(now).scalar_one()
             if newest == version:
                 return [], version
-            return [move_of(row) for row in connection.execute(query).mappings()], newest
+            # A later one may have been committed since: it is for next time, or counts twice.
+            rows = connection.execute(query.where(MOVES.c.version <= newest)).mappings()
+            return [move_of(row) for row in rows], newest
 
     def throttle_counts(self, plan_id: str) -> dict[ThrottleState, int]:
         """How many throttle settings of a plan are in each state."""
@@ -313,7 +306,7 @@ def _move_rows(
     # State by state, each along the index: no sort of all the moves.
     rows: list[RowMapping] = []
     by_size = MOVES.c.bytes_to_move.asc() if wanted.reverse else MOVES.c.bytes_to_move.desc()
-    for state in _URGENCY[::-1] if wanted.reverse else _URGENCY:
+    for state in BY_URGENCY[::-1] if wanted.reverse else BY_URGENCY:
         count = counts.get(state, 0)
         if offset < count and len(rows) < limit:
             part = query.where(MOVES.c.state == state)

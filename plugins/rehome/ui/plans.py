@@ -77,14 +77,16 @@ class Plans:
                 followed.made_of_view.clear()
             return followed.view, followed.number
 
-    def once(self, plan_id: str, what: str, make: Callable[[], str]) -> str:
-        """What is the same for everybody who looks at the newest view of a plan: made once.
+    def once(self, view: PlanView, what: str, make: Callable[[], str]) -> str:
+        """What is the same for everybody who looks at one view of a plan: made once.
 
         :param what: names it, with everything that it depends on beside the view.
         """
         with self._lock:
-            followed = self._follow(plan_id)
+            followed = self._follow(view.record.plan_id)
         with followed.lock:
+            if followed.view is not view:
+                return make()  # a newer view was made since: this one's is for this viewer alone
             if what not in followed.made_of_view:
                 if len(followed.made_of_view) >= MADE_KEPT:
                     followed.made_of_view.clear()

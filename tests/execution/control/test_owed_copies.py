@@ -26,7 +26,7 @@ WITHIN = move("t", 0, (1, 2), (1, 2), 100, ("/a", "/a"), ("/b", "any"))
 
 
 class Reticent(SimulatedCluster):
-    """Refuses what it is told to."""
+    """Brokers in ``silent`` refuse DescribeLogDirs, topics in ``hidden`` refuse Describe."""
 
     silent: Collection[BrokerId] = ()
     hidden: Collection[str] = ()

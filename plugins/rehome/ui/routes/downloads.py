@@ -76,7 +76,7 @@ def file(request: Request, user: UserDep, plan_id: str, name: str) -> Response:
     text = files.text(name)
     if text is None:
         raise HTTPException(404, files.problem or f"{files.uri}/{name} does not exist (yet).")
-    media, _ = SERVED[name]
+    media = mimetypes.guess_type(name)[0] or "text/plain"
     headers = {"Content-Security-Policy": REPORT_POLICY} if media == "text/html" else {}
     return Response(text, media_type=f"{media}; charset=utf-8", headers=headers)
 

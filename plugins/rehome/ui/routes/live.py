@@ -21,7 +21,7 @@ from rehome.ui.routes.shared import live_values, plans, readable, root_of, view_
 router = APIRouter()
 log = logging.getLogger(__name__)
 LIVE_S = 240.0
-"""Then the browser connects anew, and has to be somebody who may."""
+"""Seconds until a stream ends: the browser then connects again, and rights are checked again."""
 LOOK_S = 1.0
 SILENCE_S = 15.0
 """A stream without news says so, or what lies between might end it."""
@@ -80,7 +80,7 @@ def throughput(user: UserDep, plan_id: str) -> Response:
     follower = plans.follower(view.record.plan_id)
 
     def made() -> str:
-        columns = follower.throughput()
+        columns = follower.throughput(view.rates)
         found = {item.name: getattr(columns, item.name) for item in fields(columns)}
         changes = [
             {"at": change.at.timestamp(), "reason": change.reason, "cause": change.cause}
@@ -88,5 +88,5 @@ def throughput(user: UserDep, plan_id: str) -> Response:
         ]
         return json.dumps({**found, "changes": changes})
 
-    content = plans.once(view.record.plan_id, "throughput", made)
+    content = plans.once(view, "throughput", made)
     return Response(content, media_type="application/json")

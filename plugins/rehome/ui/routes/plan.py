@@ -53,7 +53,7 @@ def plan_tab(request: Request, user: UserDep, plan_id: str, tab: str) -> str:
 
 def _tab(request: Request, tab: str, view: PlanView) -> str:
     what = f"{root_of(request)} {tab} {request.url.query}"
-    return plans.once(view.record.plan_id, what, lambda: _TAB_VIEWS[tab](request, view))
+    return plans.once(view, what, lambda: _TAB_VIEWS[tab](request, view))
 
 
 def move_filter(request: Request) -> MoveFilter:
@@ -148,7 +148,7 @@ def _configuration(request: Request, view: PlanView) -> str:
 
 def _files(request: Request, view: PlanView) -> str:
     files = PlanFiles(view.record.plan_dir)
-    there = [(name, SERVED[name][1]) for name in files.there]
+    there = [(name, SERVED[name]) for name in files.there]
     return render(
         "tab_files.html", root=root_of(request), view=view, files=there, problem=files.problem
     )
