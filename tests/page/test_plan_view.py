@@ -78,6 +78,26 @@ def test_a_run_that_gives_no_sign_of_life_is_told(ledger: Ledger, clock: SetCloc
     assert kinds == [AlertKind.NO_SIGN_OF_LIFE, AlertKind.NOTHING_MOVES]
 
 
+def test_a_running_plan_does_not_ask_the_warehouse_for_its_end(
+    tmp_path: Path, ledger: Ledger, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, asked = PlanDirectory((tmp_path / "away").as_uri()), list[str]()
+    directory.write_json("verification.json", {"verified": 2, "problems": []})
+    real = PlanDirectory.exists
+
+    def exists(self: PlanDirectory, name: str) -> bool:
+        asked.append(name)
+        return real(self, name)
+
+    monkeypatch.setattr(PlanDirectory, "exists", exists)
+    seen(ledger, clock)
+    assert "dry_run.json" in asked
+    assert not {"verification.json", "drained.json"} & set(asked)
+    ledger.transition("p1", PlanState.DONE, "all ended")
+    seen(ledger, clock)
+    assert {"verification.json", "drained.json"} <= set(asked)
+
+
 def test_a_follower_counts_what_each_broker_gains_once(tmp_path: Path) -> None:
     made = make_plan("p1")  # 100 bytes each: from broker 1 to 3
     loads = (BrokerLoad(1, 200, 0, 2, 0, 0, 0, 0, 200), BrokerLoad(3, 0, 200, 0, 2, 0, 0, 200, 0))
