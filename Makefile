@@ -72,6 +72,10 @@ bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; A
 bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replicas 100000"
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.plan $(ARGS)
 
+.PHONY: bench-topics
+bench-topics: setup ## measure what keeping topics spread costs, in time and bytes
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.topics $(ARGS)
+
 .PHONY: bench-load
 bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and its load model
 	@$(PY) -m benchmarks.load $(ARGS)

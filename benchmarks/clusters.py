@@ -40,6 +40,7 @@ class Case:
     :param twice: part of the brokers that are twice as large.
     :param twice_disk_only: whether these are so by their disks alone.
     :param independent: whether rates have nothing to do with sizes.
+    :param in_turn: whether large topics were placed as Kafka places new ones: broker by broker.
     """
 
     name: str
@@ -50,11 +51,14 @@ class Case:
     twice: float = 0.0
     twice_disk_only: bool = False
     independent: bool = False
+    in_turn: bool = False
 
 
 CASES = (
     Case("expansion", new=0.2),
+    Case("expansion, topics even", new=0.2, in_turn=True),
     Case("drain", drained=0.05),
+    Case("drain, topics even", drained=0.05, in_turn=True),
     Case("skew"),
     Case("rf2", replicas=2),
     Case("uneven", twice=0.3),
@@ -88,6 +92,8 @@ def build(case: Case, partitions: int, brokers: int, seed: int = 1) -> Instance:
     old[rng.choice(brokers, int(case.new * brokers), replace=False)] = False
     pull = np.exp(case.skew * rng.standard_normal(brokers)) * old
     rows = _rows(rng, centre, pull, partitions, case.replicas)
+    if case.in_turn:
+        _place_in_turn(rng, rows, *_topics(partitions, brokers), centre)
     drained = np.zeros(brokers, bool)
     drained[rng.choice(brokers, int(case.drained * brokers), replace=False)] = True
     live = brokers - int(drained.sum())
@@ -133,6 +139,26 @@ def _rows(
         here = centres == number
         rows[here] = rng.choice(among, int(here.sum()), p=pull[among] / pull[among].sum())
     return rows
+
+
+def _place_in_turn(
+    rng: np.random.Generator,
+    rows: npt.NDArray[np.int32],
+    topic_of: npt.NDArray[np.int64],
+    partition_of: npt.NDArray[np.int64],
+    centre: npt.NDArray[np.int64],
+) -> None:
+    """Place large topics anew, in place: each centre's brokers in turn, from a random one on."""
+    large = np.flatnonzero(topic_of <= topic_of[len(rows) // 2 - 1])
+    begin = rng.integers(len(centre), size=topic_of[large[-1]] + 1)
+    in_use = np.bincount(rows.ravel(), minlength=len(centre)) > 0
+    for number in range(DATA_CENTRES):
+        among = np.flatnonzero(in_use & (centre == number)).astype(np.int32)
+        here = large[:, None], np.arange(rows.shape[1])
+        mine = centre[rows[here]] == number
+        turn = partition_of[large] + begin[topic_of[large]]
+        chosen = np.broadcast_to(among[turn % len(among)][:, None], mine.shape)
+        rows[here] = np.where(mine, chosen, rows[here])
 
 
 def _arrays(

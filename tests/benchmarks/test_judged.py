@@ -12,6 +12,7 @@ from benchmarks.clusters import CASES, Instance, build
 from benchmarks.judged import judged
 from benchmarks.plan import measured, prepared, request_of
 from benchmarks.plan_table import table
+from benchmarks.topics import uneven
 
 ASKED = {"bytes": 0.02, "bytes_in": 0.05}
 
@@ -77,3 +78,11 @@ def test_the_table_shows_what_was_asked_beside_what_the_planner_made_of_it(tmp_p
     assert shown["worst off"] == str(made["worst_off"])
     assert made["worst_off"] > 10 * request_of("bytes, one-sided").tolerance
     assert shown["infeasible"] == str(made["infeasible"]) != "0"
+
+
+def test_what_is_not_spread_over_the_brokers_of_a_data_centre_is_counted():
+    built = build(next(case for case in CASES if case.name == "drain, topics even"), 1320, 330)
+    of, rows = replace(built, drained=np.zeros(330, bool)), built.arrays.rows.copy()
+    assert uneven(of, rows) == 0  # two topics of 330 partitions: three replicas on each broker
+    rows[rows == 0] = 3  # in the same data centre
+    assert uneven(of, rows) == 2 * (2 + 2)  # two more than four, two fewer than two
