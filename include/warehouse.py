@@ -20,7 +20,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 
-from include.cluster.snapshot.model import REPLICAS, Snapshot
+from include.cluster.snapshot.model import (
+    BROKERS,
+    GROUP_OFFSETS,
+    GROUPS,
+    LOG_DIRS,
+    REPLICAS,
+    TOPICS,
+    Snapshot,
+)
 from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
 from include.domain.plan.move import Move
 from include.domain.plan.move_table import moves_from_table, moves_table
@@ -30,7 +38,15 @@ from include.domain.request.param_types import checked_plan_id
 from include.domain.request.request import ReassignmentRequest, request_to_params
 from include.errors import RehomeError
 
-TABLES = ("brokers", "log_dirs", "topics", "replicas", "groups", "group_offsets")
+TABLES = {
+    "brokers": BROKERS,
+    "log_dirs": LOG_DIRS,
+    "topics": TOPICS,
+    "replicas": REPLICAS,
+    "groups": GROUPS,
+    "group_offsets": GROUP_OFFSETS,
+}
+"""Tables of a snapshot, and their schemas."""
 ROLLUP_FILE = "rollup.parquet"
 ROWS_TOGETHER = 1 << 17
 """Rows of a table that one task of Spark reads at least: more of them, and cores are idle."""
@@ -376,9 +392,17 @@ def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:
         duration_s=content["duration_s"],
         hidden_topics=tuple(content["hidden_topics"]),
         **{
-            table: directory.read_table(f"{table}.parquet")
+            table: _completed(directory.read_table(f"{table}.parquet"), schema)
             if replicas or table != "replicas"
             else REPLICAS.empty_table()
-            for table in TABLES
+            for table, schema in TABLES.items()
         },
     )
+
+
+def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the nullable columns that were not there yet when it was written."""
+    for column in schema:
+        if column.nullable and column.name not in table.column_names:
+            table = table.append_column(column, pa.nulls(table.num_rows, column.type))
+    return table

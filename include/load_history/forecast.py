@@ -43,18 +43,20 @@ class DiskForecast:
 
 
 def disk_forecast(
-    snapshot: Snapshot, plan: Plan, history: LoadHistory, days: float
+    snapshot: Snapshot, plan: Plan | None, history: LoadHistory, days: float
 ) -> tuple[DiskForecast, ...]:
     """What the disks of each broker will hold; by its replicas' growth in the history's window.
+
+    :param plan: None = nothing is moved.
 
     While the plan runs a broker grows by what it hosts today or will host, whichever is more; a
     partition whose growth is not known does not grow, and none shrinks below nothing.
     """
     arrays = ClusterArrays.from_snapshot(snapshot)
     growth, count = _growth(arrays, history), len(arrays.brokers.ids)
-    rows = _rows_after(arrays, plan)
+    rows = arrays.rows if plan is None else _rows_after(arrays, plan)
     now, later = (broker_sums(r, growth, count) for r in (arrays.rows, rows))
-    move_s = plan.summary.predicted_s or 0.0
+    move_s = plan.summary.predicted_s or 0.0 if plan is not None else 0.0
     sizes = arrays.size_bytes.astype(float)
     brought = broker_sums(rows, sizes, count) - broker_sums(arrays.rows, sizes, count)
     during = np.maximum(now, later) * move_s

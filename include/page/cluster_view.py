@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
-from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.configs import ConfigResource
+from include.domain.kafka import TopicPartition
+from include.execution.throttle.foreign import ForeignThrottle
+from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, split
+from include.load_history.known_rates import LoadHistory
+from include.page.cluster_brokers import BrokerState, broker_states
 
+LISTS = {
+    LEADER_REPLICAS: "leader_throttled_replicas",
+    FOLLOWER_REPLICAS: "follower_throttled_replicas",
+}
 NAMED = 20
 """Partitions and topics that are named; the others are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerState:
-    """One broker. Bytes; None where it is not known.
-
-    :param rack: its path in the rack tree; empty = none.
-    :param problem: why it did not answer; "" = it did.
-    :param leaders: partitions that it leads now; ``out_of_sync``: replicas of it out of the ISR.
-    :param total_bytes, usable_bytes: of its log dirs that are not offline.
-    """
-
-    broker: BrokerId
-    rack: tuple[str, ...]
-    live: bool
-    problem: str
-    replicas: int
-    leaders: int
-    out_of_sync: int
-    size_bytes: int | None
-    total_bytes: int | None
-    usable_bytes: int | None
-    offline_log_dirs: int
-    cordoned_log_dirs: int
-
-    @property
-    def used(self) -> float | None:
-        """Part of its disks that is in use, by whatever; None = not known."""
-        if not self.total_bytes or self.usable_bytes is None:
-            return None
-        return 1 - self.usable_bytes / self.total_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +36,18 @@ class Named:
     first: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Ours:
+    """What was Rehome's own on a cluster when a snapshot was taken.
+
+    :param throttles: resource and key → values that it had set.
+    :param moving: partitions that it was moving.
+    """
+
+    throttles: Mapping[tuple[ConfigResource, str], Collection[str]] = field(default_factory=dict)
+    moving: Collection[TopicPartition] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterView:
     """A cluster at the time of a snapshot.
@@ -66,8 +56,11 @@ class ClusterView:
         brokers have none.
     :param under_replicated: partitions with a replica out of the ISR.
     :param offline: partitions without a leader.
-    :param reassigning: partitions that were being reassigned, by any client.
-    :param throttled: topics with lists of throttled replicas.
+    :param reassigning: partitions that were being reassigned by other clients; ``moving``: how many
+        by Rehome.
+    :param foreign_throttles: rates, and items of lists, that other clients had set; ``throttled``:
+        how many settings were Rehome's.
+    :param unknown_load: why traffic or growth are not known; "" = they are.
     """
 
     cluster_id: str
@@ -78,8 +71,11 @@ class ClusterView:
     under_replicated: Named
     offline: Named
     reassigning: Named
-    throttled: Named
+    moving: int
+    foreign_throttles: Named
+    throttled: int
     hidden_topics: int
+    unknown_load: str
 
     @property
     def brokers(self) -> tuple[BrokerState, ...]:
@@ -87,74 +83,77 @@ class ClusterView:
         return tuple(broker for _, brokers in self.racks for broker in brokers)
 
 
-def cluster_view(snapshot: Snapshot) -> ClusterView:
-    """What a snapshot shows."""
+def cluster_view(
+    snapshot: Snapshot, history: LoadHistory | None = None, ours: Ours | None = None
+) -> ClusterView:
+    """What a snapshot shows.
+
+    :param history: beside this snapshot; None = there is none.
+    """
+    ours = ours or Ours()
     replicas = snapshot.replicas
     by_rack: dict[tuple[str, ...], list[BrokerState]] = {}
-    for broker in _brokers(snapshot):
+    brokers = broker_states(snapshot, history)
+    for broker in brokers:
         by_rack.setdefault(broker.rack, []).append(broker)
     racks = tuple(("/".join(("", *rack)), tuple(by_rack[rack])) for rack in sorted(by_rack))
-    flying = pc.or_(replicas["adding"], replicas["removing"])
+    flying = _partitions(replicas.filter(pc.or_(replicas["adding"], replicas["removing"])))
     leads = replicas.group_by(["topic", "partition"]).aggregate([("is_leader", "max")])
-    lists = ("leader_throttled_replicas", "follower_throttled_replicas")
-    throttled = pc.or_(*(pc.fill_null(pc.not_equal(snapshot.topics[n], ""), False) for n in lists))
+    foreign = [partition for partition in flying if partition not in ours.moving]
+    settings = list(_settings(snapshot, brokers))
+    not_ours = list(_not_ours(settings, ours))
     return ClusterView(
         cluster_id=snapshot.cluster_id,
         taken_at=snapshot.taken_at,
         racks=racks,
         topics=int(pc.sum(snapshot.topics["visible"]).as_py() or 0),
         partitions=leads.num_rows,
-        under_replicated=_partitions(replicas.filter(pc.invert(replicas["in_isr"]))),
-        offline=_partitions(leads.filter(pc.invert(leads["is_leader_max"]))),
-        reassigning=_partitions(replicas.filter(flying)),
-        throttled=_named(snapshot.topics.filter(throttled)["topic"].to_pylist()),
+        under_replicated=_named(_partitions(replicas.filter(pc.invert(replicas["in_isr"])))),
+        offline=_named(_partitions(leads.filter(pc.invert(leads["is_leader_max"])))),
+        reassigning=_named(foreign),
+        moving=len(flying) - len(foreign),
+        foreign_throttles=_named(not_ours),
+        throttled=len(settings) - sum(found in settings for found in not_ours),
         hidden_topics=len(snapshot.hidden_topics),
+        unknown_load=_unknown_load(history),
     )
 
 
-def _brokers(snapshot: Snapshot) -> list[BrokerState]:
-    replicas, dirs = snapshot.replicas, snapshot.log_dirs
-    held = replicas.group_by("broker").aggregate(
-        [("broker", "count"), ("is_leader", "sum"), ("in_isr", "sum"), ("size_bytes", "sum")]
-    )
-    of_broker = {row["broker"]: row for row in held.to_pylist()}
-    online = dirs.filter(pc.invert(dirs["offline"]))
-    room = online.group_by("broker").aggregate([("total_bytes", "sum"), ("usable_bytes", "sum")])
-    room_of = {row["broker"]: row for row in room.to_pylist()}
-    off = dirs.group_by("broker").aggregate([("offline", "sum"), ("cordoned", "sum")])
-    off_of = {row["broker"]: row for row in off.to_pylist()}
-    found = []
-    for row in sorted(snapshot.brokers.to_pylist(), key=lambda row: row["broker"]):
-        holds, has = of_broker.get(row["broker"], {}), room_of.get(row["broker"], {})
-        lacks = off_of.get(row["broker"], {})
-        count = holds.get("broker_count", 0)
-        answered = row["live"] and row["answered"]
-        found.append(
-            BrokerState(
-                row["broker"],
-                tuple(row["rack_path"]),
-                row["live"],
-                "" if answered else row["error"] or "it did not answer",
-                count,
-                holds.get("is_leader_sum") or 0,
-                count - (holds.get("in_isr_sum") or 0),
-                holds.get("size_bytes_sum") or (0 if answered else None),
-                has.get("total_bytes_sum"),
-                has.get("usable_bytes_sum"),
-                lacks.get("offline_sum") or 0,
-                lacks.get("cordoned_sum") or 0,
-            )
-        )
-    return found
+def _settings(snapshot: Snapshot, brokers: Iterable[BrokerState]) -> Iterator[ForeignThrottle]:
+    """Every throttle that the snapshot saw, of whomever."""
+    for broker in brokers:
+        for key, rate in broker.throttled.items():
+            yield ForeignThrottle(ConfigResource.broker(broker.broker), key, str(rate))
+    for key, column in LISTS.items():
+        topics = snapshot.topics
+        with_list = topics.filter(pc.fill_null(pc.not_equal(topics[column], ""), False))
+        for topic, value in zip(
+            *(with_list[name].to_pylist() for name in ("topic", column)), strict=True
+        ):
+            yield ForeignThrottle(ConfigResource.topic(topic), key, value)
 
 
-def _partitions(rows: pa.Table) -> Named:
+def _not_ours(settings: Iterable[ForeignThrottle], ours: Ours) -> Iterator[ForeignThrottle]:
+    """What of each setting Rehome has not set."""
+    for found in settings:
+        known = ours.throttles.get((found.resource, found.key), ())
+        left = [item for item in split(found.value) if item not in known]
+        if left:
+            yield replace(found, value=",".join(left))
+
+
+def _unknown_load(history: LoadHistory | None) -> str:
+    if history is None:
+        return "there is no history: collect_snapshots builds it"
+    problems = (problem for resource in history.resources for problem in resource.problems())
+    return "; ".join(dict.fromkeys(problems))
+
+
+def _partitions(rows: pa.Table) -> list[TopicPartition]:
     keys = rows.group_by(["topic", "partition"]).aggregate([])
-    found = sorted(
-        map(tuple, zip(*(keys[n].to_pylist() for n in ("topic", "partition")), strict=True))
-    )
-    return _named([str(TopicPartition(*key)) for key in found])
+    columns = (keys[name].to_pylist() for name in ("topic", "partition"))
+    return sorted(TopicPartition(*key) for key in zip(*columns, strict=True))
 
 
-def _named(names: Sequence[str]) -> Named:
-    return Named(len(names), tuple(names[:NAMED]))
+def _named(found: Sequence[object]) -> Named:
+    return Named(len(found), tuple(map(str, found[:NAMED])))

@@ -26,6 +26,8 @@ RATES = (
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
 
+COLUMNS = ("leader_throttled_rate", "follower_throttled_rate", "log_dir_throttled_rate")
+
 
 def snapshot_of(gateway: ClusterGateway) -> Snapshot:
     return take_snapshot(gateway, datetime.now(UTC))
@@ -62,6 +64,28 @@ def test_tables_follow_their_schemas(gateway: ClusterGateway, cluster: LocalClus
     assert snapshot.log_dirs.schema == LOG_DIRS
     assert snapshot.topics.schema == TOPICS
     assert snapshot.replicas.schema == REPLICAS
+
+
+@pytest.mark.usefixtures("slow_copies")
+def test_rates_that_are_set_for_one_broker_or_for_all_are_in_the_snapshot(
+    gateway: ClusterGateway,
+) -> None:
+    own = ConfigResource.broker(2)
+    gateway.alter_configs([ConfigChange(own, RATES[0], ConfigOperation.SET, "5000000")])
+    try:
+
+        def rates() -> dict[int, list[Any]] | None:
+            """The change reaches brokers a little later."""
+            brokers = brokers_by_id(snapshot_of(gateway))
+            assert [row["config_error"] for row in brokers.values()] == [None] * len(brokers)
+            found = {broker: [row[name] for name in COLUMNS] for broker, row in brokers.items()}
+            return found if found[2][0] == 5_000_000 and found[1][0] else None
+
+        found = wait_until(rates, "the rates to be in a snapshot")
+    finally:
+        gateway.alter_configs([ConfigChange(own, RATES[0], ConfigOperation.DELETE)])
+    assert found[2] == [5_000_000, 1000, 1000]
+    assert found[1] == [1000, 1000, 1000]
 
 
 def test_brokers_come_with_their_rack_paths_and_log_dirs(

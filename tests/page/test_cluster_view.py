@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
-from include.cluster.snapshot.model import TOPICS
+from include.cluster.snapshot.model import BROKERS, TOPICS
+from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
-from include.page.cluster_view import NAMED, Named, cluster_view
-from tests.planning.clusters import Cluster
+from include.execution.throttle.keys import LEADER_RATE, LEADER_REPLICAS
+from include.load_history.forecast import DAY_S
+from include.load_history.known_rates import Demands, LoadHistory
+from include.page.cluster_view import NAMED, Named, Ours, cluster_view
+from tests.load_history.recorded import RATE, START, Cluster
+from tests.planning import clusters
+from tests.quality.snapshots import Rows
 
 PARTITIONS = [TopicPartition("t", number) for number in range(30)]
-CLUSTER = Cluster(
+CLUSTER = clusters.Cluster(
     racks={1: "/dc0/r0", 2: "/dc0/r1", 3: "/dc1/r0", 4: "/dc1/r0"},
     replicas=dict.fromkeys(PARTITIONS, (1, 2, 3)),
     sizes=dict.fromkeys(PARTITIONS, 100),
@@ -29,8 +38,10 @@ def test_brokers_stand_in_their_racks_with_what_they_hold() -> None:
     assert (two.replicas, two.leaders, two.used) == (30, 0, 0.0)
     assert (four.replicas, four.size_bytes, four.problem) == (0, 0, "")
     assert (view.topics, view.partitions) == (1, 30)
-    for well in (view.under_replicated, view.offline, view.reassigning, view.throttled):
+    for well in (view.under_replicated, view.offline, view.reassigning, view.foreign_throttles):
         assert well == Named(0, ())
+    assert (view.moving, view.throttled) == (0, 0)
+    assert view.unknown_load == "there is no history: collect_snapshots builds it"
 
 
 def test_what_is_not_well_is_counted_and_the_first_are_named() -> None:
@@ -39,20 +50,72 @@ def test_what_is_not_well_is_counted_and_the_first_are_named() -> None:
     assert view.under_replicated.count == 25
     assert view.under_replicated.first == tuple(f"t-{number}" for number in range(NAMED))
     assert [each.out_of_sync for each in view.brokers] == [0, 0, 25, 0]
-    flying = frozenset({(PARTITIONS[7], 3)})
-    assert cluster_view(replace(CLUSTER, adding=flying).snapshot()).reassigning == Named(
-        1, ("t-7",)
-    )
 
 
-def test_dead_brokers_cordoned_dirs_and_throttled_topics_are_told() -> None:
+def test_reassignments_of_other_clients_are_named_and_rehomes_own_counted() -> None:
+    flying = frozenset({(PARTITIONS[7], 3), (PARTITIONS[9], 3)})
+    snapshot = replace(CLUSTER, adding=flying).snapshot()
+    view = cluster_view(snapshot)
+    assert (view.reassigning, view.moving) == (Named(2, ("t-7", "t-9")), 0)
+    view = cluster_view(snapshot, ours=Ours(moving={PARTITIONS[9]}))
+    assert (view.reassigning, view.moving) == (Named(1, ("t-7",)), 1)
+
+
+def test_dead_brokers_and_cordoned_dirs_are_shown() -> None:
     view = cluster_view(replace(CLUSTER, dead=frozenset({2}), cordoned=frozenset({4})).snapshot())
     _, dead, _, cordoned = view.brokers
     assert (dead.live, bool(dead.problem)) == (False, True)
     assert (dead.used, dead.size_bytes) == (None, None)
     assert cordoned.cordoned_log_dirs == 1
+
+
+def test_throttles_that_rehome_has_not_set_are_named() -> None:
     snapshot = CLUSTER.snapshot()
-    (topic,) = snapshot.topics.to_pylist()
-    for lists, count in (({}, 0), ({"leader_throttled_replicas": "0:1"}, 1)):
-        topics = pa.Table.from_pylist([topic | lists], schema=TOPICS)
-        assert cluster_view(replace(snapshot, topics=topics)).throttled.count == count
+    (topic,), brokers = snapshot.topics.to_pylist(), snapshot.brokers.to_pylist()
+    lists = {"leader_throttled_replicas": "0:1,1:1", "follower_throttled_replicas": ""}
+    brokers[1]["leader_throttled_rate"] = 5_000_000
+    brokers[2]["config_error"] = "it did not answer"
+    snapshot = replace(
+        snapshot,
+        topics=pa.Table.from_pylist([topic | lists], schema=TOPICS),
+        brokers=pa.Table.from_pylist(brokers, schema=BROKERS),
+    )
+    view = cluster_view(snapshot)
+    rate = f"broker 2 {LEADER_RATE}=5000000"
+    assert view.foreign_throttles == Named(2, (rate, f"topic t {LEADER_REPLICAS}=0:1,1:1"))
+    assert view.throttled == 0
+    assert [broker.throttled for broker in view.brokers] == [{}, {LEADER_RATE: 5_000_000}, {}, {}]
+    assert view.brokers[2].config_problem == "it did not answer"
+    ours = Ours(
+        throttles={
+            (ConfigResource.broker(2), LEADER_RATE): {"4000000", "5000000"},
+            (ConfigResource.topic("t"), LEADER_REPLICAS): {"0:1"},
+        }
+    )
+    view = cluster_view(snapshot, ours=ours)
+    assert view.foreign_throttles == Named(1, (f"topic t {LEADER_REPLICAS}=1:1",))
+    assert view.throttled == 2, "the list is partly Rehome's"
+
+
+def test_traffic_and_growth_are_those_that_plans_are_made_by(tmp_path: Path) -> None:
+    recorded = Cluster(f"memory://{tmp_path.name}")
+    for number in range(5):
+        recorded.snapshot(20 * number)
+    recorded.roll_up()
+    rows = Rows()
+    snapshot = replace(rows.snapshot(), taken_at=START + timedelta(minutes=81))
+    view = cluster_view(
+        snapshot, LoadHistory.read(recorded.warehouse, snapshot, Demands(min_hours=1.0))
+    )
+    assert view.unknown_load == ""
+    for broker in view.brokers:
+        held = [row for row in rows.replicas if row["broker"] == broker.broker]
+        grows = sum(row["partition"] * RATE for row in held)
+        assert broker.written_bytes_per_s == pytest.approx(grows, rel=0.05)
+        led = sum(row["partition"] * RATE for row in held if row["is_leader"])
+        assert broker.sent_bytes_per_s == pytest.approx(led, rel=0.05)
+        days = broker.usable_bytes / grows / DAY_S if grows else None
+        assert broker.days_until_full == (None if days is None else pytest.approx(days, abs=0.01))
+    young = cluster_view(snapshot, LoadHistory.read(recorded.warehouse, snapshot))
+    assert young.unknown_load == "the history covers 1.3 h of the 24 h it takes"
+    assert [broker.written_bytes_per_s for broker in young.brokers] == [None] * 4

@@ -311,7 +311,25 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "40 partitions were under-replicated" in text
     assert "Broker 2 is not alive" in text
     assert text.index("/dc0/r0") < text.index("/dc0/r1") < text.index("/dc1/r0")
+    assert "There was no plan for this cluster yet." in text
     assert client("viewer").get("clusters/unknown").status_code == 404
+
+
+def test_a_cluster_shows_its_brokers_before_and_after_a_plan(client: Client, site: Site) -> None:
+    snapshot_of(site)
+    plan = site.plan("p1", cluster_id="test")
+    site.plan("p2", cluster_id="another")
+    viewer = client("viewer")
+    text = viewer.get("clusters/test").text
+    assert "Gates of the newest plan" in text
+    assert "On the snapshot: passed" in text
+    assert "Preferred leaders" not in text
+    text = viewer.get("clusters/test", params={"plan": "p1"}).text
+    (load,) = (load for load in plan.summary.brokers if load.broker == 4)
+    assert load.replicas_before > load.replicas_after == 0
+    assert f'{load.replicas_before} <span aria-label="to">→</span> 0' in text
+    assert viewer.get("clusters/test", params={"plan": "p2"}).status_code == 404
+    assert viewer.get("clusters/test", params={"plan": "p3"}).status_code == 404
 
 
 def test_a_run_that_was_refused_before_its_plan_says_why(client: Client, site: Site) -> None:

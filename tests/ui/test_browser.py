@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -43,6 +44,7 @@ def every_state(site: Site) -> Site:
     site.ledger.settle(failed.plan_id, failed.moves[3].partition, MoveState.FAILED, refused)
     site.end(failed, PlanState.FAILED, "nothing moved for 600 s")
     site.plan("20261121T030000Z-drain-planned", cluster_id="c0", actor="x" * 80, approval=True)
+    site.plan("20261121T035000Z-expand", cluster_id="test")
     window_end = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     moves = [*drain_moves(60, LONG), *drain_moves(60, "payments")]
     running = site.plan("running", *moves, window_end=window_end)
@@ -76,6 +78,7 @@ VIEWS = {
     "planned": "/plans/20261121T030000Z-drain-planned",
     "clusters": "/clusters",
     "cluster": "/clusters/test",
+    "cluster before and after": "/clusters/test?plan=20261121T035000Z-expand",
     "no plan": "/runs/reassign_partitions/unknown",
 }
 
@@ -93,6 +96,9 @@ def test_every_view_is_sound(
             assert tab.page.evaluate("document.documentElement.dataset.theme") == scheme
             assert overflow(tab.page) <= 0, name
             assert serious(tab.page) == [], name
+            if place := os.environ.get("REHOME_SCREENSHOTS"):
+                file = f"{place}/{name.replace(' ', '-')}-{scheme}-{width}.png"
+                tab.page.screenshot(path=file, full_page=True)
 
 
 def test_an_empty_list_says_how_to_begin(browser: Browser, url: str) -> None:

@@ -29,6 +29,14 @@ LEADER_THROTTLED = "leader.replication.throttled.replicas"
 FOLLOWER_THROTTLED = "follower.replication.throttled.replicas"
 CLEANUP_POLICY = "cleanup.policy"
 TOPIC_CONFIGS = (MIN_ISR, CLEANUP_POLICY, LEADER_THROTTLED, FOLLOWER_THROTTLED)
+RATES = {
+    "leader_throttled_rate": "leader.replication.throttled.rate",
+    "follower_throttled_rate": "follower.replication.throttled.rate",
+    "log_dir_throttled_rate": "replica.alter.log.dirs.io.max.bytes.per.second",
+}
+"""Column of a broker's row → its configuration."""
+DYNAMIC = frozenset({"DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG"})
+NOT_READ = "its configuration was not read"
 
 _NOWHERE = (None, None)
 
@@ -57,9 +65,14 @@ def leader_ids(topics: Mapping[str, TopicDescription]) -> list[ReplicaId]:
 
 
 def brokers_table(
-    live: Mapping[BrokerId, Broker], silent: Mapping[BrokerId, BrokerError]
+    live: Mapping[BrokerId, Broker],
+    silent: Mapping[BrokerId, BrokerError],
+    configs: Mapping[BrokerId, Mapping[str, ConfigValue] | BrokerError],
 ) -> pa.Table:
-    """Brokers alive or only mentioned; ``silent`` says which did not answer, and why."""
+    """Brokers alive or only mentioned; ``silent`` says which did not answer, and why.
+
+    :param configs: of the brokers that were asked.
+    """
     rows = []
     for broker_id in sorted({*live, *silent}):
         broker, error = live.get(broker_id), silent.get(broker_id)
@@ -73,9 +86,21 @@ def brokers_table(
                 "live": broker is not None,
                 "answered": error is None,
                 "error": error and str(error),
+                **_rates(configs.get(broker_id)),
             }
         )
     return pa.Table.from_pylist(rows, schema=schema.BROKERS)
+
+
+def _rates(configs: Mapping[str, ConfigValue] | BrokerError | None) -> dict[str, Any]:
+    if configs is None or isinstance(configs, BrokerError):
+        return {"config_error": NOT_READ if configs is None else str(configs)}
+    found = {column: configs.get(key) for column, key in RATES.items()}
+    return {
+        column: int(value.value)
+        for column, value in found.items()
+        if value is not None and value.source in DYNAMIC and value.value is not None
+    }
 
 
 def log_dirs_table(log_dirs: Iterable[LogDir], topics: Mapping[str, TopicDescription]) -> pa.Table:

@@ -21,6 +21,11 @@ BROKERS = pa.schema(
         pa.field("live", pa.bool_(), nullable=False),  # in a fresh metadata answer
         pa.field("answered", pa.bool_(), nullable=False),  # with its log dirs
         pa.field("error", pa.string()),  # why it did not answer
+        # rates in force that were set dynamically, for it or for all brokers, bytes/s; null = none
+        pa.field("leader_throttled_rate", pa.int64()),
+        pa.field("follower_throttled_rate", pa.int64()),
+        pa.field("log_dir_throttled_rate", pa.int64()),
+        pa.field("config_error", pa.string()),  # why the rates are not known; null = they are
     ]
 )
 

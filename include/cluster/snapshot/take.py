@@ -40,6 +40,7 @@ def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
     log_dirs = cluster.describe_log_dirs()
     ongoing = cluster.list_reassignments()
     configs = _topic_configs(cluster, topics)
+    rates = _broker_configs(cluster, description.brokers.keys() - log_dirs.missing.keys())
     replicas = tables.replica_ids(topics)
     ends = cluster.log_end_offsets(replicas)
     starts = cluster.log_start_offsets(tables.leader_ids(topics))
@@ -56,7 +57,7 @@ def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
         cluster_id=description.cluster_id,
         taken_at=now,
         duration_s=round(time.monotonic() - started, 3),
-        brokers=tables.brokers_table(description.brokers, silent),
+        brokers=tables.brokers_table(description.brokers, silent, rates),
         log_dirs=tables.log_dirs_table(log_dirs.value, topics),
         topics=tables.topics_table(topics, configs, hidden),
         replicas=tables.replicas_table(
@@ -82,6 +83,15 @@ def _hidden(
         for name, error in errors.items()
         if error and error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     )
+
+
+def _broker_configs(
+    cluster: ClusterPort, brokers: Collection[BrokerId]
+) -> dict[BrokerId, Mapping[str, ConfigValue] | BrokerError]:
+    """Rates of throttles: shown, never planned by, so that a refusal is only recorded."""
+    of = {ConfigResource.broker(broker): broker for broker in sorted(brokers)}
+    described = cluster.describe_configs(list(of), tuple(tables.RATES.values()))
+    return {of[resource]: configs for resource, configs in described.items()}
 
 
 def _topic_configs(

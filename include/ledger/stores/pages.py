@@ -195,20 +195,6 @@ class PageStore(Database):
             rows = connection.execute(query).all()
         return [Delivered(at, rate) for at, rate, silent in rows if not silent]
 
-    def owed_on(self, cluster_id: str) -> int:
-        """Throttle settings on a cluster of plans that are not active, which may still stand."""
-        entries = THROTTLE_ENTRIES.c
-        still = [state for state in ThrottleState if state.open]
-        query = select(func.count()).select_from(THROTTLE_ENTRIES).join(PLANS)
-        query = query.where(
-            entries.cluster_id == cluster_id,
-            entries.state.in_(still),
-            PLANS.c.active_cluster_id.is_(None),
-        )
-        with self.reading() as connection:
-            counted: int = connection.execute(query).scalar_one()
-        return counted
-
     def newest_flows(self, plan_id: str, newest: int) -> list[FlowSample]:
         """The newest samples of what brokers copy that still have single brokers, oldest first."""
         with self.reading() as connection:

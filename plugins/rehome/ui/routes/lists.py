@@ -16,10 +16,12 @@ from rehome import installation, run_context
 from rehome.ui import access, clusters
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
-from rehome.ui.routes.shared import plans, root_of, values_for
+from rehome.ui.routes.shared import plans, root_of, values_for, view_for
 
 router = APIRouter()
 PLANS_SHOWN = 50
+PLANS_OF_CLUSTER = 20
+"""Newest plans of a cluster among which one is chosen."""
 
 
 @router.get("/", response_class=HTMLResponse)
@@ -63,18 +65,29 @@ def list_plans(
 @router.get("/clusters", response_class=HTMLResponse)
 def list_clusters(request: Request, user: UserDep) -> str:
     """Every cluster that has a snapshot."""
-    found = [view for name in clusters.cluster_ids() if (view := clusters.newest(name))]
+    views = (clusters.newest(id_, plans.ledger, load=False) for id_ in clusters.cluster_ids())
+    found = [view for view in views if view is not None]
     return render("clusters.html", **values_for(request, user), views=found, now=time.time())
 
 
 @router.get("/clusters/{cluster_id}", response_class=HTMLResponse)
-def cluster(request: Request, user: UserDep, cluster_id: str) -> str:
-    """One cluster: its brokers by rack, and what is not well."""
-    view = clusters.newest(cluster_id) if cluster_id in clusters.cluster_ids() else None
+def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") -> str:
+    """One cluster: its brokers by rack, and what is not well.
+
+    :param plan: id of a plan for it, whose brokers are shown before and after.
+    """
+    ledger, view = plans.ledger, None
+    if cluster_id in clusters.cluster_ids():
+        view = clusters.newest(cluster_id, ledger, load=True)
     if view is None:
         raise HTTPException(404, f"The warehouse has no snapshot of a cluster {cluster_id!r}")
-    ledger = plans.ledger
     active = ledger.active_plan(cluster_id)
+    newest = ledger.plans_on(cluster_id, PLANS_OF_CLUSTER)
+    recent = [record for record in newest if access.may_read(user, record.dag_id)]
+    chosen = view_for(plan, user).record if plan else None
+    if chosen is not None and chosen.cluster_id != cluster_id:
+        raise HTTPException(404, f"Plan {plan} is not for cluster {cluster_id}")
+    planned = PlanFiles(chosen.plan_dir).summary if chosen is not None else None
     return render(
         "cluster.html",
         **values_for(request, user),
@@ -82,6 +95,11 @@ def cluster(request: Request, user: UserDep, cluster_id: str) -> str:
         now=time.time(),
         active=active if active and access.may_read(user, active.dag_id) else None,
         owed=ledger.owed_on(cluster_id),
+        recent=recent,
+        chosen=chosen,
+        loads={load.broker: load for load in planned.brokers} if planned is not None else {},
+        judged=recent[0] if recent else None,
+        gates=(PlanFiles(recent[0].plan_dir).json("gates.json") if recent else None) or (),
     )
 
 

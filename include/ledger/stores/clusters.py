@@ -1,0 +1,75 @@
+"""What the ledger knows of a cluster at a time: plans on it, and what was Rehome's own there."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import func, or_, select
+
+from include.domain.configs import ConfigResource
+from include.domain.kafka import TopicPartition
+from include.ledger.base.database import Database
+from include.ledger.base.models import PLANS, REASSIGNMENTS, THROTTLE_ENTRIES
+from include.ledger.base.records import PlanRecord, ThrottleState
+from include.ledger.stores.plans import record_of
+
+_OPEN = [state for state in ThrottleState if state.open]
+
+
+class ClusterStore(Database):
+    """Reads for people: one cluster."""
+
+    def plans_on(self, cluster_id: str, newest: int) -> list[PlanRecord]:
+        """The newest plans for a cluster, newest first."""
+        query = select(PLANS).where(PLANS.c.cluster_id == cluster_id)
+        query = query.order_by(PLANS.c.created_at.desc(), PLANS.c.plan_id).limit(newest)
+        with self.reading() as connection:
+            return [record_of(row) for row in connection.execute(query).mappings()]
+
+    def owed_on(self, cluster_id: str) -> int:
+        """Throttle settings on a cluster of plans that are not active, which may still stand."""
+        entries = THROTTLE_ENTRIES.c
+        query = select(func.count()).select_from(THROTTLE_ENTRIES).join(PLANS)
+        query = query.where(
+            entries.cluster_id == cluster_id,
+            entries.state.in_(_OPEN),
+            PLANS.c.active_cluster_id.is_(None),
+        )
+        with self.reading() as connection:
+            counted: int = connection.execute(query).scalar_one()
+        return counted
+
+    def throttled_here_at(
+        self, cluster_id: str, at: datetime
+    ) -> dict[tuple[ConfigResource, str], frozenset[str]]:
+        """What Rehome had set on a cluster at a time, or may have: resource and key → values.
+
+        An entry that was closed after that time is among them.
+        """
+        entries = THROTTLE_ENTRIES.c
+        query = select(
+            entries.resource_type, entries.resource_name, entries.key, entries.ours
+        ).join(PLANS)
+        query = query.where(
+            entries.cluster_id == cluster_id,
+            PLANS.c.created_at <= at,
+            or_(entries.state.in_(_OPEN), entries.changed_at >= at),
+        )
+        found: dict[tuple[ConfigResource, str], frozenset[str]] = {}
+        with self.reading() as connection:
+            for kind, name, key, ours in connection.execute(query):
+                where = ConfigResource(kind, name), key
+                found[where] = found.get(where, frozenset()) | frozenset(ours)
+        return found
+
+    def moving_here_at(self, cluster_id: str, at: datetime) -> frozenset[TopicPartition]:
+        """Partitions that Rehome was moving on a cluster at a time."""
+        starts = REASSIGNMENTS.c
+        query = select(starts.topic, starts.partition).distinct()
+        query = query.join_from(REASSIGNMENTS, PLANS, starts.plan_id == PLANS.c.plan_id).where(
+            PLANS.c.cluster_id == cluster_id,
+            starts.started_at <= at,
+            or_(starts.ended_at.is_(None), starts.ended_at >= at),
+        )
+        with self.reading() as connection:
+            return frozenset(TopicPartition(*row) for row in connection.execute(query))
