@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from include.domain.resources import RATES, Resource
 
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)?(?:/s)?\s*")
 
 
 def bytes_text(size_bytes: float) -> str:
@@ -15,6 +17,15 @@ def bytes_text(size_bytes: float) -> str:
     while abs(size) >= 999.5 and unit < len(UNITS) - 1:
         size, unit = size / 1000, unit + 1
     return f"{size:.0f} {UNITS[unit]}" if unit == 0 else f"{size:.3g} {UNITS[unit]}"
+
+
+def rate_in(text: str) -> int | None:
+    """Bytes per second of ``50 MB/s``, ``50MB`` or ``50000000``; None = it is no rate."""
+    found = _RATE.fullmatch(text)
+    if found is None:
+        return None
+    rate = round(float(found[1]) * 1000 ** UNITS.index(found[2] or "B"))
+    return rate if rate > 0 else None
 
 
 def duration_text(seconds: float | None) -> str:

@@ -256,8 +256,14 @@ def refuse_changed_files(plan: Plan, directory: PlanDirectory) -> None:
     refuse_other_files(plan.plan_id, directory.file_digests(), expected)
 
 
-def rate_of(context: Context | Mapping[str, Any], request: ReassignmentRequest) -> tuple[int, str]:
-    """The throttle that was asked for, or what the dry run has found for it, and why."""
+def rate_of(
+    context: Context | Mapping[str, Any], request: ReassignmentRequest, record: PlanRecord
+) -> tuple[int, str]:
+    """The throttle that a person has asked for since the plan was made, or that the run asked for,
+    or what the dry run has found for it; and why.
+    """
+    if record.requested_rate_bytes_per_s is not None:
+        return record.requested_rate_bytes_per_s, ""
     if request.throttle_bytes_per_s is not None:
         return request.throttle_bytes_per_s, ""
     tried = plan_directory(context).read_json("dry_run.json")
@@ -270,7 +276,7 @@ def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest)
 
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id_of(context))
-    return Terms.of(record.plan_hash, rate_of(context, request)[0], request)
+    return Terms.of(record.plan_hash, rate_of(context, request, record)[0], request)
 
 
 def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan_hash import sealed
@@ -53,6 +54,52 @@ def test_a_rejected_plan_is_cancelled_and_changes_nothing(
     assert "rejected by ann; nothing was changed" in run.log
     assert state_of(site.gateway, [topic]) == before
     assert not site.ledger.throttles()
+
+
+def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    """A person's answers, one after the other; each attempt asks anew, as Airflow's retries do."""
+    from rehome.operators.approve import SentBackError
+
+    topic = site.topics.create([[1, 2]])
+    answers = [("Send back", "quickly"), ("Send back", "9 MB/s"), ("Send back", "2.5 MB/s")]
+    bodies, refused = list[str](), list[str]()
+
+    def asked(self: Any, context: Any) -> Any:
+        bodies.append(self.body)
+        option, throttle = answers.pop(0) if answers else ("Approve", "")
+        event = {"chosen_options": [option], "params_input": {"throttle": throttle}}
+        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
+        try:
+            return self.execute_complete(context, event | who)
+        except SentBackError as error:
+            refused.append(str(error))
+            return self.execute(context)
+
+    monkeypatch.setattr(ApprovalOperator, "execute", asked)
+    policy = {"largest_throttle": 5_000_000}
+    kafka = {**site.cluster.client_settings(), "rehome.policy": policy}
+    moved = to(topic, {0: [3, 2]})
+    run = site.rehome(
+        kafka, action="reassign", reassignment=moved, approval=True, throttle=4_000_000
+    )
+    assert run.state == "success", run.log
+    first, no_rate, too_high, other = bodies
+    assert "4 MB/s" in first
+    assert "Sent back" not in first
+    assert "Sent back by ann: quickly is no throttle" in no_rate
+    assert "is above the largest throttle, 5000000" in too_high
+    assert "Sent back by ann: to be tried out with 2.5 MB/s." in other
+    assert "at 2.5 MB/s per broker and direction" in other
+    assert "2500000 bytes per second" in other
+    assert len(refused) == 3
+    (plan,) = site.ledger.plans()
+    assert plan.approval is not None
+    assert plan.approval.terms.rate_bytes_per_s == 2_500_000
+    assert PlanDirectory(plan.plan_dir).read_json("dry_run.json")["rate_bytes_per_s"] == 2_500_000
+    (begun, *_) = site.ledger.rate_changes(plan.plan_id)
+    assert begun.limit_bytes_per_s == 2_500_000
 
 
 def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Param
+from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import AirflowException
 
 from rehome import installation, plan_of_run, run_context
+from rehome.operators.dry_run import tried_out
 from rehome.ui.links import PlanPageLink, page_of_plan
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.plan.plan import Plan
     from include.domain.plan.summary import PlanSummary
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
     from include.ledger.base.records import PlanRecord
 
 BODY = """
+{sent_back}\
 **[{summary.plan_id}]({page})** is ready.
 
 | {summary.action} | |
@@ -39,7 +46,19 @@ The approval holds for exactly this:
 
 It lapses when any of this is another by the time the plan starts, or one of its partitions is, and
 {lasting} after it was given. A run that goes on with the plan under other terms asks anew.
+
+*Send back* tries the plan out with another throttle, such as `20 MB/s`, and asks again.
 """
+SENT_BACK = "sent back"
+"""Kind of the event for a plan that a person wants tried out with another throttle."""
+ASKED_AGAIN = 50
+"""Attempts: a plan may be sent back as often, and the ledger may be away for a while."""
+THROTTLE = "throttle"
+"""The field of the form that names it."""
+
+
+class SentBackError(AirflowException):
+    """Airflow tries the task again, which asks anew: a request for input has one answer only."""
 
 
 class ApprovePlanOperator(ApprovalOperator):
@@ -47,14 +66,19 @@ class ApprovePlanOperator(ApprovalOperator):
 
     The approval names the plan's hash, the rate, the window, and whether the plan may run beside
     others. It holds for a plan that is continued later, as long as these stay as they are.
-    Rejecting cancels a plan that has not started; nothing was changed.
+    Rejecting cancels a plan that has not started; nothing was changed. Sending it back with another
+    throttle tries it out with that one, and asks again.
     """
+
+    SEND_BACK = "Send back"
 
     operator_extra_links = (PlanPageLink(),)
     ui_color = "#f3e2e9"
 
     def __init__(self, **kwargs: Any):
-        super().__init__(subject="Approve the reassignment?", **kwargs)
+        asking = {"retries": ASKED_AGAIN, "retry_delay": timedelta(seconds=2)}
+        super().__init__(subject="Approve the reassignment?", **{**kwargs, **asking})
+        self.options = [self.APPROVE, self.SEND_BACK, self.REJECT]
 
     def execute(self, context: Context) -> Any:
         """Wait, or approve in the name of the run's parameters."""
@@ -80,8 +104,10 @@ class ApprovePlanOperator(ApprovalOperator):
                 terms,
                 page_of_plan(plan.plan_id),
                 lasting_s=installation.settings().approval_lasts_s,
-                tried=run_context.plan_directory(context).read_json("dry_run.json"),
+                tried=self._tried(context, plan, request, terms),
+                sent_back=self._sent_back(plan_id),
             )
+            self.params = _form()
             return super().execute(context)
         return self._approve(plan.plan_id, terms, run_context.actor_of(context), by_person=False)
 
@@ -103,6 +129,31 @@ class ApprovePlanOperator(ApprovalOperator):
         """Whether the run asks for it, or the run did that the plan is continued from."""
         return request.approval or record.approver is not None
 
+    def _tried(
+        self, context: Context, plan: Plan, request: ReassignmentRequest, terms: Terms
+    ) -> dict[str, Any]:
+        """The dry run with the throttle of these terms: made anew where it had another one."""
+        from rehome.hooks.cluster import KafkaClusterHook
+
+        directory = run_context.plan_directory(context)
+        found: dict[str, Any] = directory.read_json("dry_run.json")
+        if found["rate_bytes_per_s"] == terms.rate_bytes_per_s:
+            return found
+        snapshot = installation.warehouse().snapshot_uri(plan.summary.snapshot)
+        hook = KafkaClusterHook(str(context["params"]["kafka_config_id"]))
+        with (
+            run_context.plain_errors(),
+            installation.open_ledger() as ledger,
+            hook.gateway(installation.settings()) as cluster,
+        ):
+            return tried_out(plan, request, snapshot, directory, ledger, cluster).to_json()
+
+    def _sent_back(self, plan_id: str) -> str:
+        """Who has sent the plan back last, and what became of that; "" = nobody has."""
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
+            events = [event for event in ledger.events(plan_id) if event.kind == SENT_BACK]
+        return f"Sent back by {events[-1].actor}: {events[-1].detail}" if events else ""
+
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what."""
         from include.domain.run.approval_terms import Terms
@@ -110,6 +161,9 @@ class ApprovePlanOperator(ApprovalOperator):
         plan_id = run_context.plan_id_of(context)
         user = event.get("responded_by_user") or {}
         actor = str(user.get("name") or user.get("id") or "unknown")
+        self.params = _form()
+        if event.get("chosen_options") == [self.SEND_BACK]:
+            self._send_back(context, plan_id, actor, event.get("params_input") or {})
         if event.get("chosen_options") == [self.REJECT]:
             self._reject(plan_id, actor)
             return super().execute_complete(context, event)
@@ -119,6 +173,33 @@ class ApprovePlanOperator(ApprovalOperator):
         seen = context["ti"].xcom_pull(task_ids=self.task_id, key="terms")
         self._approve(plan_id, Terms.from_json(seen), actor, by_person=True)
         return result
+
+    def _send_back(
+        self, context: Context, plan_id: str, actor: str, given: Mapping[str, Any]
+    ) -> NoReturn:
+        """Record the throttle that is wanted, or why it cannot be; then Airflow tries again.
+
+        :raises SentBackError: always.
+        """
+        from include.domain.run.states import Control
+        from include.domain.text import rate_in
+        from include.execution.access.connection_policy import PolicyError
+
+        text = str(given.get(THROTTLE) or "").strip()
+        rate, told = rate_in(text), f"to be tried out with {text}."
+        if rate is None:
+            told = f"{text or 'nothing'} is no throttle: write 50 MB/s, or 50000000."
+        else:
+            try:
+                policy = run_context.policy_of(context)
+                policy.require_control(Control.CHANGE_THROTTLE, rate)
+            except PolicyError as error:
+                rate, told = None, f"{text} cannot be had. {error}"
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
+            if rate is not None:
+                ledger.request_rate(plan_id, rate, actor)
+            ledger.add_event(SENT_BACK, told, actor=actor, plan_id=plan_id)
+        raise SentBackError(f"Plan {plan_id} was sent back by {actor}: {told}")
 
     def _reject(self, plan_id: str, actor: str) -> None:
         from include.domain.run.states import PlanState
@@ -148,17 +229,20 @@ def approval_text(
     *,
     lasting_s: float,
     tried: dict[str, Any],
+    sent_back: str = "",
 ) -> str:
     """What a person reads who is asked to approve a plan, as Markdown.
 
     :param page: the address of the plan's page.
     :param tried: dry_run.json.
+    :param sent_back: what has come of an earlier answer.
     """
     from include.domain.text import bytes_text
     from include.domain.time_range import TimeRange
 
     predicted, cause = tried.get("predicted"), tried.get("rate_cause")
     return BODY.format(
+        sent_back=f"{sent_back}\n\n" if sent_back else "",
         summary=summary,
         bytes_to_move=bytes_text(summary.bytes_to_move),
         lower_bound=bytes_text(summary.lower_bound_bytes),
@@ -171,6 +255,13 @@ def approval_text(
         terms="\n".join(f"- {line}" for line in terms.lines()),
         lasting=f"{lasting_s / 3600:g} h",
     )
+
+
+def _form() -> ParamsDict:
+    """The field of the form. Not the task's own: the run has a parameter of this name."""
+    about = "With Send back: the throttle to try the plan out with, such as 20 MB/s."
+    field = Param("", type=["null", "string"], title="Another throttle", description=about)
+    return ParamsDict({THROTTLE: field})
 
 
 def _within_brokers(summary: PlanSummary) -> str:

@@ -15,7 +15,13 @@ from rehome.ui.links import PlanPageLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.cluster.gateway import ClusterGateway
+    from include.domain.plan.plan import Plan
+    from include.domain.request.request import ReassignmentRequest
     from include.domain.run.states import PlanState
+    from include.execution.dry_run.result import DryRunResult
+    from include.ledger.store import Ledger
+    from include.warehouse import PlanDirectory
 
 
 class DryRunOperator(ClusterOperator, SkipMixin):
@@ -38,12 +44,8 @@ class DryRunOperator(ClusterOperator, SkipMixin):
     def step(self, context: Context) -> str:
         """Check, report, and either go on or stop here."""
         from include.domain.run.states import PlanState
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.control.resume import not_started
-        from include.execution.dry_run.dry_run import describe, dry_run
-        from include.execution.progress.progress import admitted
+        from include.execution.dry_run.dry_run import describe
         from include.reporting.collect import write_plan_report
-        from include.warehouse import read_snapshot
 
         with installation.open_ledger() as ledger:
             looks_only = bool(context["params"].get("dry_run"))
@@ -53,22 +55,11 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             self.log.info("Plan %s is done: there is nothing to try out.", record.plan_id)
             return f"{record.plan_dir}/report.html"
         plan, request = run_context.load_plan(context)
-        settings, directory = installation.settings(), run_context.plan_directory(context)
+        directory = run_context.plan_directory(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
-            active = ledger.active_plan(plan.cluster_id)
-            continued = active is not None and active.plan_id == plan.plan_id
+            result = tried_out(plan, request, self.snapshot, directory, ledger, cluster)
             view = ledger.view(plan.plan_id)
-            result = dry_run(
-                not_started(plan, view),
-                request,
-                read_snapshot(self.snapshot),
-                OwnCluster.of_plan(cluster, ledger.plan(plan.plan_id)),
-                settings,
-                active_plan=active.plan_id if active else None,
-                in_flight={move.partition for move in admitted(plan, view)},
-                timings=ledger.run_timings(),
-            )
-            directory.write_json("dry_run.json", result.to_json())
+            continued = view.state.active
             self.log.info("%s", describe(result))
             if not result.ok and not continued:
                 ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
@@ -83,6 +74,43 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         if request.dry_run:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
         return uri
+
+
+def tried_out(
+    plan: Plan,
+    request: ReassignmentRequest,
+    snapshot: str,
+    directory: PlanDirectory,
+    ledger: Ledger,
+    cluster: ClusterGateway,
+) -> DryRunResult:
+    """The dry run of what is left of a plan, written to its directory.
+
+    At the throttle that a person has asked for since the plan was made, where there is one.
+
+    :param snapshot: URI of the snapshot the plan was made on.
+    """
+    from include.execution.access.own_cluster import OwnCluster
+    from include.execution.control.resume import not_started
+    from include.execution.dry_run.dry_run import dry_run
+    from include.execution.progress.progress import admitted
+    from include.warehouse import read_snapshot
+
+    record, view = ledger.plan(plan.plan_id), ledger.view(plan.plan_id)
+    active = ledger.active_plan(plan.cluster_id)
+    result = dry_run(
+        not_started(plan, view),
+        request,
+        read_snapshot(snapshot),
+        OwnCluster.of_plan(cluster, record),
+        installation.settings(),
+        active_plan=active.plan_id if active else None,
+        in_flight={move.partition for move in admitted(plan, view)},
+        rate_bytes_per_s=record.requested_rate_bytes_per_s,
+        timings=ledger.run_timings(),
+    )
+    directory.write_json("dry_run.json", result.to_json())
+    return result
 
 
 def _left(plan_id: str, state: PlanState) -> str:

@@ -56,7 +56,7 @@ class SetThrottleOperator(ClusterOperator):
             self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
             return
         plan, request = run_context.load_plan(context)
-        rate, cause = run_context.rate_of(context, request)
+        rate, cause = run_context.rate_of(context, request, record)
         if cause:
             self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
         if record.state is not PlanState.RUNNING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from airflow.api.common.trigger_dag import trigger_dag
@@ -13,13 +12,10 @@ from airflow.utils.types import DagRunTriggeredByType
 from sqlalchemy import select
 
 from include.domain.run.states import Control
-from include.domain.text import UNITS
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ui.access import CONTROL_DAG
-
-_RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)?(?:/s)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +38,6 @@ def policy_of(connection: str | None) -> ConnectionPolicy:
         return KafkaClusterHook(connection).policy
     except InvalidRequestError:
         return ANYTHING
-
-
-def rate_of(text: str) -> int | None:
-    """Bytes per second of ``50 MB/s``, ``50MB`` or ``50000000``; None = it is no rate."""
-    found = _RATE.fullmatch(text)
-    if found is None:
-        return None
-    rate = round(float(found[1]) * 1000 ** UNITS.index(found[2] or "B"))
-    return rate if rate > 0 else None
 
 
 def trigger(

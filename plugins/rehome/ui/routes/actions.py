@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 
 from include.domain.run.states import Control
+from include.domain.text import rate_in
 from include.page.controls import offer
 from rehome.ui import access, control_runs
 from rehome.ui.access import ControllerDep, UserDep
@@ -52,7 +53,7 @@ def request_control(
     asked = None
     problem = ""
     if throttle.strip():
-        asked = control_runs.rate_of(throttle)
+        asked = rate_in(throttle)
         problem = "" if asked else f"{throttle} is no rate: write 50 MB/s, or 50000000."
     if control is Control.CHANGE_THROTTLE and not throttle.strip():
         problem = "Name the new throttle."
