@@ -38,14 +38,22 @@ class SlowCluster(SimulatedCluster):
     """Takes ``delay_s`` for each resource that it is asked about.
 
     :ivar stuck: it accepts changes, and makes none.
+    :ivar trickles: it makes one of the changes that it has accepted before each reading.
     """
 
     time: VirtualTime
     delay_s = 0.5
     stuck = False
+    trickles = False
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._accepted: list[Any] = []
 
     def describe_configs(self, resources: Any, keys: Any = None) -> Any:
         self.time.pass_s(self.delay_s * len(resources))
+        if self.trickles and self._accepted:
+            super().alter_configs([self._accepted.pop(0)])
         wanted, keys = set(resources), set(keys or ())
         found: dict[Any, dict[str, Any]] = {resource: {} for resource in resources}
         for (where, key), value in self.configs.items():
@@ -55,6 +63,8 @@ class SlowCluster(SimulatedCluster):
 
     def alter_configs(self, changes: Any, **options: Any) -> Any:
         self.time.pass_s(self.delay_s * len({change.resource for change in changes}))
-        if self.stuck:
+        if self.stuck or self.trickles:
+            new = (change for change in changes if change not in self._accepted)
+            self._accepted += new if self.trickles else ()
             return {change.resource: None for change in changes}
         return super().alter_configs(changes, **options)

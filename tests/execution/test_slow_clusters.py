@@ -76,6 +76,22 @@ def test_throttles_of_thousands_of_topics_are_set_up_and_taken_down_however_long
     assert written["written"] <= 5, "what a round has shown is one transaction"
 
 
+def test_changes_that_come_one_by_one_are_waited_for_as_long_as_they_come(
+    time: VirtualTime, ledger: Ledger, approved: MakePlan
+) -> None:
+    """More readings than may be without news, and far more time than may: there is news in each."""
+    plan = approved(*[move(f"t{n}", 0, (1, 2), (3, 2)) for n in range(20)], cluster_id="sim")
+    cluster = slow(plan, time)
+    set_up_throttle(plan, ledger, port(cluster), 1000)
+    settings, cluster.trickles = len(cluster.configs), True
+    begun = time.now_s
+    done = clear_throttle(plan.plan_id, ledger, port(cluster))
+    assert (len(done.cleared), done.owed) == (settings, ())
+    assert cluster.configs == {}
+    assert settings > READINGS_WITHOUT_NEWS
+    assert time.now_s - begun > 10 * VERIFY_TIMEOUT_S
+
+
 def test_a_cluster_that_never_makes_a_change_is_given_up_for_want_of_progress(
     time: VirtualTime, ledger: Ledger, approved: MakePlan
 ) -> None:
