@@ -108,6 +108,17 @@ def test_where_no_plan_was_made_nothing_was_changed(
     assert "No plan was made; nothing was changed." in notified(site, makes_plan=True)
 
 
+def test_of_a_success_airflows_reason_says_nothing_more(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    RehomeNotifier("succeeded").notify({**site.context, "reason": "success"})
+    assert "succeeded. See the log of the run." in caplog.text
+    caplog.clear()
+    RehomeNotifier("failed").notify({**site.context, "reason": "task_failure"})
+    assert "failed. task_failure. See the log of the run." in caplog.text
+
+
 def test_a_planning_that_was_not_recorded_has_changed_nothing(
     site: Site, notified: Callable[..., str]
 ) -> None:

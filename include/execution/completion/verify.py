@@ -45,6 +45,7 @@ class Verification:
         says all the same: Kafka has nothing of it in flight.
     :param throttles: replication throttles that stand on the plan's topics and brokers, by any
         set them: "topic orders leader.replication.throttled.replicas=0:1".
+    :param unread: whose configuration could not be read, and why: what stands there is not known.
     """
 
     plan_id: str
@@ -52,6 +53,7 @@ class Verification:
     problems: Mapping[TopicPartition, str]
     throttles: tuple[str, ...] = ()
     findings: Mapping[TopicPartition, tuple[OutOfIsr, ...]] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -69,6 +71,7 @@ class Verification:
         if len(self.findings) > _SHOWN:
             lines.append(f"  and {len(self.findings) - _SHOWN} more with replicas out of the ISR")
         lines += [f"Throttle that stands: {throttle}" for throttle in self.throttles[:_SHOWN]]
+        lines += [f"Whether a throttle stands is not known: {why}" for why in self.unread[:_SHOWN]]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -80,6 +83,7 @@ class Verification:
             "problems": {str(tp): problem for tp, problem in sorted(self.problems.items())},
             "findings": {str(tp): told(found) for tp, found in sorted(self.findings.items())},
             "throttles": list(self.throttles),
+            "unread": list(self.unread),
         }
 
 
@@ -105,8 +109,8 @@ def verify(plan: Plan, cluster: OwnCluster) -> Verification:
             problems[move.partition] = problem
         elif found := out_of_isr(move, _state(move, topics), live):
             findings[move.partition] = found
-    throttles = _throttles(plan, cluster)
-    return Verification(plan.plan_id, len(plan.moves), problems, throttles, findings)
+    throttles, unread = _throttles(plan, cluster)
+    return Verification(plan.plan_id, len(plan.moves), problems, throttles, findings, unread)
 
 
 def _state(move: Move, topics: Mapping[str, TopicDescription]) -> PartitionState:
@@ -144,8 +148,10 @@ def _log_dir_problem(move: Move, dirs: Mapping[ReplicaId, str]) -> str:
     return ""
 
 
-def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[str, ...]:
-    """What is set on the plan's topics, its live brokers, and the brokers' default."""
+def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is set on the plan's topics, its live brokers, and the brokers' default; and of which
+    of them that could not be read.
+    """
     live = cluster.describe_cluster().brokers
     brokers = {broker for move in plan.moves for broker in (*move.current, *move.target)}
     topics = {move.partition.topic for move in plan.moves}
@@ -154,16 +160,16 @@ def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[str, ...]:
         ConfigResource.cluster_default(),
         *map(ConfigResource.broker, sorted(brokers & live.keys())),
     ]
-    standing = []
+    standing, unread = [], []
     for resource, configs in cluster.describe_configs(asked, THROTTLE_KEYS).items():
         if isinstance(configs, BrokerError):
-            standing.append(f"{named(resource)} cannot be read: {configs}")
+            unread.append(f"{named(resource)} cannot be read: {configs}")
             continue
         for key in THROTTLE_KEYS:
             value = own_value(resource, configs.get(key))
             if value:
                 standing.append(f"{named(resource)} {key}={value}")
-    return tuple(standing)
+    return tuple(standing), tuple(unread)
 
 
 def _log_dirs(cluster: ClusterPort, wanted: Mapping[ReplicaId, str]) -> dict[ReplicaId, str]:

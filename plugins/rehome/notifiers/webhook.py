@@ -130,7 +130,8 @@ def _facts_of(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
 def _sentence(facts: Mapping[str, Any], makes_plan: bool) -> str:
     run = f"Run {facts['run_id']} of {facts['dag_id']} {facts['ended']}."
     if "plan_id" not in facts:
-        reason = f" {facts['reason']}." if facts["reason"] else ""
+        failed = facts["ended"] == "failed"  # of a success, Airflow says no more than that
+        reason = f" {facts['reason']}." if failed and facts["reason"] else ""
         known = "No plan was made; nothing was changed. " if makes_plan else ""
         if "unknown" in facts:
             known = f"What it has changed is not known here: {facts['unknown']} "

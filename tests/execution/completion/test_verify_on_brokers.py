@@ -122,6 +122,15 @@ def test_throttles_that_stand_are_told_whoever_set_them(
     assert json.loads(json.dumps(told.to_json()))["throttles"] == list(told.throttles)
 
 
+def test_what_stands_on_a_topic_that_cannot_be_read_is_not_known(gateway: ClusterGateway) -> None:
+    told = verify(make_plan("p", move("never-created", 0, (2, 1), (1, 2))), gateway)
+    assert told.throttles == ()
+    (why,) = told.unread
+    assert why.startswith("topic never-created cannot be read: ")
+    assert f"Whether a throttle stands is not known: {why}" in told.text()
+    assert told.to_json()["unread"] == [why]
+
+
 def test_a_topic_or_partition_that_is_gone_is_a_problem(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
