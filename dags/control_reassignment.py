@@ -1,4 +1,4 @@
-"""Pauses, resumes, slows down, cancels and rolls back a plan by its id."""
+"""Runs, pauses, resumes, slows down, cancels and rolls back a plan by its id."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ DOC = """
 
 The plan's id stands in the logs and in the report of its run.
 
+- `run`: a new run of `reassign_partitions` carries out the very plan that a dry run has made.
 - `pause`: nothing more is started; the plan is paused when what is in flight has ended. No
   window goes on with it before it is resumed.
 - `resume`: a paused plan goes on in a new run of `reassign_partitions`.

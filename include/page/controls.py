@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
+from include.execution.control.resume import only_planned
 from include.page.plan_view import PlanView
 
 BUTTONS = {
+    Control.RUN: "Run the plan",
     Control.PAUSE: "Pause the plan",
     Control.RESUME: "Resume the plan",
     Control.CHANGE_THROTTLE: "Set the throttle",
@@ -18,6 +20,7 @@ BUTTONS = {
 }
 """What the button says that makes the request."""
 LABELS = {
+    Control.RUN: "Run",
     Control.PAUSE: "Pause",
     Control.RESUME: "Resume",
     Control.CHANGE_THROTTLE: "Throttle",
@@ -54,6 +57,8 @@ def possible(view: PlanView) -> tuple[Control, ...]:
             return Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL
         case PlanState.PAUSED:
             return Control.RESUME, Control.CANCEL
+        case PlanState.PLANNED if only_planned(record):
+            return Control.RUN, Control.CANCEL
         case PlanState.PLANNED | PlanState.APPROVED:
             return (Control.CANCEL,)
         case PlanState.DONE | PlanState.CANCELLED | PlanState.FAILED if _moved_something(view):
@@ -79,7 +84,7 @@ def offer(
         BUTTONS[control],
         tuple(filter(None, _EFFECTS[control](view))),
         _refusal(view, control, policy, rate_bytes_per_s),
-        asks_rate=control in (Control.CHANGE_THROTTLE, Control.RESUME, Control.ROLL_BACK),
+        asks_rate=control not in (Control.PAUSE, Control.CANCEL),
         rate_bytes_per_s=view.record.requested_rate_bytes_per_s or view.record.rate_bytes_per_s,
     )
 
@@ -94,6 +99,20 @@ def _refusal(
     except PolicyError as error:
         return " ".join(error.refusals)
     return ""
+
+
+def _run(view: PlanView) -> tuple[str, ...]:
+    left = bytes_text(view.record.bytes_total)
+    asks = "A person approves it first." if view.record.request.get("approval") else ""
+    return (
+        f"A new run of reassign_partitions carries out this very plan: "
+        f"{count_text(view.moves, 'move')}, {left} to copy.",
+        f"The dry run predicted {view.predicted}; the new run tries it out again, and stops before "
+        "anything changes where a partition has changed since."
+        if view.predicted
+        else "",
+        asks,
+    )
 
 
 def _pause(view: PlanView) -> tuple[str, ...]:
@@ -154,6 +173,7 @@ def _roll_back(view: PlanView) -> tuple[str, ...]:
 
 
 _EFFECTS = {
+    Control.RUN: _run,
     Control.PAUSE: _pause,
     Control.RESUME: _resume,
     Control.CHANGE_THROTTLE: _change_throttle,

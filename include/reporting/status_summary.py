@@ -101,7 +101,7 @@ def _planned(facts: StatusFacts) -> StatusSummary:
             "Ready",
             "The dry run found nothing that speaks against this plan.",
             UNCHANGED,
-            "Trigger again without dry_run to carry it out.",
+            "Run it as it is: on its page, or by control_reassignment with action run.",
         )
     step = (
         f"Approve it in Airflow, task approve. The approval holds for hash "

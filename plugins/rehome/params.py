@@ -291,7 +291,7 @@ def control_params() -> dict[str, Param]:
             None,
             type=["null", "integer"],
             minimum=1,
-            description="For change_throttle, and for runs that resume or roll back: bytes per "
-            "second per broker and direction.",
+            description="For change_throttle, and for runs that run, resume or roll back a plan: "
+            "bytes per second per broker and direction.",
         ),
     }

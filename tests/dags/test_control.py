@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.kafka import TopicPartition
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.execution.governor.control_loop import first_rate
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.ledger.store import Ledger
+from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
@@ -200,3 +202,47 @@ def test_an_unknown_plan_is_named(site: Site) -> None:
     assert (run.state, run.tasks["start"]) == ("failed", "upstream_failed")
     assert "The ledger knows no plan 'no-such-plan'" in run.log
     assert not site.ledger.plans()
+
+
+def test_the_very_plan_that_a_dry_run_has_made_is_run(site: Site) -> None:
+    """Also beside what has changed elsewhere on the cluster since, and only once."""
+    topic = site.topics.create([[4, 1], [4, 2], [1, 2]])
+    asked = {"action": "drain", "brokers": [4], "topics": [topic], "throttle": FAST}
+    tried = site.run(**asked, dry_run=True)
+    assert tried.state == "success", tried.log
+    (plan,) = site.ledger.plans()
+    directory = PlanDirectory(plan.plan_dir)
+    kept = {name: directory.read_text(name) for name in ("reassignment.json", "summary.json")}
+    site.topics.create([[1, 2]])
+    started = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="run")
+    assert (started.state, started.tasks["start"]) == ("success", "success"), started.log
+    run = site.run(**started_run(plan.plan_id))
+    assert run.state == "success", run.log
+    (done,) = site.ledger.plans()
+    assert (done.plan_id, done.state, done.plan_hash) == (
+        plan.plan_id,
+        PlanState.DONE,
+        plan.plan_hash,
+    )
+    assert done.run_id != plan.run_id
+    assert {name: directory.read_text(name) for name in kept} == kept
+    partitions = site.gateway.describe_topics([topic])[topic].partitions.values()
+    assert not [state for state in partitions if 4 in state.replicas]
+    assert run.tasks["drained"] == "success", "a drain stays one, with all that belongs to it"
+    again = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="run")
+    assert again.state == "failed"
+    assert "is done and has ended" in again.log
+
+
+def test_a_plan_that_a_dry_run_has_made_is_not_run_once_a_partition_has_moved(site: Site) -> None:
+    topic = site.topics.create([[4, 1]])
+    asked = {"action": "drain", "brokers": [4], "topics": [topic], "throttle": FAST}
+    assert site.run(**asked, dry_run=True).state == "success"
+    (plan,) = site.ledger.plans()
+    assert not any(site.gateway.alter_reassignments({TopicPartition(topic, 0): [2, 1]}).values())
+    wait_until(lambda: replicas_of(site, topic) == (2, 1), "somebody else's move")
+    run = site.run(**asked, plan_id=plan.plan_id)
+    assert run.state == run.tasks["snapshot"] == "failed"
+    assert f"{topic}-0" in run.log
+    assert site.ledger.plan(plan.plan_id).state is PlanState.PLANNED
+    assert replicas_of(site, topic) == (2, 1)

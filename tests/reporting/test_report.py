@@ -133,7 +133,10 @@ def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
     standing = standing_of(status_facts(dry_run_only()))
     assert standing.tone is Tone.GOOD
     assert standing.state_left == "Nothing was changed on the cluster."
-    assert standing.next_step == "Trigger again without dry_run to carry it out."
+    assert (
+        standing.next_step
+        == "Run it as it is: on its page, or by control_reassignment with action run."
+    )
 
 
 def test_a_refused_plan_shows_each_finding_with_its_remedy() -> None:

@@ -68,6 +68,7 @@ BY_URGENCY = (
 class Control(enum.StrEnum):
     """What `control_reassignment` can be asked to do."""
 
+    RUN = "run"
     PAUSE = "pause"
     RESUME = "resume"
     CHANGE_THROTTLE = "change_throttle"

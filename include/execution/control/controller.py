@@ -1,4 +1,4 @@
-"""What may be asked of a plan by its id: pause, resume, another throttle, cancel, roll back."""
+"""What may be asked of a plan by its id: run, pause, resume, a throttle, cancel, roll back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from include.execution.access.connection_policy import ANYTHING, ConnectionPolic
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.cancel import Cancelled, abort
-from include.execution.control.resume import orphaned, same_bounds
+from include.execution.control.resume import only_planned, orphaned, same_bounds
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
 from include.execution.throttle.set_up import Cleared, clear_throttle
@@ -78,6 +78,8 @@ class Controller:
         if record.state.ended and what is not Control.ROLL_BACK:
             raise _refused(record, what, "Use roll_back to take back what it has moved.")
         match what:
+            case Control.RUN:
+                return _run(record, rate_bytes_per_s, now or utc_now())
             case Control.PAUSE:
                 return self._pause(record)
             case Control.RESUME:
@@ -109,11 +111,8 @@ class Controller:
             self.ledger.withdraw_pause(record.plan_id, self.actor)
             if not orphaned(record, self.ledger):
                 return Controlled("It runs, and will not pause.")
-        bounds = same_bounds(record.request)
-        ends = bounds.get("window_end")
-        if ends is not None and datetime.fromisoformat(ends) <= now:
-            del bounds["window_end"]
-        run = bounds | {"plan_id": record.plan_id, "throttle": _throttle(record, rate)}
+        run = _in_time(same_bounds(record.request), now)
+        run |= {"plan_id": record.plan_id, "throttle": _throttle(record, rate)}
         return Controlled("A run of reassign_partitions goes on with it.", run)
 
     def _change_throttle(self, record: PlanRecord, rate: int | None) -> Controlled:
@@ -197,6 +196,25 @@ def give_up(
             plan.plan_id, held.ledger, held.cluster, cause, state=PlanState.CANCELLED, actor=actor
         )
         return done, clear_throttle(plan.plan_id, held.ledger, held.cluster)
+
+
+def _run(record: PlanRecord, rate: int | None, now: datetime) -> Controlled:
+    if record.state is not PlanState.PLANNED:
+        raise _refused(record, Control.RUN, "See its run; resume it if it is paused.")
+    if not only_planned(record):
+        raise _refused(record, Control.RUN, f"Its run {record.driver} carries it out: see there.")
+    if record.action == Action.ROLLBACK.value:
+        raise _refused(record, Control.RUN, "Roll the plan back that it takes back.")
+    run = _in_time(record.request, now)
+    run |= {"dry_run": False, "plan_id": record.plan_id, "throttle": _throttle(record, rate)}
+    return Controlled("A run of reassign_partitions carries it out.", run)
+
+
+def _in_time(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The parameters without the end of a window that has closed."""
+    ends = params.get("window_end")
+    over = ends is not None and datetime.fromisoformat(ends) <= now
+    return {name: value for name, value in params.items() if not over or name != "window_end"}
 
 
 def _roll_back(record: PlanRecord, rate: int | None) -> Controlled:

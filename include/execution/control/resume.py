@@ -50,10 +50,15 @@ def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:
     return orphaned(record, ledger)
 
 
+def only_planned(record: PlanRecord) -> bool:
+    """Whether a dry run has made the plan, which no run has taken up since."""
+    return record.state is PlanState.PLANNED and bool(record.request.get("dry_run"))
+
+
 def check_continuable(plan: Plan, ledger: Ledger, cluster: OwnCluster, driver: str) -> None:
     """See that a run may go on with this plan, and that what is left of it still fits.
 
-    It may with a paused plan, and with one whose own run is dead.
+    It may with a paused plan, with one whose own run is dead, and with what a dry run has planned.
 
     :raises WrongClusterError: the connection leads to another cluster than the plan's.
     :raises DriftError: partitions that are left to move have changed.
@@ -61,13 +66,15 @@ def check_continuable(plan: Plan, ledger: Ledger, cluster: OwnCluster, driver: s
     """
     cluster.describe_cluster()
     record = ledger.plan(plan.plan_id)
-    if record.driver == driver and record.state.active:
+    if record.driver == driver and not record.state.ended:
         return
     _refuse_driven(record, ledger)
     refuse_drift(not_started(plan, ledger.view_of_open(plan.plan_id)), cluster)
 
 
 def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
+    if only_planned(record):
+        return
     holder = ledger.holder(record.cluster_id)
     until = f"{holder.expires_at:%H:%M:%S} UTC" if holder else ""
     if record.state is PlanState.RUNNING and not orphaned(record, ledger):
@@ -78,7 +85,8 @@ def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
     if not record.state.active:
         raise PlanConflictError(
             f"Plan {record.plan_id} cannot be continued: it is {record.state} ({record.cause})",
-            next_step="Only a paused plan can be continued. Trigger a new run.",
+            next_step="Only a paused plan, or one that a dry run has made, can be continued. "
+            "Trigger a new run.",
         )
     held = ledger.throttles(record.plan_id, open_only=True)
     if holder is not None and any(entry.state is not ThrottleState.OWED for entry in held):

@@ -55,33 +55,39 @@ class RequestStore(Database):
         lease_s: float,
         rate_bytes_per_s: int | None = None,
     ) -> None:
-        """Make a run the one that continues a paused plan, or one whose own run is dead.
+        """Make a run the one that continues a paused plan, or one whose own run is dead, or that
+        carries out what a dry run has planned.
 
-        The cluster's lease passes to it: what the other run still writes is fenced off. A retry
-        changes nothing.
+        The lease of an active plan's cluster passes to it: what the other run still writes is
+        fenced off. A retry changes nothing.
 
         :param bounds: request parameters that the run replaces, such as ``window_end``.
         :param lease_s: how long the lease lasts, unless it is renewed.
         :param rate_bytes_per_s: throttle from now on; None = what an operator asked for last,
             or else the run's own.
-        :raises PlanConflictError: there is no such plan, or it is not active.
+        :raises PlanConflictError: there is no such plan, or it is neither active nor planned only.
         :raises LeaseHeldError: its run, or another one, holds the cluster and is alive.
         """
         with self.writing() as connection:
             row = _known(connection, plan_id)
             state = PlanState(row["state"])
             driver = driver_name(row["dag_id"] and dag_id, run_id)
-            if driver_name(row["dag_id"], row["run_id"]) == driver and state.active:
+            planned = state is PlanState.PLANNED and bool(row["request"].get("dry_run"))
+            if driver_name(row["dag_id"], row["run_id"]) == driver and not state.ended:
                 return
-            if not state.active:
+            if not state.active and not planned:
                 raise PlanConflictError(
                     f"Plan {plan_id} cannot be continued: it is {state} ({row['cause']})",
-                    next_step="Only a paused plan can be continued. Trigger a new run.",
+                    next_step="Only a paused plan, or one that a dry run has made, can be "
+                    "continued. Trigger a new run.",
                 )
-            take(self, connection, row["cluster_id"], driver_name(dag_id, run_id), lease_s)
+            if state.active:
+                take(self, connection, row["cluster_id"], driver_name(dag_id, run_id), lease_s)
             now = self._clock()  # a plan whose run was dead has not stalled for that
             values: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "last_progress_at": now}
             values["request"] = {**row["request"], **bounds}
+            if planned:
+                values["request"]["dry_run"] = False
             if rate_bytes_per_s is not None:
                 values["requested_rate_bytes_per_s"] = rate_bytes_per_s
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ControlReassignmentOperator(ClusterOperator, SkipMixin):
-    """Pause, resume, change_throttle, cancel or roll_back, by the parameters of the run.
+    """Run, pause, resume, change_throttle, cancel or roll_back, by the parameters of the run.
 
     Returns the parameters of the run that has to be started; where none has, skips what follows.
     """

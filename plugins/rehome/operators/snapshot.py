@@ -85,13 +85,15 @@ class SnapshotClusterOperator(ClusterOperator):
 
     def _settle_plan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
         """Go on with a paused plan, or see that a new one may be made."""
+        from include.domain.run.states import PlanState
         from include.errors import PlanConflictError
         from include.execution.control.resume import orphaned, waits_for_window
 
         named = run_context.named_plan_id(context)
         if named is not None:
             self._take_up(context, ledger, cluster, named)
-            return
+            if ledger.plan(named).state is not PlanState.PLANNED:
+                return
         active = ledger.active_plan(cluster.describe_cluster().cluster_id)
         if active is None or context["params"].get("dry_run"):
             return

@@ -48,6 +48,9 @@ DONE = (PlanState.RUNNING, PlanState.DONE)
 @pytest.mark.parametrize(
     ("states", "what", "told"),
     [
+        ((), Control.RUN, "Its run run-1 carries it out"),
+        (RUNNING, Control.RUN, "See its run"),
+        (PAUSED, Control.RUN, "resume it if it is paused"),
         ((), Control.PAUSE, "p1 is planned"),
         ((), Control.RESUME, "p1 is planned"),
         ((PlanState.CANCELLED,), Control.ROLL_BACK, "never started"),
@@ -132,6 +135,41 @@ def test_a_paused_plan_is_resumed_within_its_window_or_without_one_when_that_has
     assert within == {"plan_id": "p1", "throttle": 7, "window_end": REQUEST["window_end"]}
     later = controller.control(Control.RESUME, "p1", 9, now=NIGHT.replace(hour=5)).run
     assert later == {"plan_id": "p1", "throttle": 9}
+
+
+def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
+    gateway: ClusterGateway, ledger: Ledger, topics: Topics
+) -> None:
+    topic, cluster_id = topics.create([[1, 2]]), gateway.describe_cluster().cluster_id
+    plan = make_plan("p1", move(topic, 0, (1, 2), (3, 2)), cluster_id=cluster_id)
+    request = REQUEST | {"action": "drain", "approval": True}
+    ledger.create_plan(plan, request | {"dry_run": True}, "file:///plans/p1", "run-1", "test")
+    controller = Controller(ledger, gateway, "ann", 60)
+    wanted = request | {"dry_run": False, "plan_id": "p1"}
+    assert controller.control(Control.RUN, "p1", now=NIGHT).run == wanted
+    later = controller.control(Control.RUN, "p1", 9, now=NIGHT.replace(hour=5)).run
+    assert later == {n: v for n, v in wanted.items() if n != "window_end"} | {"throttle": 9}
+
+    def check(driver: str) -> None:
+        check_continuable(plan, ledger, OwnCluster.of_plan(gateway, ledger.plan("p1")), driver)
+
+    check("dag/run-2")
+    ledger.take_up("p1", "dag", "run-2", {"throttle": 9}, "ann", lease_s=60, rate_bytes_per_s=9)
+    record = ledger.plan("p1")
+    assert (record.state, record.run_id, record.plan_hash) == (
+        PlanState.PLANNED,
+        "run-2",
+        plan.plan_hash,
+    )
+    assert record.requested_rate_bytes_per_s == 9
+    assert ledger.holder(cluster_id) is None, "nothing has started"
+    check(record.driver)
+    with pytest.raises(PlanConflictError, match="cannot be continued: it is planned"):
+        check("dag/run-3")
+    with pytest.raises(PlanConflictError, match="cannot be continued: it is planned"):
+        ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)
+    with pytest.raises(PlanConflictError, match="run-2 carries it out"):
+        controller.control(Control.RUN, "p1")
 
 
 def test_a_paused_plan_is_cancelled_at_once_for_no_run_polls_it(
