@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, delete, select, update
+from sqlalchemy import create_engine, delete, make_url, select, update
 
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState
@@ -276,3 +277,19 @@ def test_a_ledger_that_is_gone_says_so_and_is_not_made_anew(sqlite_url: str) -> 
         path.rmdir()
         path.with_name("away").rename(path)
         assert len(ledger.events()) == 1
+
+
+def test_a_file_that_was_replaced_since_this_process_has_opened_it_is_brought_up_to_date(
+    sqlite_url: str,
+) -> None:
+    path = Path(make_url(sqlite_url).database or "")
+    open_engine(sqlite_url)
+    for put in ("", "PRAGMA journal_mode=DELETE"):
+        for part in path.parent.glob(f"{path.name}*"):
+            part.unlink()
+        with closing(sqlite3.connect(path)) as another:
+            another.execute(put)
+        with Ledger.open(sqlite_url) as ledger:
+            assert ledger.plans() == []
+            with ledger.engine.connect() as connection:
+                assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"

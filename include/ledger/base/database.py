@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,14 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, SQLAlchemyError
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import (
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
 from sqlalchemy.pool import NullPool
 
 from include.errors import RehomeError
@@ -104,18 +110,11 @@ def open_engine(url: str) -> Engine:
     :raises RehomeError: the database cannot be opened, or a newer Rehome wrote it.
     """
     try:
-        parsed = make_url(url)
-        match parsed.get_backend_name():
-            case "sqlite":
-                engine = _sqlite_engine(url, parsed.database)
-            case "postgresql":
-                engine = _postgresql_engine(parsed)
-            case other:
-                raise RehomeError(
-                    f"The ledger cannot be a {other} database",
-                    next_step="Name an SQLite file or a PostgreSQL database.",
-                )
-        _migrate(engine)
+        engine = _engine(url, BUSY_TIMEOUT_S)
+        if not _is_ready(engine):
+            if _is_file(engine):
+                _switch_to_wal(str(engine.url.database))
+            _migrate(engine)
     except (SQLAlchemyError, OSError) as error:
         raise RehomeError(
             f"The ledger cannot be opened: {error}",
@@ -125,27 +124,60 @@ def open_engine(url: str) -> Engine:
     return engine
 
 
-def _sqlite_engine(url: str, path: str | None) -> Engine:
-    if not path or path == ":memory:":
-        raise RehomeError(
-            "The ledger must outlive its process, so it cannot be an SQLite database in memory",
-            next_step="Give ledger_url as sqlite:////path/to/ledger.db.",
-        )
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    # No pool: Airflow forks, and a connection must never be shared across a fork.
-    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_TIMEOUT_S})
-    event.listen(engine, "connect", _leave_transactions_to_us)
-    event.listen(engine, "begin", _begin)
-    _switch_to_wal(path)
+@lru_cache(maxsize=16)
+def _engine(url: str, patience_s: float) -> Engine:
+    """One for all that this process opens there: an engine knows the statements that it has seen,
+    and to learn them anew takes longer than to carry them out.
+
+    It has no pool: Airflow forks, and a connection must never be shared across a fork. Nor would
+    connections outlive a restart of the server.
+    """
+    parsed = make_url(url)
+    match parsed.get_backend_name():
+        case "sqlite":
+            if not parsed.database or parsed.database == ":memory:":
+                raise RehomeError(
+                    "The ledger must outlive its process, so it cannot be an SQLite database in "
+                    "memory",
+                    next_step="Give ledger_url as sqlite:////path/to/ledger.db.",
+                )
+            engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": patience_s})
+            event.listen(engine, "connect", _leave_transactions_to_us)
+            event.listen(engine, "begin", _begin)
+        case "postgresql":
+            patience = {"connect_timeout": str(round(patience_s))}
+            patient = parsed.set(query=patience | dict(parsed.query))
+            engine = create_engine(patient, poolclass=NullPool)
+            event.listen(engine, "begin", _take_turns)
+        case other:
+            raise RehomeError(
+                f"The ledger cannot be a {other} database",
+                next_step="Name an SQLite file or a PostgreSQL database.",
+            )
     return engine
 
 
-def _postgresql_engine(url: URL) -> Engine:
-    patience = {"connect_timeout": str(round(BUSY_TIMEOUT_S))}
-    # No pool, as above; nor would its connections outlive a restart of the server.
-    engine = create_engine(url.set(query=patience | dict(url.query)), poolclass=NullPool)
-    event.listen(engine, "begin", _take_turns)
-    return engine
+def _is_ready(engine: Engine) -> bool:
+    """Whether all is in place; most ledgers are, and this is asked whenever one is opened."""
+    if _is_file(engine):
+        Path(str(engine.url.database)).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with engine.connect() as connection:
+            if (
+                _is_file(engine)
+                and connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal"
+            ):
+                return False
+            found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+            return found == _revisions()[1]
+    except (ProgrammingError, OperationalError) as error:
+        if isinstance(error, ProgrammingError) or "no such table" in str(error.orig):
+            return False  # it is new
+        raise
+
+
+def _is_file(engine: Engine) -> bool:
+    return engine.dialect.name == "sqlite"
 
 
 def _take_turns(connection: Connection) -> None:
