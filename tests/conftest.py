@@ -20,7 +20,12 @@ from hypothesis import settings
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from include.execution.throttle.keys import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+)
 from local.kafka.cluster import LocalCluster, Security
 from local.process.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of
@@ -51,6 +56,33 @@ def secured_cluster() -> Iterator[LocalCluster]:
     """
     with _cluster(security=Security()) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def mortal_cluster() -> Iterator[LocalCluster]:
+    """Four brokers that tests may kill and pause; :func:`revive` them afterwards."""
+    with _cluster() as running:
+        yield running
+
+
+def revive(cluster: LocalCluster) -> None:
+    """Let every broker live, without a rate, and no topic but internal ones."""
+    for broker in cluster.broker_ids:
+        if broker in cluster.pids:
+            cluster.resume(broker)
+        else:
+            cluster.restart(broker)
+    everyone = set(cluster.broker_ids)
+    wait_until(lambda: cluster.live_brokers() == everyone, "every broker to be back", 240)
+    places = [ConfigResource.cluster_default(), *map(ConfigResource.broker, cluster.broker_ids)]
+    with impatient_gateway(cluster) as gateway:
+        rates = itertools.product(places, (LEADER_RATE, FOLLOWER_RATE))
+        gone = [ConfigChange(place, key, ConfigOperation.DELETE) for place, key in rates]
+        assert not any(gateway.alter_configs(gone).values())
+        wait_until(lambda: not any(throttles_of(gateway, []).values()), "rates to go")
+    with Topics(cluster) as helper:
+        there = helper.admin.list_topics(timeout=60).topics
+        helper.created += [topic for topic in there if not topic.startswith("__")]
 
 
 @pytest.fixture(scope="session")

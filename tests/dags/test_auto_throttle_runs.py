@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,12 +16,13 @@ from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
 from local.workload import Workload
 from rehome.operators.dry_run import DryRunOperator
+from rehome.operators.throttle import SetThrottleOperator
 from tests.dags.clusters import throttles_of, to
 from tests.dags.site import Site
 
 CAPACITY, USABLE = 4_000_000, 3_200_000
-PRODUCED_PER_S = 500
-MESSAGE_BYTES = 1_000
+PRODUCED_PER_S = 100
+MESSAGE_BYTES = 5_000
 SPARE = re.compile(r"broker 1 can spare ([\d.]+) MB/s \(out\) of 4 MB/s; (.*)")
 
 
@@ -52,26 +52,24 @@ def traffic(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workload]:
         yield workload
 
 
-def told_to_brokers(site: Site, stop: threading.Event, found: set[tuple[str, str]]) -> None:
-    while not stop.wait(0.1):
-        default = throttles_of(site.gateway, [])["broker "]
-        if default:
-            found.add((default.get(LEADER_RATE, ""), default.get(FOLLOWER_RATE, "")))
-
-
 @pytest.fixture
-def told(site: Site) -> Iterator[Callable[[], set[tuple[str, str]]]]:
-    """Every pair of rates that stood on the cluster while the run went on."""
-    stop, found = threading.Event(), set[tuple[str, str]]()
-    watching = threading.Thread(target=told_to_brokers, args=(site, stop, found), daemon=True)
-    watching.start()
-    yield lambda: found
-    stop.set()
-    watching.join(30)
+def told(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The pair of rates that stood on the cluster once the throttle was set up."""
+    found: list[tuple[str, str]] = []
+    set_up = SetThrottleOperator.step
+
+    def and_look(operator: SetThrottleOperator, context: Any) -> Any:
+        done = set_up(operator, context)
+        default = wait_until(lambda: throttles_of(site.gateway, [])["broker "], "the rates")
+        found.append((default[LEADER_RATE], default[FOLLOWER_RATE]))
+        return done
+
+    monkeypatch.setattr(SetThrottleOperator, "step", and_look)
+    return found
 
 
 def test_auto_gives_what_is_spare_beside_the_measured_traffic_and_says_so(
-    site: Site, traffic: Workload, told: Callable[[], set[tuple[str, str]]]
+    site: Site, traffic: Workload, told: list[tuple[str, str]]
 ) -> None:
     topic = site.topics.create([[1]])
     site.topics.fill(topic, 800, size_bytes=10_000)
@@ -96,7 +94,7 @@ def test_auto_gives_what_is_spare_beside_the_measured_traffic_and_says_so(
     assert first.target_bytes_per_s == first.limit_bytes_per_s == tried["rate_bytes_per_s"]
     report = PlanDirectory(plan.plan_dir).read_text("report.html")
     assert f"set up: auto: {tried['rate_cause']}" in report
-    assert (str(first.rate_bytes_per_s),) * 2 in told()
+    assert told == [(str(first.rate_bytes_per_s),) * 2]
     wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
 
     ends = datetime.now(UTC) + timedelta(minutes=2)

@@ -15,7 +15,7 @@ from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
-from tests.conftest import Topics, impatient_gateway
+from tests.conftest import Topics, impatient_gateway, revive
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
 from tests.e2e.webhook import Webhook
@@ -25,11 +25,11 @@ DRAINED = 4
 HANGING = 3
 
 
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Four brokers of this module's own: one is emptied, one is stopped for a while."""
-    with LocalCluster(tmp_path_factory.mktemp("brokers")) as running:
-        yield running
+@pytest.fixture
+def brokers(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """One is emptied, one is stopped for a while."""
+    yield mortal_cluster
+    revive(mortal_cluster)
 
 
 @pytest.fixture
@@ -69,7 +69,9 @@ def test_a_broker_is_emptied_under_load_and_no_acknowledged_message_is_lost(
         owned_topics.create([[4], [2]]): 2,
     }
     before = throttles_of(owned, partitions)
-    workload = Workload(brokers.client_settings(), partitions, messages_per_s=200)
+    workload = Workload(
+        brokers.client_settings(), partitions, message_bytes=5_000, messages_per_s=40
+    )
     workload.fill(18_000_000)
     with workload:
         wait_until(lambda: workload.consumed, "the consumer to follow")

@@ -8,8 +8,6 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
@@ -23,35 +21,22 @@ from tests.dags.conftest import CRAWL
 from tests.dags.site import Site
 
 
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+@pytest.fixture
+def other(secured_cluster: LocalCluster) -> LocalCluster:
     """Another cluster, with brokers of the same ids."""
-    with LocalCluster(tmp_path_factory.mktemp("other-cluster"), brokers=3) as running:
-        yield running
+    return secured_cluster
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def other_gateway(other: LocalCluster) -> Iterator[ClusterGateway]:
     with ClusterGateway(Connection.from_settings(other.client_settings())) as opened:
         yield opened
 
 
 @pytest.fixture
-def namesake(other: LocalCluster, other_gateway: ClusterGateway) -> Callable[[str], None]:
+def namesake(secured_topics: Topics) -> Callable[[str], None]:
     """Creates a topic of this name on the other cluster: two partitions, each on [1, 2]."""
-    admin = AdminClient(other.client_settings() | {"log_level": "0"})
-
-    def create(topic: str) -> None:
-        new = NewTopic(topic, num_partitions=2, replica_assignment=[[1, 2], [1, 2]])
-        admin.create_topics([new])[topic].result(30)
-
-        def there() -> bool:
-            found = other_gateway.describe_topics([topic])[topic].partitions
-            return len(found) == 2 and all(p.isr == {1, 2} for p in found.values())
-
-        wait_until(there, f"{topic} on the other cluster")
-
-    return create
+    return lambda topic: secured_topics.create_as(topic, [[1, 2], [1, 2]])
 
 
 def told(site: Site, plan: Plan) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from include.cluster.connection.settings import CONTROLLER_SERVERS, Connection
 from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
@@ -32,32 +32,16 @@ from include.ledger.base.records import SetBy, ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.conftest import Topics, impatient_gateway
+from tests.conftest import Topics, impatient_gateway, revive
 from tests.execution.throttle.test_set_up_on_brokers import set_config, standing
 from tests.ledger.small_plans import move
 
 
-@pytest.fixture(scope="module")
-def four_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with LocalCluster(tmp_path_factory.mktemp("mortal")) as running:
-        yield running
-
-
 @pytest.fixture
-def mortal(four_brokers: LocalCluster) -> Iterator[LocalCluster]:
-    """Brokers of this module's own; each test finds them alive, and without throttles."""
-    yield four_brokers
-    for broker in four_brokers.broker_ids:
-        if broker in four_brokers.pids:
-            four_brokers.resume(broker)
-        else:
-            four_brokers.restart(broker)
-    with impatient_gateway(four_brokers) as gateway:
-        wait_until(lambda: len(gateway.describe_cluster().brokers) == 4, "four brokers", 240)
-        left = [ConfigChange(*at, ConfigOperation.DELETE) for at in standing(gateway)]
-        if left:
-            gateway.alter_configs(left)
-            wait_until(lambda: not standing(gateway), "rates to go")
+def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """Each test finds its brokers alive, and without throttles."""
+    yield mortal_cluster
+    revive(mortal_cluster)
 
 
 def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_returns(

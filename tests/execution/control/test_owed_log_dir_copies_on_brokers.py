@@ -31,7 +31,7 @@ from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.conftest import Topics, impatient_gateway
+from tests.conftest import Topics, impatient_gateway, revive
 from tests.execution.driven import state_of
 from tests.execution.throttle.test_set_up_on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
@@ -101,11 +101,17 @@ def test_a_debt_takes_nothing_away_that_the_running_plan_relies_on_and_is_paid_w
     assert ledger.throttles(open_only=True) == []
 
 
+@pytest.fixture
+def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    yield mortal_cluster
+    revive(mortal_cluster)
+
+
 def test_a_copy_that_cannot_be_cancelled_keeps_its_throttle_until_it_ends(
-    private_cluster: Callable[..., LocalCluster], ledger: Ledger, approved: MakePlan
+    mortal: LocalCluster, ledger: Ledger, approved: MakePlan
 ) -> None:
     """The only old replica dies once one of the two new ones is in sync: the controller refuses."""
-    cluster = private_cluster(brokers=3)
+    cluster = mortal
     topics = Topics(cluster)
     topic = topics.create([[1]])
     topics.fill(topic, 1000, size_bytes=10_000)

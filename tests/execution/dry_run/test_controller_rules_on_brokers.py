@@ -5,11 +5,8 @@ Broker 4 is dead, so that what is sent to it stays in flight.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +18,7 @@ from include.execution.dry_run.controller_rules import facts_of, predict
 from include.execution.dry_run.replica_checks import broker_findings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.conftest import Topics, impatient_gateway
+from tests.conftest import Topics, impatient_gateway, revive
 from tests.execution.checked import check, found
 from tests.ledger.small_plans import make_plan, move
 
@@ -49,21 +46,17 @@ class HalfDead:
 
 
 @pytest.fixture(scope="module")
-def half_dead() -> Iterator[HalfDead]:
-    directory = Path(tempfile.mkdtemp(prefix="rehome-test-"))
-    try:
-        with LocalCluster(directory / "cluster") as cluster:
-            # Metadata names a dead broker only as a replica: that it is registered shows in this.
-            lost_topic = Topics(cluster).create([[DEAD]])
-            thin_topic = Topics(cluster).create(
-                [[1, 2, 3], *[[1, 2, DEAD]] * 60], config={"min.insync.replicas": "2"}
-            )
-            with impatient_gateway(cluster) as gateway:
-                cluster.kill(DEAD)
-                wait_until(lambda: DEAD not in gateway.describe_cluster().brokers, "its death")
-                yield HalfDead(cluster, gateway, lost_topic, thin_topic)
-    finally:
-        shutil.rmtree(directory)
+def half_dead(mortal_cluster: LocalCluster) -> Iterator[HalfDead]:
+    # Metadata names a dead broker only as a replica: that it is registered shows in this.
+    lost_topic = Topics(mortal_cluster).create([[DEAD]])
+    thin_topic = Topics(mortal_cluster).create(
+        [[1, 2, 3], *[[1, 2, DEAD]] * 60], config={"min.insync.replicas": "2"}
+    )
+    with impatient_gateway(mortal_cluster) as gateway:
+        mortal_cluster.kill(DEAD)
+        wait_until(lambda: DEAD not in gateway.describe_cluster().brokers, "its death")
+        yield HalfDead(mortal_cluster, gateway, lost_topic, thin_topic)
+    revive(mortal_cluster)
 
 
 def predicted(
