@@ -142,7 +142,9 @@ def test_where_sizes_differ_less_crosses_zones_over_several_clusters(replicas):
     assert across < across_before
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(0, marks=pytest.mark.long), 1, pytest.param(2, marks=pytest.mark.long)]
+)
 def test_planning_again_plans_nothing(seed):
     of = skewed(seed)
     made = plan(of, action="rebalance", tolerance=0.05)
