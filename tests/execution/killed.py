@@ -1,19 +1,19 @@
 """Runs one step of an execution, as its run, in a process that kills or stops itself at a call.
 
-``python -m tests.execution.killed STEP CALL WHEN SIGNAL < JSON``: STEP is set_up or advance, CALL
-a method of ClusterPort (name#2: its second call), WHEN is before (the request is never sent) or
-after (it was applied).
-With SIGSTOP it goes on when it is told to (SIGCONT), and prints how that ended.
+The step is set_up or advance, the call a method of ClusterPort (name#2: its second call), and it is
+before (the request is never sent) or after it (it was applied). Where the process stops itself, it
+goes on when it is told to (SIGCONT), and tells how that ended.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
+from dataclasses import dataclass
+from multiprocessing.connection import Connection as Pipe
 from typing import Any
+
+import psutil
 
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
@@ -26,7 +26,8 @@ from include.execution.advance import advance
 from include.execution.throttle.set_up import set_up_throttle
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
-from tests.ledger.small_plans import make_plan, move
+from local.process.waiting import wait_until
+from tests.processes import FORKED
 
 LEASE_S = 60.0
 
@@ -59,80 +60,74 @@ def run_until_killed(
     step: str, call: str, when: str, plan: Plan, ledger_url: str, cluster: LocalCluster, rate: int
 ) -> None:
     """Run a step of the plan in a process of its own, which must die at that call."""
-    process = _start((step, call, when, "SIGKILL"), plan, ledger_url, cluster, rate)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL, errors
+    at = At(step, call, when, signal.SIGKILL)
+    process = at.start(plan, ledger_url, cluster, rate).process
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
 
 
 def run_until_stopped(
     step: str, call: str, when: str, plan: Plan, ledger_url: str, cluster: LocalCluster, rate: int
-) -> subprocess.Popen[str]:
+) -> Started:
     """As :func:`run_until_killed`, but it only stops. :func:`go_on` lets it go on."""
-    process = _start((step, call, when, "SIGSTOP"), plan, ledger_url, cluster, rate)
-    assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
-    return process
+    started = At(step, call, when, signal.SIGSTOP).start(plan, ledger_url, cluster, rate)
+    process = psutil.Process(started.process.pid)
+    wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to stop itself")
+    return started
 
 
-def go_on(process: subprocess.Popen[str]) -> str:
+def go_on(stopped: Started) -> str:
     """Let a stopped process go on to its end; what became of it: an error's name, or "done"."""
-    process.send_signal(signal.SIGCONT)
-    told, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
-    return told.strip()
+    os.kill(stopped.process.pid, signal.SIGCONT)
+    assert stopped.told.poll(120)
+    told: str = stopped.told.recv()
+    stopped.process.join(120)
+    assert stopped.process.exitcode == 0
+    return told
 
 
-def _start(
-    args: tuple[str, ...], plan: Plan, ledger_url: str, cluster: LocalCluster, rate: int
-) -> subprocess.Popen[str]:
-    told = {
-        "settings": cluster.client_settings(),
-        "ledger_url": ledger_url,
-        "plan_id": plan.plan_id,
-        "cluster_id": plan.cluster_id,
-        "moves": [
-            [*m.partition, m.current, m.target, m.size_bytes, m.current_log_dirs, m.target_log_dirs]
-            for m in plan.moves
-        ],
-        "rate": rate,
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.execution.killed", *args],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(told) + "\n")
-    process.stdin.flush()
-    return process
+@dataclass(frozen=True)
+class Started:
+    """A process, and where it tells how it has ended."""
+
+    process: Any
+    told: Pipe
 
 
-def main() -> None:
-    step, call, DeadlyGateway.when, name = sys.argv[1:]
-    DeadlyGateway.call, _, number = call.partition("#")
+@dataclass(frozen=True)
+class At:
+    """Where a step ends, or stops."""
+
+    step: str
+    call: str
+    when: str
+    signal: signal.Signals
+
+    def start(self, plan: Plan, ledger_url: str, cluster: LocalCluster, rate: int) -> Started:
+        told, tell = FORKED.Pipe(duplex=False)
+        args = (self, plan, ledger_url, cluster.client_settings(), rate, tell)
+        process = FORKED.Process(target=_run, args=args, daemon=True)
+        process.start()
+        tell.close()
+        return Started(process, told)
+
+
+def _run(
+    at: At, plan: Plan, ledger_url: str, settings: dict[str, str], rate: int, tell: Pipe
+) -> None:
+    DeadlyGateway.call, _, number = at.call.partition("#")
     DeadlyGateway.number = int(number or 1)
-    DeadlyGateway.signal = signal.Signals[name]
-    told = json.loads(sys.stdin.readline())
-    moves = [
-        move(topic, number, tuple(current), tuple(target), size, *map(tuple, log_dirs))
-        for topic, number, current, target, size, *log_dirs in told["moves"]
-    ]
-    plan = make_plan(told["plan_id"], *moves, cluster_id=told["cluster_id"])
-    gateway = DeadlyGateway(Connection.from_settings(told["settings"]))
-    with Ledger.open(told["ledger_url"]) as ledger, gateway:
+    DeadlyGateway.when, DeadlyGateway.signal = at.when, at.signal
+    gateway = DeadlyGateway(Connection.from_settings(settings))
+    with Ledger.open(ledger_url) as ledger, gateway:
         run_id = ledger.plan(plan.plan_id).run_id
         try:
             with hold(ledger, OwnCluster.of(gateway, plan.cluster_id), run_id, LEASE_S) as held:
-                if step == "set_up":
-                    set_up_throttle(plan, held.ledger, held.cluster, told["rate"])
+                if at.step == "set_up":
+                    set_up_throttle(plan, held.ledger, held.cluster, rate)
                 else:
-                    advance(plan, held.ledger, held.cluster, Policy(told["rate"]))
+                    advance(plan, held.ledger, held.cluster, Policy(rate))
         except RehomeError as error:
-            print(type(error).__name__)
+            tell.send(type(error).__name__)
         else:
-            print("done")
-
-
-if __name__ == "__main__":
-    main()
+            tell.send("done")

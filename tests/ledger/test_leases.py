@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,8 +21,8 @@ from include.ledger.base.records import ThrottleEntry, ThrottleState, driver_nam
 from include.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
+from tests.processes import FORKED
 
-SPAWN = multiprocessing.get_context("spawn")
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 PLAN = make_plan("p1")
 ENTRY = ThrottleEntry("p1", "c1", ConfigResource.topic("t"), "k", ("0:1",), None, "NOT_SET")
@@ -178,9 +177,9 @@ def _take(url: str, owner: str, start: Any, got: Any) -> None:
 def test_of_processes_that_ask_at_once_exactly_one_gets_the_first_lease(
     ledger: Ledger, ledger_url: str
 ) -> None:
-    start, got = SPAWN.Barrier(3), SPAWN.Queue()
+    start, got = FORKED.Barrier(3), FORKED.Queue()
     workers = [
-        SPAWN.Process(target=_take, args=(ledger_url, f"run-{n}", start, got)) for n in (1, 2)
+        FORKED.Process(target=_take, args=(ledger_url, f"run-{n}", start, got)) for n in (1, 2)
     ]
     for worker in workers:
         worker.start()

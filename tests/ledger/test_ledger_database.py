@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import sqlite3
 import threading
 from contextlib import closing
@@ -25,8 +24,7 @@ from include.ledger.base.models import EVENTS, LEASES, METADATA
 from include.ledger.store import Ledger
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.small_plans import make_plan, move
-
-SPAWN = multiprocessing.get_context("spawn")
+from tests.processes import FORKED
 
 
 def _open_and_count(url: str, times: int) -> None:
@@ -38,7 +36,7 @@ def _open_and_count(url: str, times: int) -> None:
 def test_processes_that_open_a_new_ledger_at_once_all_succeed_and_lose_nothing(
     ledger_url: str,
 ) -> None:
-    workers = [SPAWN.Process(target=_open_and_count, args=(ledger_url, 10)) for _ in range(5)]
+    workers = [FORKED.Process(target=_open_and_count, args=(ledger_url, 10)) for _ in range(5)]
     for worker in workers:
         worker.start()
     for worker in workers:

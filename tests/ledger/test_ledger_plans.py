@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,8 +13,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
 from include.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan, move
-
-SPAWN = multiprocessing.get_context("spawn")
+from tests.processes import FORKED
 
 
 def recorded(ledger: Ledger, plan: Plan) -> Plan:
@@ -115,8 +113,8 @@ def test_of_plans_that_claim_a_cluster_at_once_exactly_one_gets_it(
     names = ["p1", "p2", "p3"]
     for name in names:
         approved(ledger, make_plan(name))
-    start, won = SPAWN.Event(), SPAWN.Queue()
-    workers = [SPAWN.Process(target=_claim, args=(ledger_url, name, start, won)) for name in names]
+    start, won = FORKED.Event(), FORKED.Queue()
+    workers = [FORKED.Process(target=_claim, args=(ledger_url, name, start, won)) for name in names]
     for worker in workers:
         worker.start()
     start.set()

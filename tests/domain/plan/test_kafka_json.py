@@ -110,5 +110,7 @@ def test_the_files_that_are_written_are_the_text_that_was_checked(tmp_path: Path
         assert checked.digests()[name] == hashlib.sha256(there).hexdigest()
     assert directory.file_digests() == checked.digests() == directory.load().summary.files
     refuse_other_files("p", directory.file_digests(), checked.digests())
-    with pytest.raises(PlanChangedError, match=r"reassignment\.json of plan p are not the bytes"):
-        refuse_other_files("p", directory.file_digests(), files.digests())
+    for name in checked.texts:
+        other = checked.digests() | {name: "another"}
+        with pytest.raises(PlanChangedError, match=f"{name} of plan p are not the bytes"):
+            refuse_other_files("p", directory.file_digests(), other)

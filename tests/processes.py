@@ -1,0 +1,12 @@
+"""Processes that a test starts to have them race, stop or die.
+
+They are forked from a server that has imported what they need: a new interpreter would take longer
+over that than over its task.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload(["include.ledger.store", "tests.execution.killed"])
