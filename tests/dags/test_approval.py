@@ -27,6 +27,11 @@ from tests.ledger.small_plans import make_plan, move
 
 FASTER = {"rate_bytes_per_s": 987_654_321}
 
+# In `make test` tests/domain/plan/test_kafka_json.py has both.
+either_file = pytest.mark.parametrize(
+    "name", ["reassignment.json", pytest.param("rollback.json", marks=pytest.mark.long)]
+)
+
 
 @pytest.fixture
 def approve() -> type[Any]:
@@ -153,7 +158,7 @@ def test_what_was_changed_is_not_rolled_back(site: Site) -> None:
     assert state_of(site.gateway, [topic]) == after
 
 
-@pytest.mark.parametrize("name", ["reassignment.json", "rollback.json"])
+@either_file
 def test_a_file_of_kafkas_that_says_something_else_starts_nothing(
     name: str, approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
@@ -172,7 +177,7 @@ def test_a_file_of_kafkas_that_says_something_else_starts_nothing(
     assert state_of(site.gateway, [topic]) == before
 
 
-@pytest.mark.parametrize("name", ["reassignment.json", "rollback.json"])
+@either_file
 def test_a_file_that_is_changed_before_the_plan_is_recorded_is_not_recorded(
     name: str, monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
@@ -286,7 +291,11 @@ def test_a_run_that_goes_on_under_other_terms_asks_a_person_again(
     assert site.ledger.plan("asked").state is PlanState.DONE
 
 
-@pytest.mark.parametrize("answers", ["ann", "ben"], ids=["the_same", "another"])
+@pytest.mark.parametrize(
+    "answers",
+    [pytest.param("ann", marks=pytest.mark.long), "ben"],  # the name is of no account
+    ids=["the_same", "another"],
+)
 def test_a_run_that_wants_a_person_asks_though_the_plan_has_paused_without_one(
     answers: str, monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:

@@ -32,7 +32,12 @@ def as_before(gateway: ClusterGateway) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("asked", "meanwhile", "afterwards"),
-    [({"cordon": "undo"}, "*", None), ({"cordon": "keep"}, "*", "*"), ({}, None, None)],
+    [
+        ({"cordon": "undo"}, "*", None),
+        ({"cordon": "keep"}, "*", "*"),
+        # In `make test` in tests/execution/throttle/test_cordon_on_brokers.py.
+        pytest.param({}, None, None, marks=pytest.mark.long),
+    ],
     ids=["undo", "keep", "not_asked"],
 )
 def test_a_drain_cordons_its_brokers_and_ends_that_as_was_asked(

@@ -23,17 +23,33 @@ from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan
 
 
-def test_a_requested_reassignment_is_carried_out_from_end_to_end(site: Site) -> None:
+def test_a_reassignment_is_carried_out_and_taken_back_and_foreign_throttles_stay_byte_for_byte(
+    foreign_throttle: Callable[[str], Throttles], site: Site
+) -> None:
     topic = site.topics.create([[1, 2], [2, 3]])
     site.topics.fill(topic, 200)
-    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=10_000_000)
+    before = foreign_throttle(topic)
+    wanted = to(topic, {0: [3, 2], 1: [3, 2]})
+    run = site.run(action="reassign", reassignment=wanted, throttle=20_000_000)
     assert run.state == "success", run.log
-    assert site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
+    partitions = site.gateway.describe_topics([topic])[topic].partitions
+    assert [partitions[n].replicas for n in (0, 1)] == [(3, 2), (3, 2)]
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.DONE
     assert not site.ledger.throttles(open_only=True)
     leaders = PlanDirectory(plan.plan_dir).read_json("leaders.json")
     assert (leaders["waiting"], leaders["refused"]) == ([], {})
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+
+    back = site.run(action="rollback", plan_id=plan.plan_id)
+    assert back.state == "success", back.log
+    partitions = site.gateway.describe_topics([topic])[topic].partitions
+    assert [partitions[n].replicas for n in (0, 1)] == [(1, 2), (2, 3)]
+    rollback, taken_back = site.ledger.plans()
+    assert (rollback.state, taken_back.plan_id) == (PlanState.DONE, plan.plan_id)
+    told = (taken_back.state, taken_back.cause)
+    assert told == (PlanState.ROLLED_BACK, f"by plan {rollback.plan_id}")
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
 
 
 def test_preferred_leaders_lead_again_and_the_log_says_how_far_that_is(site: Site) -> None:
@@ -154,17 +170,6 @@ def test_a_second_run_on_a_busy_cluster_is_refused_before_anything_changes(site:
     assert [plan.plan_id for plan in site.ledger.plans()] == ["first"]
 
 
-def test_foreign_throttles_are_the_same_byte_for_byte_after_a_whole_run(
-    foreign_throttle: Callable[[str], Throttles], site: Site
-) -> None:
-    topic = site.topics.create([[1, 2], [2, 3]])
-    site.topics.fill(topic, 50)
-    before = foreign_throttle(topic)
-    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=20_000_000)
-    assert run.state == "success", run.log
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
-
-
 @pytest.mark.parametrize(
     "step",
     [
@@ -205,22 +210,6 @@ def test_a_step_that_raises_leaves_no_throttle_and_a_failed_run(
     (plan,) = site.ledger.plans()
     assert plan.state is (PlanState.DONE if step == "verify" else PlanState.FAILED)
     assert f"reassign_partitions failed. Plan {plan.plan_id} is {plan.state}" in run.log
-
-
-def test_a_finished_plan_is_taken_back(site: Site) -> None:
-    topic = site.topics.create([[1, 2], [2, 3]])
-    site.topics.fill(topic, 20)
-    there = site.run(action="reassign", reassignment=to(topic, {0: [3, 2], 1: [3, 2]}))
-    assert there.state == "success", there.log
-    (plan,) = site.ledger.plans()
-    back = site.run(action="rollback", plan_id=plan.plan_id)
-    assert back.state == "success", back.log
-    partitions = site.gateway.describe_topics([topic])[topic].partitions
-    assert [partitions[n].replicas for n in (0, 1)] == [(1, 2), (2, 3)]
-    rollback, taken_back = site.ledger.plans()
-    assert (rollback.state, taken_back.plan_id) == (PlanState.DONE, plan.plan_id)
-    told = (taken_back.state, taken_back.cause)
-    assert told == (PlanState.ROLLED_BACK, f"by plan {rollback.plan_id}")
 
 
 # In `make test` the gate refuses a dead broker in tests/quality, and e2e runs the real plan job.
