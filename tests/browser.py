@@ -78,11 +78,26 @@ def opened(
         context.close()
 
 
-def serious(page: Page) -> list[str]:
-    """What axe-core calls a serious or critical obstacle for people with a disability."""
+CONTRAST = "color-contrast"
+"""The costliest rule of axe-core; it depends on the theme, and on no width."""
+
+
+def serious(page: Page, *, only: str = "", without: str = "") -> list[str]:
+    """What axe-core calls a serious or critical obstacle for people with a disability.
+
+    :param only: the one rule of axe-core's to ask; "" = all.
+    :param without: a rule not to ask.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(page).response["violations"]
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if only:
+        options["runOnly"] = [only]
+    if without:
+        options["rules"] = {without: {"enabled": False}}
+    if page.evaluate("!window.axe"):
+        page.evaluate(Axe().axe_script)
+    found = page.evaluate("options => axe.run(options).then(all => all.violations)", options)
     return [
         f"{item['id']}: {item['help']}: {[node['html'][:200] for node in item['nodes']]}"
         for item in found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.ledger.store import Ledger
+from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.set_clock import SetClock
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def page(airflow_database: None) -> FastAPI:
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_ledgers: EmptyLedgers
+) -> Iterator[Site]:
     """What the page reads: its clock begins an hour ago."""
     from tests.ui.site import Site
 
@@ -39,6 +42,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
     clock = SetClock()
     clock.pass_s(-HOUR_S)
+    empty_ledgers.put(tmp_path / "ledger.db")
     with Ledger.open(url, clock=clock) as ledger:
         yield Site(ledger, clock, tmp_path / "warehouse")
 
