@@ -3,7 +3,7 @@
     python -m local.stack up|down
 
 `up` leaves a process of its own behind that holds both, looks after Airflow's components (which
-`airflow standalone` does not restart when they die), and ends everything when it is ended.
+do not restart when they die), and ends everything when it is ended.
 """
 
 from __future__ import annotations

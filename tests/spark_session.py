@@ -27,6 +27,9 @@ QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "2",
+    # Each query's plan is written out as text otherwise, for a UI that is not there.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "10",
     "spark.sql.session.timeZone": "UTC",
 }
 

@@ -72,7 +72,7 @@ class AirflowApi:
         """
         try:
             return wait_until(
-                lambda: self._ended(dag_id, run_id), f"run {run_id} to end", timeout_s, 0.5
+                lambda: self._ended(dag_id, run_id), f"run {run_id} to end", timeout_s, 2.0
             )
         except TimeoutError as error:
             raise TimeoutError(f"{error}; tasks: {self.task_states(dag_id, run_id)}") from None
@@ -89,6 +89,11 @@ class AirflowApi:
         """The run's task instances, as the API returns them."""
         answer = self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
         return list(answer["task_instances"])
+
+    def task_instance(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
+        """One task's newest attempt: a fraction of the work of telling all of them."""
+        where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
+        return dict(self._ask("GET", where))
 
     def task_log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
         """The text of a task's log, one line per entry."""

@@ -6,6 +6,7 @@ Each test of a silent failure takes a right away and shows that the gateway spea
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
@@ -242,7 +243,8 @@ def test_the_planners_rights_are_enough_to_read_and_for_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("principal", "role"), [("rehome", Role.REASSIGNER), ("rehome-planner", Role.PLANNER)]
+    ("principal", "role", "rights"),
+    [("rehome", Role.REASSIGNER, REASSIGNER), ("rehome-planner", Role.PLANNER, PLANNER)],
 )
 def test_the_documented_commands_give_a_role_its_rights(
     gateway_of: GatewayOf,
@@ -250,24 +252,19 @@ def test_the_documented_commands_give_a_role_its_rights(
     secured_topics: Topics,
     principal: str,
     role: Role,
+    rights: tuple[Right, ...],
 ) -> None:
     topic = secured_topics.create([[1, 2]])
     commands = documented_commands(principal)
     assert len(commands) == 2
     gateway = gateway_of("nobody")
     assert missing_rights(gateway, [topic], role)
-
-    def run(action: str, *further: str) -> None:
-        replaced = {"--add": action, f"User:{principal}": "User:nobody"}
+    with ExitStack() as undo:
         for command in commands:
-            arguments = [replaced.get(word, word) for word in command]
-            done = secured_cluster.run_tool(
-                "org.apache.kafka.tools.AclCommand", *arguments, *further
-            )
+            arguments = ["User:nobody" if word == f"User:{principal}" else word for word in command]
+            tool = "org.apache.kafka.tools.AclCommand"
+            done = secured_cluster.run_tool(tool, *arguments)
             assert done.returncode == 0, done.stderr
-
-    run("--add")
-    try:
+        for right in rights:
+            undo.callback(secured_cluster.revoke, "nobody", *right)
         wait_until(lambda: not missing_rights(gateway, [topic], role), "the documented rights")
-    finally:
-        run("--remove", "--force")

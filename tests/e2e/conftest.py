@@ -72,7 +72,7 @@ def world(
         )
         env = {
             "REHOME_WAREHOUSE": (home / "warehouse").as_uri(),
-            "REHOME_POLL_INTERVAL_S": "1",
+            "REHOME_POLL_INTERVAL_S": "2",
             # The DAG is paused until a test wants its windows.
             "REHOME_WINDOW_CRON": f"*/{minutes} * * * *",
             "REHOME_WINDOW_DURATION_S": str((every - BETWEEN_WINDOWS).total_seconds()),

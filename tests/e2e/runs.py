@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
 from include.ledger.base.records import PlanRecord
@@ -19,16 +21,60 @@ def plan_of(world: World, run_id: str) -> PlanRecord | None:
 
 def task_instance(world: World, run_id: str, task: str) -> dict[str, Any]:
     """A task's newest attempt, as the API tells it."""
-    return next(ti for ti in world.airflow.api.task_instances(DAG, run_id) if ti["task_id"] == task)
+    return world.airflow.api.task_instance(DAG, run_id, task)
 
 
 def wait_for_state(
-    world: World, run_id: str, task: str, states: set[str], interval_s: float = 0.3
+    world: World, run_id: str, task: str, states: set[str], interval_s: float = 1.0
 ) -> None:
-    """Wait until a task is in one of these states."""
+    """Wait until a task is in one of these states.
+
+    :param interval_s: each question costs Airflow's API server some hundredths of a second.
+    """
     wait_until(
-        lambda: world.airflow.api.task_states(DAG, run_id).get(task) in states,
+        lambda: task_instance(world, run_id, task)["state"] in states,
         f"{task} to be {states}",
         TIMEOUT_S,
         interval_s,
     )
+
+
+def wait_for_question(world: World, run_id: str) -> PlanRecord:
+    """The run's plan once a person may approve it, and is told so on the page."""
+    wait_for_state(world, run_id, "approve", {"awaiting_input"})
+    wait_until(lambda: _worker_seen_to_end(world, run_id, "approve"), "the worker's end to be seen")
+    asked = plan_of(world, run_id)
+    assert asked is not None
+    page = world.airflow.api.page(f"plans/{asked.plan_id}")
+    assert "waits for approval" in page
+    assert "The dry run found nothing that speaks against it." in page
+    return asked
+
+
+def _worker_seen_to_end(world: World, run_id: str, task: str) -> bool:
+    """Who answers faster than the scheduler hears of the worker's end has to answer again."""
+    return any(
+        f"task_id='{task}'" in line and f"run_id='{run_id}'" in line
+        for line in world.airflow.log_file.read_text(errors="replace").splitlines()
+        if "Received executor event with state success" in line
+    )
+
+
+def kill_task(world: World, run_id: str, task: str) -> bool:
+    """SIGKILL the process that runs a task; False when it has ended already."""
+    instance = task_instance(world, run_id, task)
+    if instance["pid"] is None:
+        return False
+    try:
+        os.kill(instance["pid"], signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def killed_on_the_way(world: World, run_id: str, task: str) -> bool:
+    """SIGKILL a task that defers at one of the moments it runs; True once that cost it a try."""
+    instance = task_instance(world, run_id, task)
+    if instance["state"] == "running" and instance["try_number"] == 1:
+        kill_task(world, run_id, task)
+    return instance["state"] == "up_for_retry" or instance["try_number"] > 1

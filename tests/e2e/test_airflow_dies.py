@@ -1,4 +1,4 @@
-"""Airflow is killed, a part of it or all, while copies are under way; its runs go on."""
+"""Tasks are killed, and Airflow, a part of it or all, while copies are under way; runs go on."""
 
 from __future__ import annotations
 
@@ -16,9 +16,17 @@ from local.workload import Workload
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import World
-from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, task_instance, wait_for_state
+from tests.e2e.runs import (
+    DAG,
+    TIMEOUT_S,
+    kill_task,
+    killed_on_the_way,
+    task_instance,
+    wait_for_question,
+    wait_for_state,
+)
 
-SMALL, LARGE = 1, 4
+SMALL, LARGE = 1, 6
 """Partitions: moved before Airflow is killed; in flight by then, or still to come."""
 LARGE_BYTES = 20_000_000
 SLOW, SLOWER, FAST = 220_000, 200_000, 50_000_000
@@ -28,12 +36,12 @@ Copies have to outlast a busy machine's Airflow. Two of them come down to 190 kB
 see `CRAWL` in `test_windows_by_schedule`.
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @dataclass
 class Moving:
-    """A run in the middle of its plan: a move is done, others are in flight, others wait.
+    """A run whose plan was approved.
 
     :param before: the throttles that stood there before the run; of others.
     """
@@ -54,6 +62,13 @@ class Moving:
         """Ask for another throttle: the run's trigger has to see it, and a worker to set it."""
         self.world.ledger.request_rate(self.plan_id, rate_bytes_per_s, "ann")
 
+    def get_to_the_middle(self) -> None:
+        """Until a move is done, others are in flight, and others wait."""
+        wait_for_state(self.world, self.run_id, "progress", {"deferred"})
+        wait_until(lambda: MoveState.DONE in self.states(), "the small move", TIMEOUT_S, 0.5)
+        wait_for_state(self.world, self.run_id, "progress", {"deferred"})
+        self.check_in_the_middle()
+
     def check_in_the_middle(self) -> None:
         """Copies go on, throttled, whatever has become of Airflow."""
         assert self.gateway.list_reassignments()
@@ -61,12 +76,12 @@ class Moving:
         assert throttles_of(self.gateway, [self.small, self.large]) != self.before
 
     def check_done(self) -> None:
-        """By the same run, each move once, nothing lost, and nothing of the plan left behind."""
+        """By the same run, each move once, nothing lost or left behind, and somebody is told."""
         self.ask_for(FAST)
         state = self.world.airflow.api.wait_for_run(DAG, self.run_id, TIMEOUT_S)
         ledger, plan = self.world.ledger, self.world.ledger.plan(self.plan_id)
         assert (state, plan.state) == ("success", PlanState.DONE), plan.cause
-        assert plan.run_id == self.run_id
+        assert (plan.run_id, plan.approved_by) == (self.run_id, "admin")
         starts = ledger.reassignments(self.plan_id)
         assert sorted(start.partition for start in starts) == sorted(ledger.moves(self.plan_id))
         assert {start.outcome for start in starts} == {MoveState.DONE}
@@ -84,9 +99,20 @@ class Moving:
         )
         assert not ledger.throttles(open_only=True)
         assert ledger.holder(plan.cluster_id) is None
+        assert self._told_of_its_end() == ["succeeded"]
+        assert "waits for approval" not in self.world.airflow.api.page(f"plans/{self.plan_id}")
+        log = self.world.airflow.api.task_log(DAG, self.run_id, "plan")
+        assert "Gate on the snapshot: passed" in log
         self.producer.stop()
         read = self.producer.read_back()
         assert read.ok, read.problems
+
+    def _told_of_its_end(self) -> list[str]:
+        def told() -> list[str]:
+            messages = self.world.webhook.about(self.run_id)
+            return [message["ended"] for message in messages if "ended" in message]
+
+        return wait_until(told, "the notifier", TIMEOUT_S)
 
 
 @pytest.fixture
@@ -107,21 +133,30 @@ def moving(
     before = throttles_of(gateway, [small, large])
     wanted = to(small, {n: [4, 1] for n in range(SMALL)})
     wanted["partitions"] += to(large, {n: [3, 2] for n in range(LARGE)})["partitions"]
-    conf = {"action": "reassign", "reassignment": wanted, "throttle": SLOW}
+    conf = {"action": "reassign", "reassignment": wanted, "throttle": SLOW, "approval": True}
     with producer:
         run = world.airflow.api.trigger(DAG, conf | {"max_moves_per_broker": 2})
-        wait_for_state(world, run, "progress", {"deferred"})
-        plan = plan_of(world, run)
-        assert plan is not None
-        moving = Moving(world, gateway, producer, small, large, run, plan.plan_id, before)
-        wait_until(lambda: MoveState.DONE in moving.states(), "the small move", TIMEOUT_S)
-        wait_for_state(world, run, "progress", {"deferred"})
-        moving.check_in_the_middle()
-        yield moving
+        plan = wait_for_question(world, run)
+        assert throttles_of(gateway, [small, large]) == before
+        assert not gateway.list_reassignments()
+        world.airflow.api.answer(DAG, run, "approve", "Approve")
+        yield Moving(world, gateway, producer, small, large, run, plan.plan_id, before)
 
 
-def test_a_run_goes_on_when_all_of_airflow_was_killed(moving: Moving) -> None:
-    airflow = moving.world.airflow
+def test_an_approved_run_goes_on_when_its_tasks_and_then_all_of_airflow_were_killed(
+    moving: Moving,
+) -> None:
+    world, airflow, run = moving.world, moving.world.airflow, moving.run_id
+    wait_for_state(world, run, "execute", {"running"}, 0.3)
+    assert kill_task(world, run, "execute"), "the task had ended before it could be killed"
+    moving.get_to_the_middle()
+    moving.ask_for(SLOWER)
+    wait_until(
+        lambda: killed_on_the_way(world, run, "progress"), "progress to be killed", TIMEOUT_S, 0.2
+    )
+    wait_for_state(world, run, "progress", {"deferred"})
+    moving.check_in_the_middle()
+
     assert airflow.missing_components() == set()
     airflow.kill_component("triggerer")
     wait_until(lambda: airflow.missing_components() == {"triggerer"}, "its end to be noticed")
@@ -136,6 +171,7 @@ def test_a_run_goes_on_when_all_of_airflow_was_killed(moving: Moving) -> None:
 @pytest.mark.long
 def test_a_run_goes_on_when_the_triggerer_was_killed(moving: Moving) -> None:
     airflow = moving.world.airflow
+    moving.get_to_the_middle()
     airflow.kill_component("triggerer")
     wait_until(lambda: airflow.missing_components() == {"triggerer"}, "its end")
     moving.check_in_the_middle()
@@ -146,6 +182,7 @@ def test_a_run_goes_on_when_the_triggerer_was_killed(moving: Moving) -> None:
 @pytest.mark.long
 def test_a_run_goes_on_when_the_scheduler_was_killed_with_its_tasks(moving: Moving) -> None:
     world = moving.world
+    moving.get_to_the_middle()
     moving.ask_for(SLOWER)
     wait_for_state(world, moving.run_id, "progress", {"running"}, 0.05)
     world.airflow.kill_component("scheduler")

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 
 from include.load_history.known_rates import LoadHistory, ResourceHistory
 from include.load_history.rollup import Span
@@ -23,23 +22,27 @@ def history(*resources: ResourceHistory) -> LoadHistory:
     return LoadHistory(Span(), (), np.zeros(0, np.int64), {}, NOTHING, resources)
 
 
-@pytest.mark.parametrize(
-    ("worse", "broken"),
-    [
-        ({}, None),
-        ({"hours": 23.9}, "the history reaches back far enough"),
-        ({"known_partitions": 94}, "the history knows nearly every partition"),
-        ({"age_hours": 24.1}, "the history is recent"),
-        ({"unread": ("group g: no",)}, "the offsets of every consumer group were read"),
-    ],
-)
-def test_each_fault_is_found_by_the_expectation_that_names_it(
-    spark: SparkSession, worse: dict[str, Any], broken: str | None
-) -> None:
-    spoilt = replace(FINE, resource="bytes_out", **worse)
-    result = check_history(spark, history(FINE, spoilt))
-    assert [outcome.name for outcome in result.failed] == ([broken] if broken else [])
-    assert all(o.offending_rows[0].startswith("resource bytes_out") for o in result.failed)
+FAULTS: dict[str, dict[str, Any]] = {
+    "the history reaches back far enough": {"hours": 23.9},
+    "the history knows nearly every partition": {"known_partitions": 94},
+    "the history is recent": {"age_hours": 24.1},
+    "the offsets of every consumer group were read": {"unread": ("group g: no",)},
+}
+
+
+def test_each_fault_is_found_by_the_expectation_that_names_it(spark: SparkSession) -> None:
+    """One resource has each fault; another has none."""
+    spoilt = [replace(FINE, resource=name, **worse) for name, worse in FAULTS.items()]
+    result = check_history(spark, history(FINE, *spoilt))
+    assert {outcome.name: len(outcome.offending_rows) for outcome in result.failed} == (
+        dict.fromkeys(FAULTS, 1)
+    )
+    assert all(o.offending_rows[0].startswith(f"resource {o.name}") for o in result.failed)
     assert not result.crashed
     assert not result.binding
-    assert spoilt.known == result.passed
+    assert not any(resource.known for resource in spoilt)
+
+
+def test_a_history_without_a_fault_passes(spark: SparkSession) -> None:
+    assert FINE.known
+    assert check_history(spark, history(FINE)).passed

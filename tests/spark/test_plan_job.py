@@ -127,25 +127,15 @@ def test_a_plan_that_breaks_a_rule_leaves_nothing_to_carry_out(
     assert [gate["passed"] for gate in plan_job.out.read_json("gates.json")] == [True, False]
 
 
-def test_beyond_a_size_the_plan_is_made_in_slices_and_the_parallelism_does_not_show(
-    plan_job: Job, spark: SparkSession
-) -> None:
-    hashes = set()
-    was = spark.conf.get("spark.sql.shuffle.partitions")
-    for partitions in ("1", "3"):
-        spark.conf.set("spark.sql.shuffle.partitions", partitions)
-        try:
-            assert plan_job.run(Rows(), DRAIN, ["--max-driver-replicas", "10"]) == 0
-        finally:
-            spark.conf.set("spark.sql.shuffle.partitions", was)
-        plan = plan_job.out.load()
-        assert {broker for move in plan.moves for broker in move.removing} == {4}
-        assert plan.summary.brokers[3].replicas_after == 0
-        gates = plan_job.out.read_json("gates.json")
-        assert [gate["passed"] for gate in gates] == [True, True]
-        hashes.add(plan.plan_hash)
-        plan_job.out.discard()
-    assert len(hashes) == 1
+@pytest.mark.usefixtures("spark")
+def test_beyond_a_size_the_plan_is_made_in_slices(plan_job: Job) -> None:
+    """That their parallelism does not show is in test_slices.py."""
+    assert plan_job.run(Rows(), DRAIN, ["--max-driver-replicas", "10"]) == 0
+    plan = plan_job.out.load()
+    assert {broker for move in plan.moves for broker in move.removing} == {4}
+    assert plan.summary.brokers[3].replicas_after == 0
+    gates = plan_job.out.read_json("gates.json")
+    assert [gate["passed"] for gate in gates] == [True, True]
 
 
 def test_whole_stages_are_compiled_for_many_replicas_only(spark: SparkSession) -> None:
@@ -167,14 +157,6 @@ def test_what_a_slice_refuses_is_refused(plan_job: Job) -> None:
         row["usable_bytes"] = 100
     assert plan_job.run(rows, DRAIN, ["--max-driver-replicas", "10"]) == 2
     assert "disk space" in plan_job.failure()["message"]
-
-
-@pytest.mark.usefixtures("spark")
-def test_a_request_that_contradicts_the_cluster_is_refused(plan_job: Job) -> None:
-    assert plan_job.run(Rows(), {"action": "drain", "brokers": [77]}) == 2
-    failure = plan_job.failure()
-    assert failure["kind"] == "invalid_request"
-    assert "77" in failure["details"][0]
 
 
 @pytest.mark.parametrize(
@@ -212,12 +194,13 @@ def _must_not_start(*_: object, **__: object) -> None:
 @pytest.mark.timeout(600)
 def test_spark_submit_runs_the_job_from_its_zip_alone(plan_job: Job, tmp_path: Path) -> None:
     """Away from the checkout: whatever is missing in the zip shows here, and so does the session
-    that the job starts by itself.
+    that the job starts by itself. Its request contradicts the cluster, and is refused.
     """
     arguments = plan_job.arguments(Rows(), {"action": "drain", "brokers": [77]})
     run = submit("plan.py", arguments, tmp_path)
     assert run.returncode == 2, run.stderr
     assert plan_job.failure()["kind"] == "invalid_request"
+    assert "77" in plan_job.failure()["details"][0]
     assert "Gate on the snapshot: passed" in run.stdout
     # spark-submit puts all that the job prints on its own stdout.
     assert plan_job.failure()["message"] in run.stdout
