@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,13 +15,17 @@ from sqlalchemy import make_url
 
 from include.airflow_settings import AirflowSettings
 from include.ledger.store import Ledger
-from local.airflow.standalone import AirflowStandalone
+from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from tests.e2e.webhook import Webhook
 from tests.ledger.postgresql import PostgreSQL
 from tests.spark_session import quick_spark
 
 WINDOW_DAG = "rebalance_in_window"
+DAGS = ("reassign_partitions", "control_reassignment", WINDOW_DAG)
+"""Those that these tests run. Each costs some CPU seconds whenever Airflow is started, and
+`sweep_throttles` would run by itself every ten minutes.
+"""
 BETWEEN_WINDOWS = timedelta(seconds=15)
 
 
@@ -71,6 +76,7 @@ def world(
             }
         )
         env = {
+            "AIRFLOW__CORE__DAGS_FOLDER": str(_dags_folder(home / "dags")),
             "REHOME_WAREHOUSE": (home / "warehouse").as_uri(),
             "REHOME_POLL_INTERVAL_S": "2",
             # The DAG is paused until a test wants its windows.
@@ -85,9 +91,15 @@ def world(
             # Nobody edits a DAG here, and parsing costs some CPU seconds a file.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
         }
-        dags = ("reassign_partitions", WINDOW_DAG)
-        with AirflowStandalone(Path(home), settings=settings, env=env, dags=dags) as airflow:
+        with AirflowStandalone(Path(home), settings=settings, env=env, dags=DAGS) as airflow:
             yield World(airflow, ledger, webhook, every)
+
+
+def _dags_folder(directory: Path) -> Path:
+    directory.mkdir()
+    for name in DAGS:
+        shutil.copy(ROOT / "dags" / f"{name}.py", directory)
+    return directory
 
 
 def _as_connection(ledger_url: str) -> dict[str, object]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,14 +17,14 @@ from include.execution.throttle.keys import FOLLOWER_RATE
 from local.process.waiting import wait_until
 from tests.browser import opened
 from tests.conftest import Topics
-from tests.dags.clusters import throttles_of, to
+from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import World
-from tests.e2e.runs import DAG, TIMEOUT_S, plan_of
+from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, wait_for_state
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, FrameLocator
+    from playwright.sync_api import Browser, FrameLocator, Page
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 expect.set_options(timeout=90_000)
 
 
@@ -51,38 +53,52 @@ def ask(page: FrameLocator, what: str, throttle: str = "") -> None:
     dialog.get_by_role("button", name="Close").click()
 
 
-def test_a_reassignment_is_followed_slowed_paused_resumed_and_cancelled_on_the_page(
-    world: World, topics: Topics, gateway: ClusterGateway, browser: Browser
-) -> None:
-    topic = topics.create([[1, 2], [1, 2], [1, 2]])
-    topics.fill(topic, 1_500, size_bytes=10_000)
-    before = throttles_of(gateway, [topic])
-    moves = to(topic, {0: [3, 2], 1: [3, 2], 2: [3, 2]})
-    conf = {"action": "reassign", "reassignment": moves, "throttle": 150_000}
-    run = world.airflow.api.trigger(DAG, conf)
-    wait_until(lambda: plan_of(world, run), "a plan", TIMEOUT_S, 1.0)
-
-    def state() -> PlanState:
-        record = plan_of(world, run)
-        assert record is not None
-        return record.state
-
+@contextmanager
+def logged_in(browser: Browser, world: World) -> Iterator[Page]:
+    """A tab of the administrator's, who was asked for name and password."""
     with opened(browser, world.airflow.url, expected=("401", "console")) as tab:
         tab.page.goto(f"{world.airflow.url}/plugin/reassignments")
         tab.page.fill("input[name=username]", "admin")
         tab.page.fill("input[name=password]", world.airflow.password)
         tab.page.click("button[type=submit]")
         expect(tab.page.get_by_text("Reassignments").first).to_be_visible()
-        page = tab.page.frame_locator("iframe")
-        tab.page.goto(f"{world.airflow.url}/dags/{DAG}/runs/{run}/plugin/reassignment")
-        expect(page.locator("h1")).to_have_text("Reassign as given")
+        yield tab.page
+
+
+def plan_page(page: Page, world: World, plan_id: str) -> FrameLocator:
+    """A plan's page, by the list that Airflow's navigation leads to."""
+    page.goto(f"{world.airflow.url}/plugin/reassignments")
+    frame = page.frame_locator("iframe")
+    frame.locator(f"#plan-{plan_id} a").click()
+    expect(frame.locator("h1")).to_have_text("Reassign as given")
+    return frame
+
+
+def test_a_reassignment_is_followed_slowed_paused_and_resumed_on_the_page_and_marked_failed(
+    world: World,
+    topics: Topics,
+    gateway: ClusterGateway,
+    browser: Browser,
+    foreign_throttle: Callable[[str], Throttles],
+) -> None:
+    """A run that is marked failed is stopped, cleaned up and told. A cancel on the page takes the
+    way of the other requests: tests/ui has the button, tests/dags what it does.
+    """
+    api = world.airflow.api
+    topic = topics.create([[1, 2]] * 3)
+    topics.fill(topic, 2_500, size_bytes=10_000)
+    before = foreign_throttle(topic)
+    moves = to(topic, {number: [3, 2] for number in range(3)})
+    run = api.trigger(DAG, {"action": "reassign", "reassignment": moves, "throttle": 150_000})
+    record = wait_until(lambda: plan_of(world, run), "a plan", TIMEOUT_S, 1.0)
+    assert record is not None
+
+    with logged_in(browser, world) as tab:
+        tab.goto(f"{world.airflow.url}/dags/{DAG}/runs/{run}/plugin/reassignment")
+        page = tab.frame_locator("iframe")
         page.get_by_role("link", name="Gates and dry run").click()
         expect(page.locator("#tab")).to_contain_text("On the snapshot: passed")
-        tab.page.goto(f"{world.airflow.url}/plugin/reassignments")
-        record = plan_of(world, run)
-        assert record is not None
-        page.locator(f"#plan-{record.plan_id} a").click()
-        expect(page.locator("h1")).to_have_text("Reassign as given")
+        page = plan_page(tab, world, record.plan_id)
         expect(page.locator("#plan-head .state")).to_contain_text("Running")
         expect(page.locator("#plan-head .large")).to_be_visible()
         first = copied(page)
@@ -94,14 +110,49 @@ def test_a_reassignment_is_followed_slowed_paused_resumed_and_cancelled_on_the_p
         )
         expect(page.locator("#plan-head")).to_contain_text("throttle 3")
         ask(page, "Pause")
-        expect(page.locator("#plan-head .state")).to_contain_text(re.compile("pause asked|Paused"))
-        if state() is PlanState.RUNNING:
-            ask(page, "Resume")
-            expect(page.locator("#plan-head .state")).not_to_contain_text("pause asked")
-        ask(page, "Cancel")
-        expect(page.locator("#plan-head .state")).to_contain_text("Cancelled")
-        assert state() is PlanState.CANCELLED
+        expect(page.locator("#plan-head .state")).to_contain_text("pause asked")
+        ask(page, "Resume")
+        expect(page.locator("#plan-head .state")).not_to_contain_text("pause asked")
+        expect(page.locator("#plan-head .state")).to_contain_text("Running")
+
+        wait_for_state(world, run, "progress", {"deferred"})
+        assert gateway.list_reassignments()
+        assert throttles_of(gateway, [topic]) != before
+        api.set_run_state(DAG, run, "failed")
+        wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
+        assert api.wait_for_run(DAG, run, TIMEOUT_S) == "failed"
+        expect(page.locator("#plan-head .state")).to_contain_text("Failed")
     wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+    assert not gateway.list_reassignments()
+    partitions = gateway.describe_topics([topic])[topic].partitions.values()
+    assert {state.replicas for state in partitions} == {(1, 2)}
+    assert world.ledger.plan(record.plan_id).state is PlanState.FAILED
+    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
+    assert (told["ended"], told["plan_id"], told["state"]) == ("failed", record.plan_id, "failed")
+    assert told["throttles_owed"] == []
     said = [(event.actor, event.detail) for event in world.ledger.events(record.plan_id)]
     assert ("admin", "throttle of 300000 B/s requested") in said
+    assert ("admin", "pause requested") in said
+
+
+@pytest.mark.long
+def test_a_reassignment_is_cancelled_on_the_page(
+    world: World, topics: Topics, gateway: ClusterGateway, browser: Browser
+) -> None:
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 2_500, size_bytes=10_000)
+    before = throttles_of(gateway, [topic])
+    moves = to(topic, {0: [3, 2]})
+    conf = {"action": "reassign", "reassignment": moves, "throttle": 150_000}
+    run = world.airflow.api.trigger(DAG, conf)
+    wait_for_state(world, run, "progress", {"deferred"})
+    record = plan_of(world, run)
+    assert record is not None
+    with logged_in(browser, world) as tab:
+        page = plan_page(tab, world, record.plan_id)
+        ask(page, "Cancel")
+        expect(page.locator("#plan-head .state")).to_contain_text("Cancelled")
+    assert world.ledger.plan(record.plan_id).state is PlanState.CANCELLED
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+    said = [(event.actor, event.detail) for event in world.ledger.events(record.plan_id)]
     assert ("admin", "cancel requested") in said

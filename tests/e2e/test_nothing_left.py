@@ -1,54 +1,20 @@
-"""What `dag.test()` cannot show: a run that a person marks failed, and the end of all processes."""
+"""Nothing is left of an Airflow whose owner is gone."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.run.states import PlanState
 from local.process.waiting import wait_until
-from tests.conftest import Topics
-from tests.dags.clusters import Throttles, throttles_of, to
-from tests.e2e.conftest import World
-from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, wait_for_state
+from tests.e2e.runs import TIMEOUT_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-
-
-def test_a_run_marked_failed_while_it_waits_is_stopped_cleaned_up_and_told(
-    world: World,
-    topics: Topics,
-    gateway: ClusterGateway,
-    foreign_throttle: Callable[[str], Throttles],
-) -> None:
-    topic = topics.create([[1, 2]])
-    topics.fill(topic, 3_000, size_bytes=10_000)
-    before = foreign_throttle(topic)
-    conf = {"action": "reassign", "reassignment": to(topic, {0: [3, 2]}), "throttle": 300_000}
-    run = world.airflow.api.trigger(DAG, conf)
-    wait_for_state(world, run, "progress", {"deferred"})
-    assert gateway.list_reassignments()
-    wait_until(lambda: throttles_of(gateway, [topic]) != before, "a throttle of ours")
-    world.airflow.api.set_run_state(DAG, run, "failed")
-    wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
-    assert world.airflow.api.wait_for_run(DAG, run, TIMEOUT_S) == "failed"
-    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
-    assert not gateway.list_reassignments()
-    assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
-    plan = plan_of(world, run)
-    assert plan is not None
-    assert plan.state is PlanState.FAILED
-    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
-    assert (told["ended"], told["plan_id"], told["state"]) == ("failed", plan.plan_id, "failed")
-    assert told["throttles_owed"] == []
 
 
 # tests/local/test_guard.py shows in `make test` what ends it.
