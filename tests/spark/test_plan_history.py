@@ -48,7 +48,14 @@ class Planned:
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("more", [(), ("--max-driver-replicas", "10")], ids=["whole", "slices"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        # In `make test` a fleet is balanced so, and below a whole plan reads a history.
+        pytest.param((), marks=pytest.mark.long, id="whole"),
+        pytest.param(("--max-driver-replicas", "10"), id="slices"),
+    ],
+)
 def test_traffic_is_balanced_once_the_history_tells_it(
     tmp_path: Path, more: tuple[str, ...]
 ) -> None:

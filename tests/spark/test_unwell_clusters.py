@@ -1,5 +1,6 @@
-"""A real cluster with a dead broker and a failed log dir: what a request is about is planned by the
-plan job, gates included, and carried out to its end.
+"""A real cluster with a dead broker and a failed log dir: what a request is about is planned, once
+by the plan job with its gates, and carried out to its end. tests/quality asks the gates about plans
+of every action on such clusters.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.cluster.snapshot.model import Snapshot
 from include.cluster.snapshot.take import take_snapshot
 from include.domain.kafka import PartitionState, TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan
-from include.domain.request.request import parse_request
+from include.domain.request.request import ReassignmentRequest, parse_request
 from include.domain.run.states import PlanState
 from include.execution.dry_run.dry_run import describe, dry_run
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
+from include.planning.options import PlanOptions
+from include.planning.planner import make_plan
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
 from local.kafka.cluster import LocalCluster
@@ -64,7 +68,14 @@ class Unwell:
         return dict(self.gateway.describe_topics([topic])[topic].partitions)
 
     def planned(self, name: str, **params: Any) -> Plan:
-        """What the plan job makes of a request on a fresh snapshot, once the dry run agrees."""
+        """What the planner makes of a request on a fresh snapshot, once the dry run agrees."""
+        snapshot = take_snapshot(self.gateway, datetime.now(UTC))
+        request = parse_request(params)
+        options = PlanOptions(plan_id=name, min_free_disk_fraction=0.0)
+        return self._tried(make_plan(snapshot, request, options), request, snapshot)
+
+    def planned_by_the_job(self, name: str, **params: Any) -> Plan:
+        """The same by the plan job, gates included."""
         warehouse = Warehouse((self.directory / "warehouse").as_uri())
         snapshot = take_snapshot(self.gateway, datetime.now(UTC))
         request = self.directory / f"{name}.json"
@@ -73,9 +84,10 @@ class Unwell:
         arguments = ["--snapshot", warehouse.write_snapshot(snapshot), "--request", str(request)]
         code = job.main([*arguments, "--out", out.uri, "--min-free-disk-fraction", "0"])
         assert code == 0, out.read_json("failure.json")
-        plan = out.load()
-        asked = parse_request(params)
-        tried = dry_run(plan, asked, snapshot, self.gateway, SETTINGS, rate_bytes_per_s=10**9)
+        return self._tried(out.load(), parse_request(params), snapshot)
+
+    def _tried(self, plan: Plan, request: ReassignmentRequest, snapshot: Snapshot) -> Plan:
+        tried = dry_run(plan, request, snapshot, self.gateway, SETTINGS, rate_bytes_per_s=10**9)
         assert tried.ok, describe(tried)
         return plan
 
@@ -148,7 +160,7 @@ def test_offline_replicas_get_new_homes_and_the_most_endangered_go_first(unwell:
 
     before = states()
     topics = [unwell.homes, unwell.safer, unwell.lost]
-    plan = unwell.planned("homes", action="fix_offline_replicas", topics=topics)
+    plan = unwell.planned_by_the_job("homes", action="fix_offline_replicas", topics=topics)
     (note,) = plan.summary.infeasible
     assert (subject_text(note.subject), "no live leader" in obstacle_text(note)) == (
         f"{unwell.lost}-0",
@@ -165,7 +177,6 @@ def test_offline_replicas_get_new_homes_and_the_most_endangered_go_first(unwell:
         assert before[partition].isr <= state.isr == set(state.replicas)
 
 
-@pytest.mark.usefixtures("spark")
 def test_a_broker_with_a_failed_log_dir_can_be_drained(unwell: Unwell) -> None:
     plan = unwell.planned(
         "drained", action="drain", brokers=[FAILED], topics=[unwell.drained, unwell.lost]
@@ -175,7 +186,6 @@ def test_a_broker_with_a_failed_log_dir_can_be_drained(unwell: Unwell) -> None:
         assert set(state.replicas) == state.isr == {1, 2}
 
 
-@pytest.mark.usefixtures("spark")
 def test_racks_are_repaired_beside_a_dead_broker_and_a_partition_without_a_leader(
     unwell: Unwell,
 ) -> None:
