@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -123,15 +124,16 @@ class Cluster:
         ]
 
     def _topics(self) -> list[dict[str, Any]]:
-        names = sorted({partition.topic for partition in self.replicas})
+        of_topic = Counter(partition.topic for partition in self.replicas)
         return [
             {
                 "topic": name,
                 "internal": name in self.internal,
                 "visible": True,
+                "partitions": count,
                 "min_insync_replicas": self.min_isr.get(name),
             }
-            for name in names
+            for name, count in sorted(of_topic.items())
         ]
 
     def _replicas(self) -> list[dict[str, Any]]:

@@ -79,6 +79,7 @@ VIEWS = {
     "planned": "/plans/20261121T030000Z-drain-planned",
     "clusters": "/clusters",
     "cluster": "/clusters/test",
+    "plan a move": "/clusters/test/new?broker=4",
     "cluster before and after": "/clusters/test?plan=20261121T035000Z-expand",
     "no plan": "/runs/reassign_partitions/unknown",
 }
@@ -203,14 +204,14 @@ def test_rows_can_be_reached_by_keyboard_and_the_address_holds_the_view(
 def test_a_request_is_confirmed_in_numbers_and_its_outcome_is_shown(
     browser: Browser, url: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rehome.ui.control_runs import Outcome
+    from rehome.ui.dag_runs import Outcome
 
     asked: list[tuple[object, ...]] = []
     outcomes = iter([Outcome(False, False), Outcome(True, True)])
     monkeypatch.setattr(
-        "rehome.ui.control_runs.trigger", lambda *values: asked.append(values) or "manual__1"
+        "rehome.ui.dag_runs.trigger_control", lambda *values: asked.append(values) or "manual__1"
     )
-    monkeypatch.setattr("rehome.ui.control_runs.outcome", lambda _: next(outcomes))
+    monkeypatch.setattr("rehome.ui.dag_runs.outcome", lambda *_: next(outcomes))
     plan = site.plan("p1", *drain_moves(10))
     site.run(plan, 3, 4)
     with opened(browser, url, token=token_of("admin"), expected=("422",)) as tab:

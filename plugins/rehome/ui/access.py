@@ -45,6 +45,18 @@ def may_control(user: BaseUser) -> bool:
     return bool(edits and triggers)
 
 
+def may_plan(user: BaseUser) -> bool:
+    """Whether a user may trigger `reassign_partitions`, for a dry run too."""
+    return bool(
+        get_auth_manager().is_authorized_dag(
+            method="POST",
+            access_entity=DagAccessEntity.RUN,
+            details=DagDetails(id=VIEWED_DAG),
+            user=user,
+        )
+    )
+
+
 def token_for(user: BaseUser) -> str:
     """What a form of the page carries: no other site can read it."""
     return _serializer().dumps([user.get_id(), secrets.token_hex(4)])
@@ -53,10 +65,33 @@ def token_for(user: BaseUser) -> str:
 def controller(
     request: Request, user: GetUserDep, x_rehome_token: Annotated[str, Header()] = ""
 ) -> BaseUser:
-    """The dependency of every route that changes something.
+    """The dependency of every route that asks something of a plan.
 
-    :raises HTTPException: 403: another site sent the request, the token is not this user's or has
-        expired, or the user has no right to control plans.
+    :raises HTTPException: 403: as :func:`own_page`, or the user has no right to control plans.
+    """
+    own_page(request, user, x_rehome_token)
+    if not may_control(user):
+        raise _forbidden(f"You have no right to edit and trigger the DAG {CONTROL_DAG}.")
+    return user
+
+
+def planner(
+    request: Request, user: GetUserDep, x_rehome_token: Annotated[str, Header()] = ""
+) -> BaseUser:
+    """The dependency of every route that has something planned.
+
+    :raises HTTPException: 403: as :func:`own_page`, or the user has no right to trigger runs.
+    """
+    own_page(request, user, x_rehome_token)
+    if not may_plan(user):
+        raise _forbidden(f"You have no right to trigger the DAG {VIEWED_DAG}.")
+    return user
+
+
+def own_page(request: Request, user: BaseUser, x_rehome_token: str) -> None:
+    """See that a request comes from a page that this user was given.
+
+    :raises HTTPException: 403: another site sent it, or its token is another user's or too old.
     """
     _refuse_other_sites(request)
     try:
@@ -65,9 +100,6 @@ def controller(
         owner = None
     if owner != user.get_id():
         raise _forbidden("This page is out of date. Reload it, then try again.")
-    if not may_control(user):
-        raise _forbidden(f"You have no right to edit and trigger the DAG {CONTROL_DAG}.")
-    return user
 
 
 def _refuse_other_sites(request: Request) -> None:
@@ -89,3 +121,4 @@ def _serializer() -> URLSafeTimedSerializer:
 
 UserDep = GetUserDep
 ControllerDep = Annotated[BaseUser, Depends(controller)]
+PlannerDep = Annotated[BaseUser, Depends(planner)]

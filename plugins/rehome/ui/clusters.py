@@ -28,6 +28,23 @@ def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView | None
     return None if uri is None else _view(uri, ledger, load)
 
 
+def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:
+    """Name, number of partitions, and whether it is internal, of each topic that can be seen."""
+    uri = installation.warehouse().latest_snapshot(cluster_id)
+    return () if uri is None else _topics(uri)
+
+
+@lru_cache(maxsize=KEPT)
+def _topics(uri: str) -> tuple[tuple[str, int, bool], ...]:
+    found = read_snapshot(uri, replicas=False).topics
+    columns = (found[name].to_pylist() for name in ("topic", "partitions", "internal", "visible"))
+    return tuple(
+        (topic, partitions or 0, internal)
+        for topic, partitions, internal, visible in zip(*columns, strict=True)
+        if visible
+    )
+
+
 @lru_cache(maxsize=KEPT)
 def _view(uri: str, ledger: Ledger, load: bool) -> ClusterView:
     snapshot, at = read_snapshot(uri), taken_at_of(uri)

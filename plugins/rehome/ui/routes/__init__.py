@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from rehome.ui.routes import actions, downloads, lists, live, plan
+from rehome.ui.routes import actions, downloads, lists, live, plan, planning
 
 router = APIRouter()
-for part in (lists, plan, live, actions, downloads):
+for part in (lists, plan, live, actions, planning, downloads):
     router.include_router(part.router)

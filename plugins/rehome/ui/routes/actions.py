@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 from include.domain.run.states import Control
 from include.domain.text import rate_in
 from include.page.controls import offer
-from rehome.ui import access, control_runs
+from rehome.ui import access, dag_runs
 from rehome.ui.access import ControllerDep, UserDep
 from rehome.ui.rendering import render
 from rehome.ui.routes.shared import root_of, view_for
@@ -27,7 +27,7 @@ def ask_control(request: Request, user: UserDep, plan_id: str, control: Control)
         raise HTTPException(403, f"You have no right to edit and trigger {access.CONTROL_DAG}.")
     view = view_for(plan_id, user)
     connection = view.record.planned_through
-    policy = control_runs.policy_of(connection)
+    policy = dag_runs.policy_of(connection)
     return render(
         "confirm.html",
         root=root_of(request),
@@ -57,7 +57,7 @@ def request_control(
         problem = "" if asked else f"{throttle} is no rate: write 50 MB/s, or 50000000."
     if control is Control.CHANGE_THROTTLE and not throttle.strip():
         problem = "Name the new throttle."
-    found = offer(view, control, control_runs.policy_of(through), asked)
+    found = offer(view, control, dag_runs.policy_of(through), asked)
     problem = problem or found.refusal
     if not through:
         problem = "Name the connection of the plan's cluster: an earlier Rehome did not record it."
@@ -72,7 +72,7 @@ def request_control(
         )
         return HTMLResponse(html, 422)
     assert through is not None
-    run_id = control_runs.trigger(view.record.plan_id, control, through, asked, user.get_name())
+    run_id = dag_runs.trigger_control(view.record.plan_id, control, through, asked, user.get_name())
     html = render("asked.html", root=root_of(request), view=view, offer=found, run_id=run_id)
     return HTMLResponse(html)
 
@@ -81,6 +81,6 @@ def request_control(
 def request_outcome(request: Request, user: UserDep, plan_id: str, run_id: str) -> Response:
     """What has become of a run of `control_reassignment`; asked for until it has ended."""
     view_for(plan_id, user)
-    outcome = control_runs.outcome(run_id)
+    outcome = dag_runs.outcome(access.CONTROL_DAG, run_id)
     html = render("outcome.html", root=root_of(request), run_id=run_id, outcome=outcome)
     return HTMLResponse(html, STOP_POLLING if outcome.ended else 200)

@@ -13,13 +13,15 @@ from include.domain.run.states import PlanState
 from include.ledger.base.lines import PlanFilter
 from include.page.files import PlanFiles
 from rehome import installation, run_context
-from rehome.ui import access, clusters
+from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
 from rehome.ui.routes.shared import plans, root_of, values_for, view_for
 
 router = APIRouter()
 PLANS_SHOWN = 50
+BEFORE_THE_PLAN = ("snapshot", "plan")
+"""Tasks of a run that make its plan."""
 PLANS_OF_CLUSTER = 20
 """Newest plans of a cluster among which one is chosen."""
 
@@ -92,6 +94,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         "cluster.html",
         **values_for(request, user),
         view=view,
+        may_plan=access.may_plan(user),
         now=time.time(),
         active=active if active and access.may_read(user, active.dag_id) else None,
         owed=ledger.owed_on(cluster_id),
@@ -110,7 +113,10 @@ def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Re
     found = ledger.plan_of_run(dag_id, run_id) or ledger.taken_up_by(dag_id, run_id)
     if found is None:
         return HTMLResponse(_without_plan(request, user, dag_id, run_id))
-    return RedirectResponse(f"{root_of(request)}/plans/{quote(found)}")
+    there = f"{root_of(request)}/plans/{quote(found)}"
+    if "hx-request" in request.headers:
+        return Response(headers={"HX-Redirect": there})
+    return RedirectResponse(there)
 
 
 def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> str:
@@ -124,6 +130,8 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
         **values_for(request, user),
         dag_id=dag_id,
         run_id=run_id,
+        ended=dag_runs.outcome(dag_id, run_id).ended,
+        steps=dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN),
         failure=files.json("failure.json") if files else None,
         gates=(files.json("gates.json") if files else None) or (),
         planned=files is not None and "summary.json" in files.there,

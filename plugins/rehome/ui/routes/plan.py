@@ -130,6 +130,7 @@ def _checks(request: Request, view: PlanView) -> str:
         root=root_of(request),
         view=view,
         gates=files.json("gates.json") or (),
+        prices=files.summary.prices if files.summary is not None else (),
         dry_run=files.dry_run,
         problem=files.problem,
     )

@@ -1,11 +1,14 @@
-"""Runs of `control_reassignment` that the page triggers, and what became of them."""
+"""Runs of DAGs that the page triggers, and how far they are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from airflow.api.common.trigger_dag import trigger_dag
 from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType
@@ -20,7 +23,7 @@ from rehome.ui.access import CONTROL_DAG
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How far a request is.
+    """How far a run is.
 
     :param ended: whether nothing more happens to its run.
     :param failed: whether it was refused, or did not work.
@@ -40,30 +43,48 @@ def policy_of(connection: str | None) -> ConnectionPolicy:
         return ANYTHING
 
 
-def trigger(
-    plan_id: str, control: Control, connection: str, rate_bytes_per_s: int | None, user: str
-) -> str:
-    """Trigger `control_reassignment` in a user's name; returns the run's id."""
+def trigger(dag_id: str, conf: Mapping[str, Any], user: str) -> str:
+    """Trigger a DAG in a user's name; returns the run's id."""
     run = trigger_dag(
-        CONTROL_DAG,
+        dag_id,
         triggered_by=DagRunTriggeredByType.UI,
         triggering_user_name=user,
-        conf={
-            "plan_id": plan_id,
-            "action": control.value,
-            "kafka_config_id": connection,
-            "throttle": rate_bytes_per_s,
-        },
+        conf=dict(conf),
         replace_microseconds=False,
     )
     assert run is not None
     return str(run.run_id)
 
 
-def outcome(run_id: str) -> Outcome:
+def trigger_control(
+    plan_id: str, control: Control, connection: str, rate_bytes_per_s: int | None, user: str
+) -> str:
+    """Trigger `control_reassignment` in a user's name; returns the run's id."""
+    conf = {
+        "plan_id": plan_id,
+        "action": control.value,
+        "kafka_config_id": connection,
+        "throttle": rate_bytes_per_s,
+    }
+    return trigger(CONTROL_DAG, conf, user)
+
+
+def outcome(dag_id: str, run_id: str) -> Outcome:
     """What has become of a run."""
-    query = select(DagRun.state).where(DagRun.dag_id == CONTROL_DAG, DagRun.run_id == run_id)
+    query = select(DagRun.state).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
     with create_session() as session:
         state = session.scalar(query)
     ended = state in (None, DagRunState.SUCCESS, DagRunState.FAILED)
     return Outcome(ended, failed=ended and state != DagRunState.SUCCESS)
+
+
+def steps(dag_id: str, run_id: str, task_ids: Sequence[str]) -> dict[str, str]:
+    """The states of some tasks of a run, by Airflow's names; "" = not begun."""
+    query = select(TaskInstance.task_id, TaskInstance.state).where(
+        TaskInstance.dag_id == dag_id,
+        TaskInstance.run_id == run_id,
+        TaskInstance.task_id.in_(task_ids),
+    )
+    with create_session() as session:
+        found = {task_id: state or "" for task_id, state in session.execute(query)}
+    return {task_id: found.get(task_id, "") for task_id in task_ids}

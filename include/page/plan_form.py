@@ -1,0 +1,90 @@
+"""The form "plan a move": what people write in it, as parameters of `reassign_partitions`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from include.domain.request.request import Action, parse_request
+from include.domain.text import rate_in
+from include.errors import InvalidRequestError
+
+CHOICES: Mapping[Action, str] = {
+    Action.DRAIN: "Empty brokers: all that is on them goes to the others.",
+    Action.REBALANCE: "Bring brokers to their share of bytes, and of traffic where it is known.",
+    Action.EXPAND: "Fill the brokers that you choose; nothing moves between the others.",
+    Action.REPAIR_RACKS: "Spread replicas over racks where they are not.",
+    Action.SET_REPLICATION_FACTOR: "Give topics more replicas, or fewer.",
+    Action.FIX_OFFLINE_REPLICAS: "Put replicas that are offline on brokers that are alive.",
+    Action.BALANCE_LEADERS: "Let brokers lead their share; nothing is copied.",
+    Action.MOVE_LOG_DIRS: "Even out the log dirs of each broker.",
+}
+"""Actions that the form offers, a line each."""
+WORDS = {action: action.value.replace("_", " ").capitalize() for action in CHOICES}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanForm:
+    """The fields as they were written; empty = not given.
+
+    :param tolerance: in percent; ``budget``: the most bytes to copy, such as 500 GB.
+    """
+
+    action: str = Action.DRAIN.value
+    brokers: tuple[str, ...] = ()
+    topics: str = ""
+    replication_factor: str = ""
+    throttle: str = ""
+    tolerance: str = ""
+    budget: str = ""
+    approval: bool = True
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """Names and patterns of topics; none = all."""
+        return tuple(filter(None, re.split(r"[\s,]+", self.topics)))
+
+    def params(self) -> dict[str, Any]:
+        """Parameters for a dry run.
+
+        :raises InvalidRequestError: lists every problem.
+        """
+        problems: list[str] = []
+
+        def size(text: str, what: str, example: str) -> int | None:
+            found = rate_in(text) if text.strip() else None
+            if found is None and text.strip():
+                problems.append(f"{what} {text} is not understood: write {example}.")
+            return found
+
+        throttle = self.throttle.strip()
+        params: dict[str, Any] = {
+            "action": self.action,
+            "brokers": [int(broker) for broker in self.brokers if broker.isdecimal()],
+            "topics": list(self.topic_names),
+            "throttle": "auto"
+            if throttle in ("", "auto")
+            else size(throttle, "Throttle", "50 MB/s, or auto"),
+            "approval": self.approval,
+            "dry_run": True,
+        }
+        if (budget := size(self.budget, "Budget", "500 GB")) is not None:
+            params["budget_bytes"] = budget
+        if self.replication_factor.strip():
+            params["replication_factor"] = self.replication_factor.strip()
+        if self.tolerance.strip():
+            try:
+                params["tolerance"] = float(self.tolerance.strip().rstrip("%").strip()) / 100
+            except ValueError:
+                problems.append(f"Tolerance {self.tolerance} is not understood: write 2 %.")
+        try:
+            parse_request(params)
+        except InvalidRequestError as error:
+            problems += error.problems
+        if problems:
+            raise InvalidRequestError(problems)
+        if "replication_factor" in params:
+            params["replication_factor"] = int(params["replication_factor"])
+        return params

@@ -1,0 +1,131 @@
+"""Planning a move: a form, a dry run of what is written in it, and the plan that comes of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, Response
+
+from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.text import count_text
+from include.errors import InvalidRequestError
+from include.execution.completion.drained import covers
+from include.page.cluster_view import ClusterView
+from include.page.plan_form import CHOICES, WORDS, PlanForm
+from rehome.ui import access, clusters, dag_runs
+from rehome.ui.access import PlannerDep, UserDep
+from rehome.ui.rendering import render
+from rehome.ui.routes.shared import plans, root_of, values_for
+
+router = APIRouter()
+TOPICS_NAMED = 8
+DEFAULT_CONNECTION = "kafka_default"
+
+
+def written(
+    action: Annotated[str, Form()],
+    brokers: Annotated[list[str] | None, Form()] = None,
+    topics: Annotated[str, Form()] = "",
+    replication_factor: Annotated[str, Form()] = "",
+    throttle: Annotated[str, Form()] = "",
+    tolerance: Annotated[str, Form()] = "",
+    budget: Annotated[str, Form()] = "",
+    approval: Annotated[bool, Form()] = False,
+) -> PlanForm:
+    """The form as it was sent."""
+    return PlanForm(
+        action,
+        tuple(brokers or ()),
+        topics,
+        replication_factor,
+        throttle,
+        tolerance,
+        budget,
+        approval,
+    )
+
+
+@router.get("/clusters/{cluster_id}/new", response_class=HTMLResponse)
+def plan_a_move(
+    request: Request,
+    user: UserDep,
+    cluster_id: str,
+    action: str = "",
+    broker: Annotated[list[str] | None, Query()] = None,
+) -> str:
+    """The form, with an action and brokers chosen where the address names them."""
+    if not access.may_plan(user):
+        raise HTTPException(403, f"You have no right to trigger the DAG {access.VIEWED_DAG}.")
+    view = _seen(cluster_id)
+    form = PlanForm(action or Action.DRAIN.value, tuple(broker or ()))
+    return render("plan_form.html", **values_for(request, user), **_form_values(view, form))
+
+
+@router.get("/clusters/{cluster_id}/topics", response_class=HTMLResponse)
+def count_topics(user: UserDep, cluster_id: str, topics: str = "") -> str:
+    """How many topics names and patterns mean."""
+    _seen(cluster_id)
+    every = clusters.topics(cluster_id)
+    asked = ReassignmentRequest(Action.REBALANCE, topics=PlanForm(topics=topics).topic_names)
+    chosen = [
+        (name, partitions)
+        for name, partitions, internal in every
+        if covers(asked, name, internal=internal) and (asked.topics or not internal)
+    ]
+    named = [name for name, _ in chosen[:TOPICS_NAMED]] if asked.topics else []
+    return render(
+        "topics_named.html",
+        topics=count_text(len(chosen), "topic"),
+        partitions=count_text(sum(partitions for _, partitions in chosen), "partition"),
+        every=not asked.topics,
+        named=named,
+        more=len(chosen) - len(named),
+    )
+
+
+@router.post("/clusters/{cluster_id}/new", response_class=HTMLResponse)
+def have_it_planned(
+    request: Request,
+    user: PlannerDep,
+    cluster_id: str,
+    form: Annotated[PlanForm, Depends(written)],
+    connection: Annotated[str, Form()] = "",
+) -> Response:
+    """Trigger a dry run in the user's name, and go where its plan will be."""
+    view = _seen(cluster_id)
+    through = connection.strip() or DEFAULT_CONNECTION
+    try:
+        params = form.params()
+    except InvalidRequestError as error:
+        values = _form_values(view, form) | {"connection": through, "problems": error.problems}
+        html = render("plan_fields.html", root=root_of(request), **values)
+        return HTMLResponse(html, 422)
+    run_id = dag_runs.trigger(
+        access.VIEWED_DAG, {**params, "kafka_config_id": through}, user.get_name()
+    )
+    there = f"{root_of(request)}/runs/{access.VIEWED_DAG}/{quote(run_id)}"
+    return Response(headers={"HX-Redirect": there})
+
+
+def _seen(cluster_id: str) -> ClusterView:
+    view = None
+    if cluster_id in clusters.cluster_ids():
+        view = clusters.newest(cluster_id, plans.ledger, load=False)
+    if view is None:
+        raise HTTPException(404, f"The warehouse has no snapshot of a cluster {cluster_id!r}")
+    return view
+
+
+def _form_values(view: ClusterView, form: PlanForm) -> dict[str, Any]:
+    newest = plans.ledger.plans_on(view.cluster_id, 1)
+    through = newest[0].planned_through if newest else None
+    return {
+        "view": view,
+        "form": form,
+        "choices": CHOICES,
+        "words": WORDS,
+        "connection": through or DEFAULT_CONNECTION,
+        "problems": (),
+    }

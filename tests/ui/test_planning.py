@@ -1,0 +1,145 @@
+"""Planning a move from a cluster's page, in a browser and by single requests."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastapi.testclient import TestClient
+from playwright.sync_api import expect
+
+from tests.browser import opened, serious
+from tests.ui.site import Site, served, snapshot_of, token_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastapi import FastAPI
+    from playwright.sync_api import Browser
+
+    Client = Callable[[str], TestClient]
+
+RUN_ID = "manual__2030-01-01T00:00:00+00:00"
+DRAIN = {"action": "drain", "brokers": ["4"], "throttle": "5 MB/s", "approval": "true"}
+
+
+@pytest.fixture
+def triggered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Runs that would have been triggered: no scheduler is here."""
+    found: list[dict[str, Any]] = []
+
+    def trigger_dag(dag_id: str, **values: Any) -> Any:
+        found.append({"dag_id": dag_id, **values})
+        return type("Run", (), {"run_id": RUN_ID})
+
+    monkeypatch.setattr("rehome.ui.dag_runs.trigger_dag", trigger_dag)
+    return found
+
+
+def own(client: TestClient) -> dict[str, str]:
+    found = re.search(r'"X-Rehome-Token": "([^"]+)"', client.get("").text)
+    assert found
+    return {"X-Rehome-Token": found[1]}
+
+
+def test_a_form_becomes_a_dry_run_in_the_users_name(
+    client: Client, site: Site, triggered: list[dict[str, Any]]
+) -> None:
+    snapshot_of(site)
+    user = client("user")
+    assert "clusters/test/new" in user.get("clusters/test").text
+    form = user.get("clusters/test/new?action=expand&broker=3").text
+    assert 'value="expand" checked' in form
+    assert 'value="3" checked' in form
+    assert 'value="4" checked' not in form
+    answer = user.post("clusters/test/new", headers=own(user), data=DRAIN)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["hx-redirect"].endswith(
+        "/runs/reassign_partitions/manual__2030-01-01T00%3A00%3A00%2B00%3A00"
+    )
+    (run,) = triggered
+    assert (run["dag_id"], run["triggering_user_name"]) == ("reassign_partitions", "user")
+    assert run["conf"] == {
+        "action": "drain",
+        "brokers": [4],
+        "topics": [],
+        "throttle": 5_000_000,
+        "approval": True,
+        "dry_run": True,
+        "kafka_config_id": "kafka_default",
+    }
+
+
+def test_a_form_that_cannot_be_asked_for_comes_back_as_it_was(
+    client: Client, site: Site, triggered: list[dict[str, Any]]
+) -> None:
+    snapshot_of(site)
+    admin = client("admin")
+    wrong = DRAIN | {"throttle": "<b>quickly</b>", "topics": "orders-*"}
+    answer = admin.post("clusters/test/new", headers=own(admin), data=wrong)
+    assert answer.status_code == 422
+    assert "Throttle &lt;b&gt;quickly&lt;/b&gt; is not understood" in answer.text
+    assert 'value="orders-*"' in answer.text
+    assert 'value="4" checked' in answer.text
+    assert triggered == []
+
+
+def test_who_may_not_trigger_runs_has_nothing_planned(
+    client: Client, site: Site, triggered: list[dict[str, Any]]
+) -> None:
+    snapshot_of(site)
+    viewer = client("viewer")
+    assert "clusters/test/new" not in viewer.get("clusters/test").text
+    assert viewer.get("clusters/test/new").status_code == 403
+    assert viewer.post("clusters/test/new", headers=own(viewer), data=DRAIN).status_code == 403
+    admin = client("admin")
+    assert admin.post("clusters/test/new", data=DRAIN).status_code == 403, "without a token"
+    elsewhere = own(admin) | {"Origin": "https://elsewhere.example"}
+    assert admin.post("clusters/test/new", headers=elsewhere, data=DRAIN).status_code == 403
+    unknown = admin.post("clusters/unknown/new", headers=own(admin), data=DRAIN)
+    assert unknown.status_code == 404
+    assert triggered == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("", "all: 1 topic, 40 partitions"),
+        ("ord*", "1 topic, 40 partitions: orders"),
+        ("orders nothing", "1 topic, 40 partitions: orders"),
+        ("pay*", "0 topics, 0 partitions"),
+    ],
+)
+def test_topics_are_counted_while_they_are_typed(
+    asked: str, told: str, client: Client, site: Site
+) -> None:
+    snapshot_of(site)
+    answer = client("viewer").get("clusters/test/topics", params={"topics": asked})
+    assert answer.text.strip() == told
+
+
+def test_a_move_is_planned_in_a_browser(
+    browser: Browser, page: FastAPI, site: Site, triggered: list[dict[str, Any]]
+) -> None:
+    snapshot_of(site)
+    with (
+        served(page) as address,
+        opened(browser, f"{address}/rehome", token=token_of("admin"), expected=("422",)) as tab,
+    ):
+        shown = tab.page
+        shown.goto(f"{address}/rehome/clusters/test")
+        shown.click("text=Plan a move…")
+        expect(shown.locator("#topics-named")).to_have_text("all: 1 topic, 40 partitions")
+        assert serious(shown) == []
+        shown.fill("input[name=topics]", "pay*")
+        expect(shown.locator("#topics-named")).to_have_text("0 topics, 0 partitions")
+        shown.fill("input[name=topics]", "")
+        shown.click("button.first")
+        expect(shown.locator("#plan-fields [role=alert]")).to_contain_text("brokers")
+        assert triggered == []
+        shown.check("input[name=brokers][value='4']")
+        shown.click("button.first")
+        shown.wait_for_url("**/runs/reassign_partitions/**")
+        (run,) = triggered
+        assert (run["conf"]["action"], run["conf"]["brokers"]) == ("drain", [4])
