@@ -253,7 +253,7 @@ def test_people_are_told_of_a_throttle_that_is_taken_away_for_the_third_time(sit
 def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
-    """Theirs begins in mid-run: 6 MB, of which one goes at once and another every 5 s."""
+    """Theirs begins in mid-run: 10 MB, of which one goes at once and another every 5 s."""
     from rehome.triggers.watch import Look, PlanWatch
 
     looks: list[str] = []
@@ -270,7 +270,7 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "12")
     ours, theirs = site.topics.create([[1, 2], [1, 2]]), site.topics.create([[2]])
     site.topics.fill(ours, 400, size_bytes=10_000)
-    site.topics.fill(theirs, 600, size_bytes=10_000)
+    site.topics.fill(theirs, 1000, size_bytes=10_000)
     lists = [
         ConfigChange(ConfigResource.topic(theirs), key, ConfigOperation.SET, "*")
         for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
