@@ -15,6 +15,7 @@ from sqlalchemy import make_url
 
 from include.airflow_settings import AirflowSettings
 from include.ledger.store import Ledger
+from include.warehouse import Warehouse
 from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from tests.e2e.webhook import Webhook
@@ -40,6 +41,7 @@ class World:
     ledger: Ledger
     webhook: Webhook
     every: timedelta
+    warehouse: Warehouse
 
     @property
     def window(self) -> timedelta:
@@ -63,7 +65,7 @@ def world(
     home = tmp_path_factory.mktemp("airflow")
     minutes = _minutes_between_openings()
     every = timedelta(minutes=minutes)
-    ledger_url = postgresql.new_database()
+    ledger_url, warehouse = postgresql.new_database(), (home / "warehouse").as_uri()
     with Webhook() as webhook, Ledger.open(ledger_url) as ledger:
         settings = AirflowSettings.read().with_connections(
             {
@@ -77,7 +79,7 @@ def world(
         )
         env = {
             "AIRFLOW__CORE__DAGS_FOLDER": str(_dags_folder(home / "dags")),
-            "REHOME_WAREHOUSE": (home / "warehouse").as_uri(),
+            "REHOME_WAREHOUSE": warehouse,
             "REHOME_POLL_INTERVAL_S": "2",
             # The DAG is paused until a test wants its windows.
             "REHOME_WINDOW_CRON": f"*/{minutes} * * * *",
@@ -92,7 +94,7 @@ def world(
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
         }
         with AirflowStandalone(Path(home), settings=settings, env=env, dags=DAGS) as airflow:
-            yield World(airflow, ledger, webhook, every)
+            yield World(airflow, ledger, webhook, every, Warehouse(warehouse))
 
 
 def _dags_folder(directory: Path) -> Path:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
 from include.cluster.gateway import ClusterGateway
+from include.cluster.snapshot.take import take_snapshot
 from include.domain.configs import ConfigResource
 from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE
@@ -70,43 +72,86 @@ def plan_page(page: Page, world: World, plan_id: str) -> FrameLocator:
     page.goto(f"{world.airflow.url}/plugin/reassignments")
     frame = page.frame_locator("iframe")
     frame.locator(f"#plan-{plan_id} a").click()
-    expect(frame.locator("h1")).to_have_text("Reassign as given")
+    expect(frame.locator(f"a[href*='{plan_id}/report.html']")).to_be_visible()
     return frame
 
 
-def test_a_reassignment_is_followed_slowed_paused_and_resumed_on_the_page_and_marked_failed(
+def plan_a_drain(page: Page, world: World, cluster_id: str, topic: str, throttle: str) -> str:
+    """Fill in the form for a drain of broker 1; the id of the plan that its dry run has made."""
+    page.goto(f"{world.airflow.url}/plugin/reassignments")
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("link", name="Clusters").click()
+    frame.get_by_role("link", name=cluster_id).click()
+    frame.get_by_role("link", name="Plan a move…").click()
+    frame.locator("input[name=brokers][value='1']").check()
+    frame.locator("input[name=topics]").fill(topic)
+    frame.locator("input[name=throttle]").fill(throttle)
+    expect(frame.locator("#topics-named")).to_contain_text(f"1 topic, 3 partitions: {topic}")
+    frame.get_by_role("button", name="See the plan").click()
+    expect(frame.get_by_role("heading", name="Planning")).to_be_visible()
+    expect(frame.get_by_role("heading", name="Drain broker 1")).to_be_visible(
+        timeout=TIMEOUT_S * 1e3
+    )
+    expect(frame.locator("#plan-head .state")).to_contain_text("Planned")
+    expect(frame.locator("#plan-head")).to_contain_text(
+        "nothing that speaks against this plan", timeout=TIMEOUT_S * 1e3
+    )
+    (plan,) = (plan for plan in world.ledger.plans() if plan.request.get("dry_run"))
+    return plan.plan_id
+
+
+def approve(page: Page, frame: FrameLocator) -> None:
+    """In Airflow's own form, which the plan's page leads to."""
+    frame.get_by_role("link", name="Approve or reject it").click(timeout=TIMEOUT_S * 1e3)
+    expect(page.get_by_text("The approval holds for exactly this").first).to_be_visible()
+    page.get_by_role("button", name="Approve", exact=True).click()
+
+
+def test_a_drain_is_planned_approved_followed_slowed_paused_and_resumed_on_the_page(
     world: World,
     topics: Topics,
     gateway: ClusterGateway,
     browser: Browser,
     foreign_throttle: Callable[[str], Throttles],
 ) -> None:
-    """A run that is marked failed is stopped, cleaned up and told. A cancel on the page takes the
-    way of the other requests: tests/ui has the button, tests/dags what it does.
+    """In the end its run is marked failed: it is stopped, cleaned up and told. A cancel on the page
+    takes the way of the other requests: tests/ui has the button, tests/dags what it does.
     """
     api = world.airflow.api
     topic = topics.create([[1, 2]] * 3)
     topics.fill(topic, 2_500, size_bytes=10_000)
     before = foreign_throttle(topic)
-    moves = to(topic, {number: [3, 2] for number in range(3)})
-    run = api.trigger(DAG, {"action": "reassign", "reassignment": moves, "throttle": 150_000})
-    record = wait_until(lambda: plan_of(world, run), "a plan", TIMEOUT_S, 1.0)
-    assert record is not None
+    snapshot = take_snapshot(gateway, datetime.now(UTC))
+    world.warehouse.write_snapshot(snapshot)
 
     with logged_in(browser, world) as tab:
-        tab.goto(f"{world.airflow.url}/dags/{DAG}/runs/{run}/plugin/reassignment")
-        page = tab.frame_locator("iframe")
+        plan_id = plan_a_drain(tab, world, snapshot.cluster_id, topic, "150 kB/s")
+        planned = world.ledger.plan(plan_id)
+        page = plan_page(tab, world, plan_id)
         page.get_by_role("link", name="Gates and dry run").click()
         expect(page.locator("#tab")).to_contain_text("On the snapshot: passed")
-        page = plan_page(tab, world, record.plan_id)
-        expect(page.locator("#plan-head .state")).to_contain_text("Running")
+        ask(page, "Run")
+        approve(tab, page)
+        page = plan_page(tab, world, plan_id)
+        expect(page.locator("#plan-head .state")).to_contain_text(
+            "Running", timeout=TIMEOUT_S * 1e3
+        )
+        record = world.ledger.plan(plan_id)
+        run = record.run_id
+        assert (record.plan_hash, record.approved_by) == (planned.plan_hash, "admin")
+        assert run != planned.run_id
+        tab.goto(f"{world.airflow.url}/dags/{DAG}/runs/{run}/plugin/reassignment")
+        page = tab.frame_locator("iframe")
         expect(page.locator("#plan-head .large")).to_be_visible()
         first = copied(page)
         wait_until(lambda: copied(page) > first, "the bar to move", TIMEOUT_S)
-        assert follower_rate(gateway, 3)
+        takes = next(iter(world.ledger.planned_moves(plan_id)[0].adding))
+        assert follower_rate(gateway, takes)
         ask(page, "Throttle", "300 kB/s")
         wait_until(
-            lambda: (follower_rate(gateway, 3) or 0) >= 250_000, "the brokers to follow", TIMEOUT_S
+            lambda: (follower_rate(gateway, takes) or 0) >= 250_000,
+            "the brokers to follow",
+            TIMEOUT_S,
         )
         expect(page.locator("#plan-head")).to_contain_text("throttle 3")
         ask(page, "Pause")
@@ -126,7 +171,7 @@ def test_a_reassignment_is_followed_slowed_paused_and_resumed_on_the_page_and_ma
     assert not gateway.list_reassignments()
     partitions = gateway.describe_topics([topic])[topic].partitions.values()
     assert {state.replicas for state in partitions} == {(1, 2)}
-    assert world.ledger.plan(record.plan_id).state is PlanState.FAILED
+    assert world.ledger.plan(plan_id).state is PlanState.FAILED
     (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
     assert (told["ended"], told["plan_id"], told["state"]) == ("failed", record.plan_id, "failed")
     assert told["throttles_owed"] == []
