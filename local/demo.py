@@ -23,6 +23,7 @@ from include.domain.time_range import TimeRange
 from include.execution.progress.progress import footer, size_text, status_text
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
+from local.airflow.standalone import USER
 from local.console import Screen
 from local.stack import STATE, TOPICS, Stack, alone
 from local.workload import Workload
@@ -103,7 +104,7 @@ class Demo:
             screen.say("an idempotent producer (acks=all) and a consumer keep running")
             screen.say("Airflow starts …")
             self.stack.airflow.start()
-            screen.say(f"Airflow is up: {self.stack.airflow.url}")
+            self._say_where_the_page_is()
             run = self._trigger()
             state = self._follow(run)
         return self._prove(state, workload)
@@ -213,11 +214,20 @@ class Demo:
         checks.append(self._check_messages(workload))
         report = plan.uri + "/report.html"
         checks.append(check(plan.exists("report.html"), f"report: {report}"))
-        self.screen.say(
-            "Airflow ended with the demo. `make up` keeps one running, and prints the address of "
-            "the page that shows this plan live."
-        )
+        self._say_where_the_page_is()
+        if sys.stdin.isatty():
+            self.screen.say("It is there until you press Enter.")
+            sys.stdin.readline()
+        else:
+            self.screen.say("It ends with the demo; `make up` keeps one running.")
         return all(checks)
+
+    def _say_where_the_page_is(self) -> None:
+        airflow = self.stack.airflow
+        self.screen.say(
+            f"The page: {airflow.url}/plugin/reassignments (user {USER}, password "
+            f"{airflow.password})"
+        )
 
     def _predicted(self, plan: PlanDirectory) -> TimeRange:
         return TimeRange(**plan.read_json("dry_run.json")["predicted"])
