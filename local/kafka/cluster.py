@@ -35,7 +35,7 @@ class LocalCluster:
     :param brokers: number of brokers.
     :param racks: ``broker.rack`` of each broker, in order of id; default :func:`default_rack`.
     :param log_dirs: log dirs per broker.
-    :param broker_config: further broker settings.
+    :param broker_config: further broker settings; ``controller_config``: the controller's.
     :param heap_mb: maximal heap of each JVM, in MB.
     :param security: TLS, SASL and ACLs; without it everything is PLAINTEXT.
     :param release_version: metadata.version of the cluster, like "3.8-IV0"; default the newest.
@@ -49,6 +49,7 @@ class LocalCluster:
         racks: Sequence[str] | None = None,
         log_dirs: int = 2,
         broker_config: Mapping[str, str] | None = None,
+        controller_config: Mapping[str, str] | None = None,
         heap_mb: int = 192,
         security: Security | None = None,
         release_version: str | None = None,
@@ -61,6 +62,7 @@ class LocalCluster:
         )
         self._layout = NodeLayout.on_free_ports(directory, self.racks, log_dirs)
         self._broker_config = dict(broker_config or {})
+        self._controller_config = dict(controller_config or {})
         self._release_version = release_version
         self._cluster_id = random_id()
         self._nodes = NodeProcesses(self._layout, heap_mb)
@@ -259,8 +261,7 @@ class LocalCluster:
 
     def _write_config(self, node: int) -> None:
         settings = server_properties(self._layout, node, self.security)
-        if node != CONTROLLER_ID:
-            settings |= self._broker_config
+        settings |= self._controller_config if node == CONTROLLER_ID else self._broker_config
         self._layout.home(node).mkdir(parents=True, exist_ok=True)
         write_properties(self._layout.config_file(node), settings)
 

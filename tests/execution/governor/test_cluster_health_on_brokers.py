@@ -41,7 +41,8 @@ SIZE = 30_000_000
 BESIDE = 4
 """Follows a partition of somebody else's, and has no part in the plan."""
 OUT_OF_ISR_BEFORE_DEAD = {"replica.lag.time.max.ms": "3000"}
-"""The controller takes a broker for dead after 9 s."""
+LATE_DEAD = {"broker.session.timeout.ms": "180000"}
+"""The controller would take a broker for dead after 9 s: a busy machine looks less often."""
 SLOW_TO_FETCH = {"replica.fetch.min.bytes": "500000", "replica.fetch.wait.max.ms": "10000"}
 """Followers wait for so much, or so long, and stay in the ISR for 30 s. The plan's copies have
 as much at hand at once."""
@@ -123,7 +124,11 @@ def configured(
         if not started or started[-1][0] != config:
             for _, earlier in started:
                 earlier.stop()
-            made = LocalCluster(tmp_path_factory.mktemp("configured"), broker_config=config)
+            made = LocalCluster(
+                tmp_path_factory.mktemp("configured"),
+                broker_config=config,
+                controller_config=LATE_DEAD,
+            )
             started.append((config, made))
             made.start()
         return started[-1][1]
