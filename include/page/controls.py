@@ -94,11 +94,20 @@ def _refusal(
 ) -> str:
     if control not in possible(view):
         return f"The plan is {view.record.state} by now: this is not possible any more."
+    limit = _approved_limit(view) if control is Control.CHANGE_THROTTLE else None
+    if limit is not None and rate_bytes_per_s is not None and rate_bytes_per_s > limit:
+        return f"{view.record.approved_by} approved {bytes_text(limit)}/s at most."
     try:
         policy.require_control(control, rate_bytes_per_s)
     except PolicyError as error:
         return " ".join(error.refusals)
     return ""
+
+
+def _approved_limit(view: PlanView) -> int | None:
+    """The highest throttle that a person has approved; None = no person was asked."""
+    approval = view.record.approval
+    return approval.terms.rate_bytes_per_s if approval and approval.by_person else None
 
 
 def _run(view: PlanView) -> tuple[str, ...]:
@@ -139,8 +148,13 @@ def _resume(view: PlanView) -> tuple[str, ...]:
 
 
 def _change_throttle(view: PlanView) -> tuple[str, ...]:
+    limit = _approved_limit(view)
     return (
         "The next poll sets it on every broker of the plan; the governor keeps to it from then on.",
+        f"{view.record.approved_by} approved {bytes_text(limit)}/s at most. For more, pause the "
+        "plan and resume it: that run asks for another approval."
+        if limit is not None
+        else "",
         f"{bytes_text(view.record.bytes_total - view.bytes_done)} are left to copy.",
     )
 

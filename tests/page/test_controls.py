@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from include.domain.run.approval_terms import Terms
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import Control, MoveState, PlanState
 from include.ledger.store import Ledger
-from include.page.controls import possible
+from include.execution.access.connection_policy import ANYTHING
+from include.page.controls import offer, possible
 from include.page.plan_view import PlanFollower
 from tests.ledger.small_plans import make_plan
 
@@ -23,6 +25,7 @@ T0 = datetime(2030, 1, 1, tzinfo=UTC)
     ("state", "values", "controls"),
     [
         (PlanState.PLANNED, {}, {Control.CANCEL}),
+        (PlanState.PLANNED, {"request": {"dry_run": True}}, {Control.RUN, Control.CANCEL}),
         (PlanState.RUNNING, {}, {Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL}),
         (
             PlanState.RUNNING,
@@ -47,3 +50,18 @@ def test_only_what_the_state_allows_is_offered(
     assert set(possible(changed)) == controls
     if Control.ROLL_BACK in controls:  # nothing has moved: there is nothing to take back
         assert possible(replace(changed, sums=view.sums)) == ()
+
+
+def test_more_than_a_person_has_approved_is_not_offered(tmp_path: Path) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        plan = make_plan("p1")
+        ledger.create_plan(plan, {}, (tmp_path / "away").as_uri(), "run-1", "ann")
+        for by_person, refusal in ((False, ""), (True, "bob approved 5 MB/s at most.")):
+            terms = Terms(plan.plan_hash, 5_000_000)
+            ledger.approve("p1", plan.plan_hash, "bob", terms, by_person=by_person, lasting_s=60)
+            view = PlanFollower(ledger, "p1", 60).view(T0)
+            running = replace(view, record=replace(view.record, state=PlanState.RUNNING))
+            found = offer(running, Control.CHANGE_THROTTLE, ANYTHING, 5_000_001)
+            assert found.refusal == refusal
+            assert any(refusal in effect for effect in found.effects)
+            assert not offer(running, Control.CHANGE_THROTTLE, ANYTHING, 5_000_000).refusal
