@@ -12,8 +12,8 @@ import pytest
 from include.domain.run.approval_terms import Terms
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import Control, MoveState, PlanState
-from include.ledger.store import Ledger
 from include.execution.access.connection_policy import ANYTHING
+from include.ledger.store import Ledger
 from include.page.controls import offer, possible
 from include.page.plan_view import PlanFollower
 from tests.ledger.small_plans import make_plan
