@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,3 +110,9 @@ def overflow(page: Page) -> int:
     """By how many pixels a page is wider than its window."""
     wide: int = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     return wide
+
+
+def keep(page: Page, name: str) -> None:
+    """A screenshot, where ``REHOME_SCREENSHOTS`` names a directory for them."""
+    if place := os.environ.get("REHOME_SCREENSHOTS"):
+        page.screenshot(path=f"{place}/{name.replace(' ', '-')}.png", full_page=True)

@@ -17,7 +17,7 @@ from include.domain.configs import ConfigResource
 from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE
 from local.process.waiting import wait_until
-from tests.browser import opened
+from tests.browser import keep, opened
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import World
@@ -82,11 +82,14 @@ def plan_a_drain(page: Page, world: World, cluster_id: str, topic: str, throttle
     frame = page.frame_locator("iframe")
     frame.get_by_role("link", name="Clusters").click()
     frame.get_by_role("link", name=cluster_id).click()
+    expect(frame.get_by_role("heading", name=cluster_id)).to_be_visible()
+    keep(page, "cluster in Airflow")
     frame.get_by_role("link", name="Plan a move…").click()
     frame.locator("input[name=brokers][value='1']").check()
     frame.locator("input[name=topics]").fill(topic)
     frame.locator("input[name=throttle]").fill(throttle)
     expect(frame.locator("#topics-named")).to_contain_text(f"1 topic, 3 partitions: {topic}")
+    keep(page, "plan a move in Airflow")
     frame.get_by_role("button", name="See the plan").click()
     expect(frame.get_by_role("heading", name="Planning")).to_be_visible()
     expect(frame.get_by_role("heading", name="Drain broker 1")).to_be_visible(
@@ -104,6 +107,7 @@ def approve(page: Page, frame: FrameLocator) -> None:
     """In Airflow's own form, which the plan's page leads to."""
     frame.get_by_role("link", name="Approve or reject it").click(timeout=TIMEOUT_S * 1e3)
     expect(page.get_by_text("The approval holds for exactly this").first).to_be_visible()
+    keep(page, "approval in Airflow")
     page.get_by_role("button", name="Approve", exact=True).click()
 
 
@@ -130,6 +134,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_and_resumed_on_the_p
         page = plan_page(tab, world, plan_id)
         page.get_by_role("link", name="Gates and dry run").click()
         expect(page.locator("#tab")).to_contain_text("On the snapshot: passed")
+        keep(tab, "planned in Airflow")
         ask(page, "Run")
         approve(tab, page)
         page = plan_page(tab, world, plan_id)
@@ -154,6 +159,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_and_resumed_on_the_p
             TIMEOUT_S,
         )
         expect(page.locator("#plan-head")).to_contain_text("throttle 1")
+        keep(tab, "running in Airflow")
         ask(page, "Pause")
         expect(page.locator("#plan-head .state")).to_contain_text("pause asked")
         ask(page, "Resume")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ from playwright.sync_api import ViewportSize, expect
 
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
-from tests.browser import CONTRAST, opened, overflow, serious
+from tests.browser import CONTRAST, keep, opened, overflow, serious
 from tests.ui.site import RATE, Site, drain_moves, served, snapshot_of, token_of
 
 if TYPE_CHECKING:
@@ -100,22 +99,15 @@ def test_every_view_is_sound_in_every_width_and_theme(
             expect(theme).to_have_attribute("data-theme", "light")
             assert overflow(page) <= 0, name
             assert serious(page) == [], name
-            keep(page, name, "light-narrow")
+            keep(page, f"{name} narrow")
             page.set_viewport_size(WIDE)
             assert overflow(page) <= 0, name
             assert serious(page, without=CONTRAST) == [], name
-            keep(page, name, "light")
+            keep(page, name)
             page.emulate_media(color_scheme="dark")
             expect(theme).to_have_attribute("data-theme", "dark")
             assert serious(page, only=CONTRAST) == [], name
-            keep(page, name, "dark")
-
-
-def keep(page: Page, name: str, variant: str) -> None:
-    """A screenshot, where ``REHOME_SCREENSHOTS`` names a directory for them."""
-    if place := os.environ.get("REHOME_SCREENSHOTS"):
-        file = f"{place}/{name.replace(' ', '-')}-{variant}.png"
-        page.screenshot(path=file, full_page=True)
+            keep(page, f"{name} dark")
 
 
 def test_an_empty_list_says_how_to_begin(browser: Browser, url: str) -> None:
