@@ -108,5 +108,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByCostlyFixture:
-    return ByCostlyFixture(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByCostlyFixture | None:
+    """Ours for whole files, as `make test` wants; the cases of one file go as xdist has them."""
+    return ByCostlyFixture(config, log) if config.getvalue("dist") == "loadfile" else None
