@@ -349,6 +349,20 @@ def test_a_run_that_was_refused_before_its_plan_says_why(client: Client, site: S
     assert "<img" not in text
 
 
+def test_the_run_that_made_a_plan_shows_it_when_another_one_carries_it_out(
+    client: Client, site: Site
+) -> None:
+    from rehome.run_context import run_digest
+
+    dag_id, run_id = "reassign_partitions", "manual__2030-01-01T00:00:00+00:00"
+    plan_id = f"20300101T000000Z-drain-{run_digest(dag_id, run_id)}"
+    site.plan(plan_id, dry_run=True)
+    site.ledger.take_up(plan_id, dag_id, "control__2", {}, "ann", lease_s=60)
+    for run in (run_id, "control__2"):
+        answer = client("viewer").get(f"runs/{dag_id}/{run}", follow_redirects=False)
+        assert answer.headers["location"].endswith(f"/plans/{plan_id}")
+
+
 def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_told(client: Client, site: Site) -> None:
     from rehome.run_context import run_digest
 

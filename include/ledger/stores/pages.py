@@ -100,6 +100,13 @@ class PageStore(Database):
             found = connection.execute(query.order_by(PLANS.c.created_at.desc()).limit(1))
             return found.scalar_one_or_none()
 
+    def plan_that_ends(self, ending: str) -> str | None:
+        """The newest plan whose id ends so: with what names the run that made it."""
+        query = select(PLANS.c.plan_id).where(PLANS.c.plan_id.endswith(ending, autoescape=True))
+        with self.reading() as connection:
+            found = connection.execute(query.order_by(PLANS.c.created_at.desc()).limit(1))
+            return found.scalar_one_or_none()
+
     def move_page(
         self,
         plan_id: str,

@@ -110,7 +110,12 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
 def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Response:
     """The page of the plan that a DAG run has made or carries on."""
     ledger = plans.ledger
-    found = ledger.plan_of_run(dag_id, run_id) or ledger.taken_up_by(dag_id, run_id)
+    found = (
+        ledger.plan_of_run(dag_id, run_id)
+        or ledger.taken_up_by(dag_id, run_id)
+        # Another run drives it by now.
+        or ledger.plan_that_ends(f"-{run_context.run_digest(dag_id, run_id)}")
+    )
     if found is None:
         return HTMLResponse(_without_plan(request, user, dag_id, run_id))
     there = f"{root_of(request)}/plans/{quote(found)}"
