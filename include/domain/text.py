@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from include.domain.resources import RATES, Resource
 
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+MOST = 2**63 - 1
+"""Bytes, and bytes per second, that Kafka and the ledger can hold."""
+_DIGITS = 20
 _RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)?(?:/s)?\s*")
 
 
@@ -22,10 +25,10 @@ def bytes_text(size_bytes: float) -> str:
 def rate_in(text: str) -> int | None:
     """Bytes per second of ``50 MB/s``, ``50MB`` or ``50000000``; None = it is no rate."""
     found = _RATE.fullmatch(text)
-    if found is None:
+    if found is None or len(found[1]) > _DIGITS:
         return None
     rate = round(float(found[1]) * 1000 ** UNITS.index(found[2] or "B"))
-    return rate if rate > 0 else None
+    return rate if 0 < rate <= MOST else None
 
 
 def duration_text(seconds: float | None) -> str:

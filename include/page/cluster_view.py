@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
-from include.domain.configs import ConfigResource
+from include.domain.configs import ConfigResource, ResourceType
 from include.domain.kafka import TopicPartition
 from include.execution.throttle.foreign import ForeignThrottle
 from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, split
@@ -101,7 +101,7 @@ def cluster_view(
     leads = replicas.group_by(["topic", "partition"]).aggregate([("is_leader", "max")])
     foreign = [partition for partition in flying if partition not in ours.moving]
     settings = list(_settings(snapshot, brokers))
-    not_ours = list(_not_ours(settings, ours))
+    not_ours = [found for setting in settings if (found := _not_ours(setting, ours))]
     return ClusterView(
         cluster_id=snapshot.cluster_id,
         taken_at=snapshot.taken_at,
@@ -112,8 +112,8 @@ def cluster_view(
         offline=_named(_partitions(leads.filter(pc.invert(leads["is_leader_max"])))),
         reassigning=_named(foreign),
         moving=len(flying) - len(foreign),
-        foreign_throttles=_named(not_ours),
-        throttled=len(settings) - sum(found in settings for found in not_ours),
+        foreign_throttles=_named([found for found, _ in not_ours]),
+        throttled=len(settings) - sum(whole for _, whole in not_ours),
         hidden_topics=len(snapshot.hidden_topics),
         unknown_load=_unknown_load(history),
     )
@@ -133,13 +133,18 @@ def _settings(snapshot: Snapshot, brokers: Iterable[BrokerState]) -> Iterator[Fo
             yield ForeignThrottle(ConfigResource.topic(topic), key, value)
 
 
-def _not_ours(settings: Iterable[ForeignThrottle], ours: Ours) -> Iterator[ForeignThrottle]:
-    """What of each setting Rehome has not set."""
-    for found in settings:
-        known = ours.throttles.get((found.resource, found.key), ())
-        left = [item for item in split(found.value) if item not in known]
-        if left:
-            yield replace(found, value=",".join(left))
+def _not_ours(setting: ForeignThrottle, ours: Ours) -> tuple[ForeignThrottle, bool] | None:
+    """What of a setting Rehome has not set, and whether that is all of it; None = it has set it.
+
+    A rate that is in force on a broker may be that of the brokers' default.
+    """
+    places = {setting.resource}
+    if setting.resource.type is ResourceType.BROKER:
+        places.add(ConfigResource.cluster_default())
+    known = {item for place in places for item in ours.throttles.get((place, setting.key), ())}
+    items = split(setting.value)
+    left = [item for item in items if item not in known]
+    return (replace(setting, value=",".join(left)), len(left) == len(items)) if left else None
 
 
 def _unknown_load(history: LoadHistory | None) -> str:

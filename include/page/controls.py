@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
-from include.execution.control.resume import only_planned
+from include.execution.control.resume import can_be_run
 from include.page.plan_view import PlanView
 
 BUTTONS = {
@@ -57,7 +58,7 @@ def possible(view: PlanView) -> tuple[Control, ...]:
             return Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL
         case PlanState.PAUSED:
             return Control.RESUME, Control.CANCEL
-        case PlanState.PLANNED if only_planned(record):
+        case PlanState.PLANNED if can_be_run(record):
             return Control.RUN, Control.CANCEL
         case PlanState.PLANNED | PlanState.APPROVED:
             return (Control.CANCEL,)
@@ -121,6 +122,9 @@ def _run(view: PlanView) -> tuple[str, ...]:
         if view.predicted
         else "",
         asks,
+        "Its window has closed: it runs without one."
+        if view.window_end is not None and view.window_end <= datetime.now(UTC)
+        else "",
     )
 
 

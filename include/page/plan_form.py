@@ -62,7 +62,7 @@ class PlanForm:
         throttle = self.throttle.strip()
         params: dict[str, Any] = {
             "action": self.action,
-            "brokers": [int(broker) for broker in self.brokers if broker.isdecimal()],
+            "brokers": [int(b) if b.isdecimal() else b for b in self.brokers],
             "topics": list(self.topic_names),
             "throttle": "auto"
             if throttle in ("", "auto")

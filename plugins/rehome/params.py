@@ -101,7 +101,15 @@ def _what_to_do() -> dict[str, Param]:
         "plan_id": Param(
             None,
             type=["null", "string"],
-            description="For rollback: the plan to take back. Else: a paused plan to go on with.",
+            description="For rollback: the plan to take back. Else: a paused plan to go on with, "
+            "or one that a dry run has made, to be run as it is.",
+            section=_WHAT,
+        ),
+        "cluster_id": Param(
+            None,
+            type=["null", "string"],
+            description="Kafka's id of the cluster that is meant: a connection that leads to "
+            "another one is refused. None: whatever it leads to.",
             section=_WHAT,
         ),
     }
@@ -245,7 +253,7 @@ def _how_to_do_it() -> dict[str, Param]:
 
 def window_params() -> dict[str, Param]:
     """Those of `reassign_partitions` that mean something in every window."""
-    once = ("window_end", "plan_id", "reassignment")
+    once = ("window_end", "plan_id", "reassignment", "cluster_id")
     return {name: param for name, param in reassignment_params().items() if name not in once}
 
 

@@ -67,7 +67,7 @@ def _chain() -> _Chain:
     snapshot = SnapshotClusterOperator(task_id="snapshot", for_request=True)
     plan = PlanReassignmentOperator(task_id="plan", snapshot=snapshot.output)
     dry_run = DryRunOperator(task_id="dry_run", snapshot=snapshot.output)
-    approve = ApprovePlanOperator(task_id="approve")
+    approve = ApprovePlanOperator(task_id="approve", snapshot=snapshot.output)
     throttle = SetThrottleOperator(task_id="throttle")
     execute = StartReassignmentOperator(task_id="execute")
     progress = ReassignmentSensor(task_id="progress")

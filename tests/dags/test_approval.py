@@ -68,7 +68,7 @@ def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
     from rehome.operators.approve import SentBackError
 
     topic = site.topics.create([[1, 2]])
-    answers = [("Send back", "quickly"), ("Send back", "9 MB/s"), ("Send back", "2.5 MB/s")]
+    answers = [("Send back", "quickly"), ("Send back", "9 MB/s"), ("Approve", "2.5 MB/s")]
     bodies, refused = list[str](), list[str]()
 
     def asked(self: Any, context: Any) -> Any:
@@ -93,7 +93,7 @@ def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
     first, no_rate, too_high, other = bodies
     assert "4 MB/s" in first
     assert "Sent back" not in first
-    assert "Sent back by ann: quickly is no throttle" in no_rate
+    assert "Sent back by ann: `quickly` is no throttle" in no_rate
     assert "is above the largest throttle, 5000000" in too_high
     assert "Sent back by ann: to be tried out with 2.5 MB/s." in other
     assert "at 2.5 MB/s per broker and direction" in other
@@ -105,6 +105,39 @@ def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
     assert PlanDirectory(plan.plan_dir).read_json("dry_run.json")["rate_bytes_per_s"] == 2_500_000
     (begun, *_) = site.ledger.rate_changes(plan.plan_id)
     assert begun.limit_bytes_per_s == 2_500_000
+
+
+def test_what_changes_while_a_person_decides_is_asked_for_again(
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    from rehome.operators.approve import SentBackError
+
+    topic = site.topics.create([[1, 2]])
+    asked: list[tuple[str, list[str]]] = []
+
+    def answered(self: Any, context: Any) -> Any:
+        asked.append((self.body, list(self.options)))
+        (plan,) = site.ledger.plans()
+        if len(asked) == 1:
+            site.ledger.request_rate(plan.plan_id, 3_000_000, "bob")
+        event = {"chosen_options": ["Approve"], "params_input": {"throttle": ""}}
+        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
+        try:
+            return self.execute_complete(context, event | who)
+        except SentBackError:
+            return self.execute(context)
+
+    monkeypatch.setattr(ApprovalOperator, "execute", answered)
+    moved = to(topic, {0: [3, 2]})
+    run = site.run(action="reassign", reassignment=moved, approval=True, throttle=4_000_000)
+    assert run.state == "success", run.log
+    (_, first), (body, second) = asked
+    assert "3000000 bytes per second" in body
+    assert "what was approved is not what would run by now" in body
+    assert first == second == ["Approve", "Send back", "Reject"]
+    (plan,) = site.ledger.plans()
+    assert plan.approval is not None
+    assert plan.approval.terms.rate_bytes_per_s == 3_000_000
 
 
 def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(

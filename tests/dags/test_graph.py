@@ -113,7 +113,7 @@ def test_the_form_takes_as_text_what_the_api_takes_as_numbers(
 
 def test_the_form_has_every_parameter_of_a_request() -> None:
     known = {item.name for item in fields(ReassignmentRequest)} - {"throttle_bytes_per_s"}
-    assert reassignment_params().keys() == known | {"throttle", "kafka_config_id"}
+    assert reassignment_params().keys() == known | {"throttle", "kafka_config_id", "cluster_id"}
     once = {"window_end", "plan_id", "reassignment"}
     assert window_params().keys() == reassignment_params().keys() - once
 

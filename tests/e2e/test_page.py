@@ -105,7 +105,9 @@ def plan_a_drain(page: Page, world: World, cluster_id: str, topic: str, throttle
 
 def approve(page: Page, frame: FrameLocator) -> None:
     """In Airflow's own form, which the plan's page leads to."""
-    frame.get_by_role("link", name="Approve or reject it").click(timeout=TIMEOUT_S * 1e3)
+    frame.get_by_role("link", name="Approve it, send it back or reject it").click(
+        timeout=TIMEOUT_S * 1e3
+    )
     expect(page.get_by_text("The approval holds for exactly this").first).to_be_visible()
     keep(page, "approval in Airflow")
     page.get_by_role("button", name="Approve", exact=True).click()

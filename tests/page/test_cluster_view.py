@@ -95,6 +95,10 @@ def test_throttles_that_rehome_has_not_set_are_named() -> None:
     view = cluster_view(snapshot, ours=ours)
     assert view.foreign_throttles == Named(1, (f"topic t {LEADER_REPLICAS}=1:1",))
     assert view.throttled == 2, "the list is partly Rehome's"
+    default = Ours(throttles={(ConfigResource.cluster_default(), LEADER_RATE): {"5000000"}})
+    view = cluster_view(snapshot, ours=default)
+    assert view.foreign_throttles.first == (f"topic t {LEADER_REPLICAS}=0:1,1:1",)
+    assert view.throttled == 1
 
 
 def test_traffic_and_growth_are_those_that_plans_are_made_by(tmp_path: Path) -> None:

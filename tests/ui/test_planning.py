@@ -68,6 +68,7 @@ def test_a_form_becomes_a_dry_run_in_the_users_name(
         "approval": True,
         "dry_run": True,
         "kafka_config_id": "kafka_default",
+        "cluster_id": "test",
     }
 
 

@@ -197,8 +197,8 @@ USED_BY = {
 def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> ReassignmentRequest:
     """The raw parameters of a DAG run, or of a request file, as a validated request.
 
-    None and empty strings mean "not given". ``kafka_config_id`` is accepted and left to the
-    caller. Whether topics, partitions and brokers exist is for the planner to say.
+    None and empty strings mean "not given". ``kafka_config_id`` and ``cluster_id`` are accepted and
+    left to the caller. Whether topics, partitions and brokers exist is for the planner to say.
 
     :param now: the time a window must end after; the clock's when not given.
     :raises InvalidRequestError: lists every problem, unknown keys included: Airflow checks
@@ -268,7 +268,7 @@ class _Reader:
         self._params = params
         self.failed: set[str] = set()
         known = {item.name for item in fields(ReassignmentRequest)} | {"throttle"}
-        known = (known - {"throttle_bytes_per_s"}) | {"kafka_config_id"}
+        known = (known - {"throttle_bytes_per_s"}) | {"kafka_config_id", "cluster_id"}
         self.problems = [
             f"Unknown parameter {name!r}; known: {', '.join(sorted(known))}."
             for name in params

@@ -16,7 +16,7 @@ from include.execution.access.connection_policy import ANYTHING, ConnectionPolic
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.cancel import Cancelled, abort
-from include.execution.control.resume import only_planned, orphaned, same_bounds
+from include.execution.control.resume import can_be_run, only_planned, orphaned, same_bounds
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
 from include.execution.throttle.set_up import Cleared, clear_throttle
@@ -79,7 +79,7 @@ class Controller:
             raise _refused(record, what, "Use roll_back to take back what it has moved.")
         match what:
             case Control.RUN:
-                return _run(record, rate_bytes_per_s, now or utc_now())
+                return self._run(record, rate_bytes_per_s, now or utc_now())
             case Control.PAUSE:
                 return self._pause(record)
             case Control.RESUME:
@@ -90,6 +90,26 @@ class Controller:
                 return self._cancel(record, cluster)
             case Control.ROLL_BACK:
                 return _roll_back(record, rate_bytes_per_s)
+
+    def _run(self, record: PlanRecord, rate: int | None, now: datetime) -> Controlled:
+        what = Control.RUN
+        if record.state is not PlanState.PLANNED:
+            raise _refused(record, what, "See its run; resume it if it is paused.")
+        if not only_planned(record):
+            step = f"Run {record.driver} carries it out. If it has failed, clear its failed task."
+            raise _refused(record, what, step)
+        if not can_be_run(record):
+            raise _refused(record, what, "Roll the plan back that it takes back.")
+        active = self.ledger.active_plan(record.cluster_id)
+        if active is not None:
+            other = f"Plan {active.plan_id} is {active.state} on this cluster: let it end first."
+            raise _refused(record, what, other)
+        run = _in_time(record.request, now)
+        run |= {"dry_run": False, "plan_id": record.plan_id, "throttle": _throttle(record, rate)}
+        told = "A run of reassign_partitions carries it out."
+        if "window_end" in record.request and "window_end" not in run:
+            told += " Its window has closed: it runs without one."
+        return Controlled(told, run)
 
     def _pause(self, record: PlanRecord) -> Controlled:
         if not record.state.active:
@@ -196,18 +216,6 @@ def give_up(
             plan.plan_id, held.ledger, held.cluster, cause, state=PlanState.CANCELLED, actor=actor
         )
         return done, clear_throttle(plan.plan_id, held.ledger, held.cluster)
-
-
-def _run(record: PlanRecord, rate: int | None, now: datetime) -> Controlled:
-    if record.state is not PlanState.PLANNED:
-        raise _refused(record, Control.RUN, "See its run; resume it if it is paused.")
-    if not only_planned(record):
-        raise _refused(record, Control.RUN, f"Its run {record.driver} carries it out: see there.")
-    if record.action == Action.ROLLBACK.value:
-        raise _refused(record, Control.RUN, "Roll the plan back that it takes back.")
-    run = _in_time(record.request, now)
-    run |= {"dry_run": False, "plan_id": record.plan_id, "throttle": _throttle(record, rate)}
-    return Controlled("A run of reassign_partitions carries it out.", run)
 
 
 def _in_time(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from include.domain.plan.plan import Plan
-from include.domain.request.request import ReassignmentRequest, request_to_params
+from include.domain.request.request import Action, ReassignmentRequest, request_to_params
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
@@ -55,6 +55,13 @@ def only_planned(record: PlanRecord) -> bool:
     return record.state is PlanState.PLANNED and bool(record.request.get("dry_run"))
 
 
+def can_be_run(record: PlanRecord) -> bool:
+    """Whether a run may be started that carries the plan out; one that takes another plan back is
+    made anew: its parameter ``plan_id`` names that other plan.
+    """
+    return only_planned(record) and record.action != Action.ROLLBACK.value
+
+
 def check_continuable(plan: Plan, ledger: Ledger, cluster: OwnCluster, driver: str) -> None:
     """See that a run may go on with this plan, and that what is left of it still fits.
 
@@ -81,6 +88,11 @@ def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
         raise PlanConflictError(
             f"Plan {record.plan_id} cannot be continued: run {record.driver} drives it",
             next_step=f"Should that run be dead, trigger again after {until}.",
+        )
+    if record.state is PlanState.PLANNED:
+        raise PlanConflictError(
+            f"Run {record.driver} carries it out already, plan {record.plan_id}",
+            next_step="See that run. Where it has failed, clear its failed task.",
         )
     if not record.state.active:
         raise PlanConflictError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -75,10 +75,13 @@ class ApprovePlanOperator(ApprovalOperator):
     operator_extra_links = (PlanPageLink(),)
     ui_color = "#f3e2e9"
 
-    def __init__(self, **kwargs: Any):
+    template_fields: Collection[str] = (*ApprovalOperator.template_fields, "snapshot")
+
+    def __init__(self, *, snapshot: str = "", **kwargs: Any):
         asking = {"retries": ASKED_AGAIN, "retry_delay": timedelta(seconds=2)}
         super().__init__(subject="Approve the reassignment?", **{**kwargs, **asking})
         self.options = [self.APPROVE, self.SEND_BACK, self.REJECT]
+        self.snapshot = snapshot
 
     def execute(self, context: Context) -> Any:
         """Wait, or approve in the name of the run's parameters."""
@@ -99,14 +102,17 @@ class ApprovePlanOperator(ApprovalOperator):
             return None
         if plan.moves and self._needs_a_person(record, request):
             context["ti"].xcom_push(key="terms", value=terms.to_json())
+            tried = self._tried(context, plan, request, terms)
             self.body = approval_text(
                 plan.summary,
                 terms,
                 page_of_plan(plan.plan_id),
                 lasting_s=installation.settings().approval_lasts_s,
-                tried=self._tried(context, plan, request, terms),
-                sent_back=self._sent_back(plan_id),
+                tried=tried,
+                sent_back=self._sent_back(context, plan_id),
             )
+            if not tried["ok"]:  # with another throttle, it may be
+                self.options = [self.SEND_BACK, self.REJECT]
             self.params = _form()
             return super().execute(context)
         return self._approve(plan.plan_id, terms, run_context.actor_of(context), by_person=False)
@@ -133,25 +139,32 @@ class ApprovePlanOperator(ApprovalOperator):
         self, context: Context, plan: Plan, request: ReassignmentRequest, terms: Terms
     ) -> dict[str, Any]:
         """The dry run with the throttle of these terms: made anew where it had another one."""
+        from include.reporting.collect import write_plan_report
         from rehome.hooks.cluster import KafkaClusterHook
 
         directory = run_context.plan_directory(context)
         found: dict[str, Any] = directory.read_json("dry_run.json")
         if found["rate_bytes_per_s"] == terms.rate_bytes_per_s:
             return found
-        snapshot = installation.warehouse().snapshot_uri(plan.summary.snapshot)
         hook = KafkaClusterHook(str(context["params"]["kafka_config_id"]))
         with (
             run_context.plain_errors(),
             installation.open_ledger() as ledger,
             hook.gateway(installation.settings()) as cluster,
         ):
-            return tried_out(plan, request, snapshot, directory, ledger, cluster).to_json()
+            result = tried_out(plan, request, self.snapshot, directory, ledger, cluster)
+            write_plan_report(directory, ledger)
+            return result.to_json()
 
-    def _sent_back(self, plan_id: str) -> str:
-        """Who has sent the plan back last, and what became of that; "" = nobody has."""
+    def _sent_back(self, context: Context, plan_id: str) -> str:
+        """Who has sent the plan back last in this run, and with what; "" = nobody has."""
+        begun = context["dag_run"].run_after
         with run_context.plain_errors(), installation.open_ledger() as ledger:
-            events = [event for event in ledger.events(plan_id) if event.kind == SENT_BACK]
+            events = [
+                event
+                for event in ledger.events(plan_id)
+                if event.kind == SENT_BACK and event.at >= begun
+            ]
         return f"Sent back by {events[-1].actor}: {events[-1].detail}" if events else ""
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
@@ -162,21 +175,27 @@ class ApprovePlanOperator(ApprovalOperator):
         user = event.get("responded_by_user") or {}
         actor = str(user.get("name") or user.get("id") or "unknown")
         self.params = _form()
-        if event.get("chosen_options") == [self.SEND_BACK]:
-            self._send_back(context, plan_id, actor, event.get("params_input") or {})
+        given = _line((event.get("params_input") or {}).get(THROTTLE))
+        chosen = event.get("chosen_options")
+        if chosen == [self.SEND_BACK] or (chosen == [self.APPROVE] and given):
+            # A throttle beside an approval is not what the numbers were shown for.
+            self._send_back(context, plan_id, actor, given)
         if event.get("chosen_options") == [self.REJECT]:
             self._reject(plan_id, actor)
             return super().execute_complete(context, event)
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             run_context.refuse_own_approval(context, event, ledger.plan(plan_id).actor)
         result = super().execute_complete(context, event)
-        seen = context["ti"].xcom_pull(task_ids=self.task_id, key="terms")
-        self._approve(plan_id, Terms.from_json(seen), actor, by_person=True)
+        seen = Terms.from_json(context["ti"].xcom_pull(task_ids=self.task_id, key="terms"))
+        with run_context.plain_errors():
+            now = run_context.terms_of(context, run_context.request_of(context))
+        if now != seen:
+            told = "what was approved is not what would run by now: another throttle was asked for."
+            self._ask_again(plan_id, actor, told)
+        self._approve(plan_id, seen, actor, by_person=True)
         return result
 
-    def _send_back(
-        self, context: Context, plan_id: str, actor: str, given: Mapping[str, Any]
-    ) -> NoReturn:
+    def _send_back(self, context: Context, plan_id: str, actor: str, text: str) -> NoReturn:
         """Record the throttle that is wanted, or why it cannot be; then Airflow tries again.
 
         :raises SentBackError: always.
@@ -185,10 +204,9 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.domain.text import rate_in
         from include.execution.access.connection_policy import PolicyError
 
-        text = str(given.get(THROTTLE) or "").strip()
         rate, told = rate_in(text), f"to be tried out with {text}."
         if rate is None:
-            told = f"{text or 'nothing'} is no throttle: write 50 MB/s, or 50000000."
+            told = f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
         else:
             try:
                 policy = run_context.policy_of(context)
@@ -198,6 +216,10 @@ class ApprovePlanOperator(ApprovalOperator):
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             if rate is not None:
                 ledger.request_rate(plan_id, rate, actor)
+        self._ask_again(plan_id, actor, told)
+
+    def _ask_again(self, plan_id: str, actor: str, told: str) -> NoReturn:
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
             ledger.add_event(SENT_BACK, told, actor=actor, plan_id=plan_id)
         raise SentBackError(f"Plan {plan_id} was sent back by {actor}: {told}")
 
@@ -255,6 +277,11 @@ def approval_text(
         terms="\n".join(f"- {line}" for line in terms.lines()),
         lasting=f"{lasting_s / 3600:g} h",
     )
+
+
+def _line(text: object) -> str:
+    """What a person has written, short and on one line: it is shown to others as Markdown."""
+    return " ".join(str(text or "").replace("`", "'").split())[:40]
 
 
 def _form() -> ParamsDict:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.states import PlanState
     from include.execution.dry_run.result import DryRunResult
+    from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory
 
@@ -54,6 +55,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         if record is not None and record.state is PlanState.DONE:
             self.log.info("Plan %s is done: there is nothing to try out.", record.plan_id)
             return f"{record.plan_dir}/report.html"
+        if record is not None and looks_only and _is_taken_up(context, record):
+            self.log.info("Run %s carries plan %s out: see there.", record.driver, record.plan_id)
+            return f"{record.plan_dir}/report.html"
         plan, request = run_context.load_plan(context)
         directory = run_context.plan_directory(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
@@ -74,6 +78,14 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         if request.dry_run:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
         return uri
+
+
+def _is_taken_up(context: Context, record: PlanRecord) -> bool:
+    """Whether another run carries out the plan that this dry run has made; a dry run that names a
+    plan only looks at it.
+    """
+    own = run_context.named_plan_id(context) is None
+    return own and not run_context.drives(context, record)
 
 
 def tried_out(

@@ -42,6 +42,7 @@ class SnapshotClusterOperator(ClusterOperator):
             _refuse_closed_window(context)
             self._refuse_by_policy(context)
         with self.gateway() as cluster:
+            self._refuse_other_cluster(context, cluster)
             if begins:
                 role = Role.PLANNER if context["params"].get("dry_run") else Role.REASSIGNER
                 require("This run", rights_to_start(cluster, role))
@@ -65,7 +66,28 @@ class SnapshotClusterOperator(ClusterOperator):
             require("A plan", hidden)
         elif hidden:
             self.log.warning("Topics are hidden for want of %s", ", ".join(hidden))
+        if begins:
+            self._take_up_planned(context)
         return uri
+
+    def _refuse_other_cluster(self, context: Context, cluster: ClusterGateway) -> None:
+        """Who has planned on a cluster's page means that cluster, whatever the connection is."""
+        from include.errors import InvalidRequestError
+
+        wanted = str(context["params"].get("cluster_id") or "")
+        found = cluster.describe_cluster().cluster_id if wanted else ""
+        if wanted != found:
+            told = f"Connection {self.kafka_config_id} leads to cluster {found}, not to {wanted}."
+            raise InvalidRequestError([told])
+
+    def _take_up_planned(self, context: Context) -> None:
+        """The last act: what fails before leaves the plan as it was, for another run."""
+        from include.domain.run.states import PlanState
+
+        named = run_context.named_plan_id(context)
+        with installation.open_ledger() as ledger:
+            if named is not None and ledger.plan(named).state is PlanState.PLANNED:
+                self._begin(context, ledger, named)
 
     def _refuse_by_policy(self, context: Context) -> None:
         """A dry run changes nothing, so it only reports what a run would meet."""
@@ -90,10 +112,11 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.execution.control.resume import orphaned, waits_for_window
 
         named = run_context.named_plan_id(context)
-        if named is not None:
+        if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
             self._take_up(context, ledger, cluster, named)
-            if ledger.plan(named).state is not PlanState.PLANNED:
-                return
+            return
+        if named is not None:
+            self._check(context, ledger, cluster, named)
         active = ledger.active_plan(cluster.describe_cluster().cluster_id)
         if active is None or context["params"].get("dry_run"):
             return
@@ -126,11 +149,16 @@ class SnapshotClusterOperator(ClusterOperator):
     def _take_up(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> None:
-        from include.execution.access.lease import ttl_s
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.control.resume import bounds_of, check_continuable
 
-        run, request = context["dag_run"], run_context.request_of(context)
+        self._check(context, ledger, cluster, plan_id)
+        self._begin(context, ledger, plan_id)
+
+    def _check(
+        self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
+    ) -> None:
+        from include.execution.access.own_cluster import OwnCluster
+        from include.execution.control.resume import check_continuable
+
         record = ledger.plan(plan_id)
         own = OwnCluster.of_plan(cluster, record)
         plan, driver = (
@@ -138,6 +166,12 @@ class SnapshotClusterOperator(ClusterOperator):
             run_context.driver_of(context, record),
         )
         check_continuable(plan, ledger, own, driver)
+
+    def _begin(self, context: Context, ledger: Ledger, plan_id: str) -> None:
+        from include.execution.access.lease import ttl_s
+        from include.execution.control.resume import bounds_of
+
+        run, request = context["dag_run"], run_context.request_of(context)
         if request.dry_run:
             return
         in_window = run_context.window_end_of(context) is not None

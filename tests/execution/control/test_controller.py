@@ -48,7 +48,7 @@ DONE = (PlanState.RUNNING, PlanState.DONE)
 @pytest.mark.parametrize(
     ("states", "what", "told"),
     [
-        ((), Control.RUN, "Its run run-1 carries it out"),
+        ((), Control.RUN, "Run run-1 carries it out"),
         (RUNNING, Control.RUN, "See its run"),
         (PAUSED, Control.RUN, "resume it if it is paused"),
         ((), Control.PAUSE, "p1 is planned"),
@@ -164,7 +164,7 @@ def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
     assert record.requested_rate_bytes_per_s == 9
     assert ledger.holder(cluster_id) is None, "nothing has started"
     check(record.driver)
-    with pytest.raises(PlanConflictError, match="cannot be continued: it is planned"):
+    with pytest.raises(PlanConflictError, match="carries it out already"):
         check("dag/run-3")
     with pytest.raises(PlanConflictError, match="cannot be continued: it is planned"):
         ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)

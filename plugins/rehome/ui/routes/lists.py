@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
@@ -19,6 +20,7 @@ from rehome.ui.rendering import render
 from rehome.ui.routes.shared import plans, root_of, values_for, view_for
 
 router = APIRouter()
+PLANNING_DAGS = (access.VIEWED_DAG, "rebalance_in_window")
 PLANS_SHOWN = 50
 BEFORE_THE_PLAN = ("snapshot", "plan")
 """Tasks of a run that make its plan."""
@@ -124,10 +126,25 @@ def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Re
     return RedirectResponse(there)
 
 
+def _is_planning(dag_id: str, run_id: str, steps: Mapping[str, str]) -> bool:
+    """Whether a run is on its way to a plan: only of such a run is it known that it has changed
+    nothing.
+    """
+    over = {"success", "failed", "skipped", "upstream_failed", "removed"}
+    if (
+        dag_id not in PLANNING_DAGS
+        or steps["plan"] in over
+        or steps["snapshot"] in over - {"success"}
+    ):
+        return False
+    return not dag_runs.outcome(dag_id, run_id).ended
+
+
 def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> str:
     """What is known of a run that has recorded no plan: its gates', and its planner's, answer."""
     if not access.may_read(user, dag_id):
         raise HTTPException(404, f"No plan of a run of {dag_id} is known")
+    steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
     directory = installation.warehouse().plan_that_ends(run_context.run_digest(dag_id, run_id))
     files = PlanFiles(directory.uri) if directory is not None else None
     return render(
@@ -135,8 +152,8 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
         **values_for(request, user),
         dag_id=dag_id,
         run_id=run_id,
-        ended=dag_runs.outcome(dag_id, run_id).ended,
-        steps=dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN),
+        planning=_is_planning(dag_id, run_id, steps),
+        steps=steps,
         failure=files.json("failure.json") if files else None,
         gates=(files.json("gates.json") if files else None) or (),
         planned=files is not None and "summary.json" in files.there,

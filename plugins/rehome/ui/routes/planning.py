@@ -103,7 +103,9 @@ def have_it_planned(
         html = render("plan_fields.html", root=root_of(request), **values)
         return HTMLResponse(html, 422)
     run_id = dag_runs.trigger(
-        access.VIEWED_DAG, {**params, "kafka_config_id": through}, user.get_name()
+        access.VIEWED_DAG,
+        {**params, "kafka_config_id": through, "cluster_id": cluster_id},
+        user.get_name(),
     )
     there = f"{root_of(request)}/runs/{access.VIEWED_DAG}/{quote(run_id)}"
     return Response(headers={"HX-Redirect": there})
