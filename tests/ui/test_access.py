@@ -337,6 +337,9 @@ def test_a_run_that_was_refused_before_its_plan_says_why(client: Client, site: S
 
     viewer, address = client("viewer"), "runs/reassign_partitions/manual__2030-01-01T00:00:00+00:00"
     assert "No plan yet" in viewer.get(address).text
+    of_another_dag = viewer.get("runs/control_reassignment/manual__1").text
+    assert "Nothing is changed meanwhile" not in of_another_dag
+    assert "every 2s" not in of_another_dag
     digest = run_digest("reassign_partitions", "manual__2030-01-01T00:00:00+00:00")
     directory = PlanDirectory((site.warehouse / f"plans/20300101T000000Z-drain-{digest}").as_uri())
     directory.write_json("gates.json", list(gates_json(failed=True)))
