@@ -253,7 +253,7 @@ def _how_to_do_it() -> dict[str, Param]:
 
 def window_params() -> dict[str, Param]:
     """Those of `reassign_partitions` that mean something in every window."""
-    once = ("window_end", "plan_id", "reassignment", "cluster_id")
+    once = ("window_end", "plan_id", "reassignment")
     return {name: param for name, param in reassignment_params().items() if name not in once}
 
 
