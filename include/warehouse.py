@@ -20,15 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 
-from include.cluster.snapshot.model import (
-    BROKERS,
-    GROUP_OFFSETS,
-    GROUPS,
-    LOG_DIRS,
-    REPLICAS,
-    TOPICS,
-    Snapshot,
-)
+from include.cluster.snapshot.model import REPLICAS, TABLES, Snapshot
 from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
 from include.domain.plan.move import Move
 from include.domain.plan.move_table import moves_from_table, moves_table
@@ -38,15 +30,6 @@ from include.domain.request.param_types import checked_plan_id
 from include.domain.request.request import ReassignmentRequest, request_to_params
 from include.errors import RehomeError
 
-TABLES = {
-    "brokers": BROKERS,
-    "log_dirs": LOG_DIRS,
-    "topics": TOPICS,
-    "replicas": REPLICAS,
-    "groups": GROUPS,
-    "group_offsets": GROUP_OFFSETS,
-}
-"""Tables of a snapshot, and their schemas."""
 ROLLUP_FILE = "rollup.parquet"
 ROWS_TOGETHER = 1 << 17
 """Rows of a table that one task of Spark reads at least: more of them, and cores are idle."""

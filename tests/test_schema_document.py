@@ -15,6 +15,7 @@ from include.cluster.snapshot.model import (
     GROUPS,
     LOG_DIRS,
     REPLICAS,
+    TABLES,
     TOPICS,
 )
 from include.domain.plan.figures import Link, ResourceBalance, TargetPrice
@@ -26,7 +27,7 @@ from include.load_history.forecast import DiskForecast
 from include.load_history.known_rates import ResourceHistory
 from include.load_history.rollup import ROLLUP
 from include.quality.engine.results import ExpectationOutcome
-from include.warehouse import OF_ONE_PLAN, ROLLUP_FILE, TABLES
+from include.warehouse import OF_ONE_PLAN, ROLLUP_FILE
 
 TEXT = (Path(__file__).parents[1] / "docs" / "schema.md").read_text()
 SCHEMAS = {

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from include.cluster.snapshot.model import Snapshot
+from include.cluster.snapshot.model import TABLES, Snapshot
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest, parse_request
 from include.errors import RehomeError
@@ -22,7 +22,6 @@ from include.planning.planner import make_plan
 from include.warehouse import (
     OF_ONE_PLAN,
     ROWS_TOGETHER,
-    TABLES,
     PlanExistsError,
     Warehouse,
     read_snapshot,

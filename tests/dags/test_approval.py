@@ -16,6 +16,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.plan_hash import sealed
 from include.domain.request.request import parse_request
 from include.domain.run.approval_terms import Terms
+from include.domain.run.findings import Finding, Severity
 from include.domain.run.states import PlanState
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
@@ -92,10 +93,10 @@ def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
     assert run.state == "success", run.log
     first, no_rate, too_high, other = bodies
     assert "4 MB/s" in first
-    assert "Sent back" not in first
-    assert "Sent back by ann: `quickly` is no throttle" in no_rate
+    assert "Asked again" not in first
+    assert "Asked again after ann's answer: `quickly` is no throttle" in no_rate
     assert "is above the largest throttle, 5000000" in too_high
-    assert "Sent back by ann: to be tried out with 2.5 MB/s." in other
+    assert "Asked again after ann's answer: to be tried out with 2.5 MB/s." in other
     assert "at 2.5 MB/s per broker and direction" in other
     assert "2500000 bytes per second" in other
     assert len(refused) == 3
@@ -105,6 +106,39 @@ def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
     assert PlanDirectory(plan.plan_dir).read_json("dry_run.json")["rate_bytes_per_s"] == 2_500_000
     (begun, *_) = site.ledger.rate_changes(plan.plan_id)
     assert begun.limit_bytes_per_s == 2_500_000
+
+
+def test_what_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    from rehome.operators import approve as module
+
+    topic, offered, really = site.topics.create([[1, 2]]), list[list[str]](), module.tried_out
+    before = state_of(site.gateway, [topic])
+
+    def refused(*arguments: Any) -> Any:
+        finding = Finding(Severity.ERROR, "inflow", topic, "it would never end")
+        found = replace(really(*arguments), findings=(finding,))
+        arguments[3].write_json("dry_run.json", found.to_json())
+        return found
+
+    def asked(self: Any, context: Any) -> Any:
+        offered.append(list(self.options))
+        option, throttle = ("Send back", "1 kB/s") if len(offered) == 1 else ("Reject", "")
+        event = {"chosen_options": [option], "params_input": {"throttle": throttle}}
+        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
+        try:
+            return self.execute_complete(context, event | who)
+        except module.SentBackError:
+            return self.execute(context)
+
+    monkeypatch.setattr(module, "tried_out", refused)
+    monkeypatch.setattr(ApprovalOperator, "execute", asked)
+    site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), approval=True, throttle=10**6)
+    assert offered == [["Approve", "Send back", "Reject"], ["Send back", "Reject"]]
+    (plan,) = site.ledger.plans()
+    assert plan.state is PlanState.CANCELLED
+    assert state_of(site.gateway, [topic]) == before
 
 
 def test_what_changes_while_a_person_decides_is_asked_for_again(
@@ -151,7 +185,7 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
         )
         wait_until(
             lambda: site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (4, 2),
-            "somebody else's move",
+            "another client's move to end",
         )
 
     after_approval(monkeypatch, approve, somebody_moves_it)

@@ -227,7 +227,7 @@ def test_a_plan_that_a_dry_run_has_made_is_not_run_once_a_partition_has_moved(si
     assert site.run(**asked, dry_run=True).state == "success"
     (plan,) = site.ledger.plans()
     assert not any(site.gateway.alter_reassignments({TopicPartition(topic, 0): [2, 1]}).values())
-    wait_until(lambda: replicas_of(site, topic) == (2, 1), "somebody else's move")
+    wait_until(lambda: replicas_of(site, topic) == (2, 1), "another client's move to end")
     elsewhere = site.run(**asked, plan_id=plan.plan_id, cluster_id="another")
     assert elsewhere.tasks["snapshot"] == "failed"
     assert "not to another" in elsewhere.log

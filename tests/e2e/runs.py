@@ -40,7 +40,7 @@ def wait_for_state(
 
 
 def wait_for_question(world: World, run_id: str) -> PlanRecord:
-    """The run's plan once a person may approve it, and is told so on the page."""
+    """The run's plan, once its task waits for an approval and the plan's page says so."""
     wait_for_state(world, run_id, "approve", {"awaiting_input"})
     wait_until(lambda: _worker_seen_to_end(world, run_id, "approve"), "the worker's end to be seen")
     asked = plan_of(world, run_id)

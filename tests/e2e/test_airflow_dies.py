@@ -76,7 +76,7 @@ class Moving:
         assert throttles_of(self.gateway, [self.small, self.large]) != self.before
 
     def check_done(self) -> None:
-        """By the same run, each move once, nothing lost or left behind, and somebody is told."""
+        """By the same run, each move once, nothing lost or left behind, and the webhook has it."""
         self.ask_for(FAST)
         state = self.world.airflow.api.wait_for_run(DAG, self.run_id, TIMEOUT_S)
         ledger, plan = self.world.ledger, self.world.ledger.plan(self.plan_id)

@@ -1,8 +1,8 @@
 """Runs one step of an execution, as its run, in a process that kills or stops itself at a call.
 
 The step is set_up or advance, the call a method of ClusterPort (name#2: its second call), and it is
-before (the request is never sent) or after it (it was applied). Where the process stops itself, it
-goes on when it is told to (SIGCONT), and tells how that ended.
+before (the request is never sent) or after it (it was applied). A process that stops itself
+continues after SIGCONT, and sends its result.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from include.cluster.snapshot.model import Snapshot
+from include.cluster.snapshot.model import TABLES, Snapshot
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
-from include.warehouse import TABLES, Warehouse, read_snapshot
+from include.warehouse import Warehouse, read_snapshot
 from tests.planning.large import large_snapshot
 
 SPREADS_TOPICS = True  # see conftest: the processes that plan elsewhere know nothing of it

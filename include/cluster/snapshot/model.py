@@ -95,6 +95,16 @@ GROUP_OFFSETS = pa.schema(
     ]
 )
 
+TABLES = {
+    "brokers": BROKERS,
+    "log_dirs": LOG_DIRS,
+    "topics": TOPICS,
+    "replicas": REPLICAS,
+    "groups": GROUPS,
+    "group_offsets": GROUP_OFFSETS,
+}
+"""Tables of a snapshot, and their schemas."""
+
 
 @dataclass(frozen=True)
 class Snapshot:

@@ -50,7 +50,7 @@ It lapses when any of this is another by the time the plan starts, or one of its
 *Send back* tries the plan out with another throttle, such as `20 MB/s`, and asks again.
 """
 SENT_BACK = "sent back"
-"""Kind of the event for a plan that a person wants tried out with another throttle."""
+"""Kind of the event for an answer that leads to another question."""
 ASKED_AGAIN = 50
 """Attempts: a plan may be sent back as often, and the ledger may be away for a while."""
 THROTTLE = "throttle"
@@ -157,7 +157,7 @@ class ApprovePlanOperator(ApprovalOperator):
             return result.to_json()
 
     def _sent_back(self, context: Context, plan_id: str) -> str:
-        """Who has sent the plan back last in this run, and with what; "" = nobody has."""
+        """Why this is asked again in this run; "" = it is asked for the first time."""
         begun = context["dag_run"].run_after
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             events = [
@@ -165,7 +165,9 @@ class ApprovePlanOperator(ApprovalOperator):
                 for event in ledger.events(plan_id)
                 if event.kind == SENT_BACK and event.at >= begun
             ]
-        return f"Sent back by {events[-1].actor}: {events[-1].detail}" if events else ""
+        return (
+            f"Asked again after {events[-1].actor}'s answer: {events[-1].detail}" if events else ""
+        )
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what."""
@@ -221,7 +223,7 @@ class ApprovePlanOperator(ApprovalOperator):
     def _ask_again(self, plan_id: str, actor: str, told: str) -> NoReturn:
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             ledger.add_event(SENT_BACK, told, actor=actor, plan_id=plan_id)
-        raise SentBackError(f"Plan {plan_id} was sent back by {actor}: {told}")
+        raise SentBackError(f"Plan {plan_id} is asked about again after {actor}'s answer: {told}")
 
     def _reject(self, plan_id: str, actor: str) -> None:
         from include.domain.run.states import PlanState

@@ -22,7 +22,8 @@ class SnapshotClusterOperator(ClusterOperator):
     :param for_request: also check the run's parameters, and that no other plan is active on the
         cluster: what cannot work must not start. A paused plan that the run is to go on with,
         or that waits for this run's window, is taken up; if the cluster has changed too much
-        for one that waits, it is given up, and the run makes a new one.
+        for one that waits, it is given up, and the run makes a new one. What a dry run has planned
+        is taken up last: what fails before leaves it to another run.
     """
 
     def __init__(self, *, for_request: bool = False, **kwargs: Any):
@@ -81,7 +82,7 @@ class SnapshotClusterOperator(ClusterOperator):
             raise InvalidRequestError([told])
 
     def _take_up_planned(self, context: Context) -> None:
-        """The last act: what fails before leaves the plan as it was, for another run."""
+        """Make the run the one that carries out what a dry run has planned."""
         from include.domain.run.states import PlanState
 
         named = run_context.named_plan_id(context)
@@ -149,7 +150,6 @@ class SnapshotClusterOperator(ClusterOperator):
     def _take_up(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> None:
-
         self._check(context, ledger, cluster, plan_id)
         self._begin(context, ledger, plan_id)
 

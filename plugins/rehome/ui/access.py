@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -62,32 +63,6 @@ def token_for(user: BaseUser) -> str:
     return _serializer().dumps([user.get_id(), secrets.token_hex(4)])
 
 
-def controller(
-    request: Request, user: GetUserDep, x_rehome_token: Annotated[str, Header()] = ""
-) -> BaseUser:
-    """The dependency of every route that asks something of a plan.
-
-    :raises HTTPException: 403: as :func:`own_page`, or the user has no right to control plans.
-    """
-    own_page(request, user, x_rehome_token)
-    if not may_control(user):
-        raise _forbidden(f"You have no right to edit and trigger the DAG {CONTROL_DAG}.")
-    return user
-
-
-def planner(
-    request: Request, user: GetUserDep, x_rehome_token: Annotated[str, Header()] = ""
-) -> BaseUser:
-    """The dependency of every route that has something planned.
-
-    :raises HTTPException: 403: as :func:`own_page`, or the user has no right to trigger runs.
-    """
-    own_page(request, user, x_rehome_token)
-    if not may_plan(user):
-        raise _forbidden(f"You have no right to trigger the DAG {VIEWED_DAG}.")
-    return user
-
-
 def own_page(request: Request, user: BaseUser, x_rehome_token: str) -> None:
     """See that a request comes from a page that this user was given.
 
@@ -119,6 +94,26 @@ def _serializer() -> URLSafeTimedSerializer:
     return URLSafeTimedSerializer(conf.get("api", "secret_key"), salt="rehome")
 
 
+def _acting(may: Callable[[BaseUser], bool], right: str) -> Callable[..., BaseUser]:
+    """The dependency of routes that change something: 403 for a request from elsewhere than the
+    user's own page (:func:`own_page`), and for users without the right.
+    """
+
+    def acting(
+        request: Request, user: GetUserDep, x_rehome_token: Annotated[str, Header()] = ""
+    ) -> BaseUser:
+        own_page(request, user, x_rehome_token)
+        if not may(user):
+            raise _forbidden(f"You have no right to {right}.")
+        return user
+
+    return acting
+
+
 UserDep = GetUserDep
-ControllerDep = Annotated[BaseUser, Depends(controller)]
-PlannerDep = Annotated[BaseUser, Depends(planner)]
+ControllerDep = Annotated[
+    BaseUser, Depends(_acting(may_control, f"edit and trigger the DAG {CONTROL_DAG}"))
+]
+"""Who asks something of a plan."""
+PlannerDep = Annotated[BaseUser, Depends(_acting(may_plan, f"trigger the DAG {VIEWED_DAG}"))]
+"""Who has something planned."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+
+from fastapi import HTTPException
 
 from include.ledger.store import Ledger
 from include.load_history.known_rates import Demands, LoadHistory
@@ -13,25 +16,39 @@ from rehome import installation
 KEPT = 64
 
 
-def cluster_ids() -> list[str]:
-    """Ids of the clusters that have snapshots."""
-    return installation.warehouse().clusters()
+def every(ledger: Ledger) -> Iterator[ClusterView]:
+    """Every cluster that has a finished snapshot, as the newest one shows it."""
+    warehouse = installation.warehouse()
+    for cluster_id in warehouse.clusters():
+        if uri := warehouse.latest_snapshot(cluster_id):
+            yield _view(uri, ledger, False)
 
 
-def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView | None:
-    """A cluster's newest finished snapshot; None = there is none.
+def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView:
+    """A cluster as its newest finished snapshot shows it.
 
-    :param cluster_id: one of :func:`cluster_ids`.
     :param load: with traffic and growth, which takes longer to read.
+    :raises HTTPException: 404: there is none.
     """
-    uri = installation.warehouse().latest_snapshot(cluster_id)
-    return None if uri is None else _view(uri, ledger, load)
+    return _view(_newest_uri(cluster_id), ledger, load)
 
 
 def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:
-    """Name, number of partitions, and whether it is internal, of each topic that can be seen."""
-    uri = installation.warehouse().latest_snapshot(cluster_id)
-    return () if uri is None else _topics(uri)
+    """Name, number of partitions, and whether it is internal, of each topic that can be seen.
+
+    :raises HTTPException: 404: the cluster has no snapshot.
+    """
+    return _topics(_newest_uri(cluster_id))
+
+
+def _newest_uri(cluster_id: str) -> str:
+    """An id comes from an address: only one that the warehouse lists becomes part of a path."""
+    warehouse = installation.warehouse()
+    known = cluster_id in warehouse.clusters()
+    uri = warehouse.latest_snapshot(cluster_id) if known else None
+    if uri is None:
+        raise HTTPException(404, f"The warehouse has no snapshot of a cluster {cluster_id!r}")
+    return uri
 
 
 @lru_cache(maxsize=KEPT)

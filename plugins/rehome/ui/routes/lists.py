@@ -69,8 +69,7 @@ def list_plans(
 @router.get("/clusters", response_class=HTMLResponse)
 def list_clusters(request: Request, user: UserDep) -> str:
     """Every cluster that has a snapshot."""
-    views = (clusters.newest(id_, plans.ledger, load=False) for id_ in clusters.cluster_ids())
-    found = [view for view in views if view is not None]
+    found = list(clusters.every(plans.ledger))
     return render("clusters.html", **values_for(request, user), views=found, now=time.time())
 
 
@@ -80,11 +79,8 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
 
     :param plan: id of a plan for it, whose brokers are shown before and after.
     """
-    ledger, view = plans.ledger, None
-    if cluster_id in clusters.cluster_ids():
-        view = clusters.newest(cluster_id, ledger, load=True)
-    if view is None:
-        raise HTTPException(404, f"The warehouse has no snapshot of a cluster {cluster_id!r}")
+    ledger = plans.ledger
+    view = clusters.newest(cluster_id, ledger, load=True)
     active = ledger.active_plan(cluster_id)
     newest = ledger.plans_on(cluster_id, PLANS_OF_CLUSTER)
     recent = [record for record in newest if access.may_read(user, record.dag_id)]

@@ -66,7 +66,6 @@ def plan_a_move(
 @router.get("/clusters/{cluster_id}/topics", response_class=HTMLResponse)
 def count_topics(user: UserDep, cluster_id: str, topics: str = "") -> str:
     """How many topics names and patterns mean."""
-    _seen(cluster_id)
     every = clusters.topics(cluster_id)
     asked = ReassignmentRequest(Action.REBALANCE, topics=PlanForm(topics=topics).topic_names)
     chosen = [
@@ -112,12 +111,7 @@ def have_it_planned(
 
 
 def _seen(cluster_id: str) -> ClusterView:
-    view = None
-    if cluster_id in clusters.cluster_ids():
-        view = clusters.newest(cluster_id, plans.ledger, load=False)
-    if view is None:
-        raise HTTPException(404, f"The warehouse has no snapshot of a cluster {cluster_id!r}")
-    return view
+    return clusters.newest(cluster_id, plans.ledger, load=False)
 
 
 def _form_values(view: ClusterView, form: PlanForm) -> dict[str, Any]:
