@@ -15,6 +15,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ReplicaStanding
 from include.domain.run.states import MoveState, PlanState
+from include.execution.actions import SetRate
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.control.cancel import abort
@@ -22,7 +23,7 @@ from include.execution.decide import decide, needs_worker
 from include.execution.observation.observe import observe
 from include.execution.progress.progress import record_progress, replica_statuses, status_text
 from include.execution.throttle.keys import LISTS
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
+from include.execution.throttle.set_up import change_rate, clear_throttle, set_up_throttle
 from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
@@ -66,7 +67,7 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
     topics.fill(topic, 6000)
     copy, partition = ReplicaId(topic, 0, 4), TopicPartition(topic, 0)
     plan = approved(move(topic, 0, (1, 2), (4, 2), 6_000_000))
-    throttled(plan, SLOW_RATE)
+    throttled(plan, SLOW_RATE // 4)  # so that a slow machine sees several values, too
     assert advance(plan, ledger, gateway, SLOW).admitted == [partition]
     behind: list[int] = []
     offset_lags: list[int] = []
@@ -87,6 +88,8 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
                 for log_dir in gateway.describe_log_dirs([4], [partition]).value
                 if partition in log_dir.replicas
             )
+            if len(set(behind)) == 3:
+                change_rate(plan, ledger, gateway, SetRate(FAST.rate_bytes_per_s, "seen enough"))
         if wakes[-1]:
             assert status.standing is ReplicaStanding.IN_SYNC
         return wakes[-1]
