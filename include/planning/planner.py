@@ -111,6 +111,7 @@ def plan_of(
         planned_by=planned_by(outcome.bands, known_resources(outcome.layout.arrays), action),
         resources=resource_balances(outcome),
         prices=outcome.prices(),
+        curve=outcome.curve(),
         links=links(outcome.layout, outcome.tree_after),
         log_dir_moves=within.replicas,
         log_dir_bytes=within.total_bytes,

@@ -9,6 +9,7 @@ from typing import Any
 
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
+from include.domain.plan.figures import BudgetPoint, TargetPrice
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.plan.summary import BrokerLoad
@@ -210,3 +211,23 @@ def failed_end() -> ReportData:
         MoveState.FAILED,
         MoveState.CANCELLED,
     )
+
+
+def offered(plan_bytes: int, replicas: int) -> dict[str, Any]:
+    """Figures of a plan that copies so much: a curve up to it, and what two targets cost."""
+    parts = ((0.0, 0.72), (0.1, 0.41), (0.25, 0.22), (0.5, 0.11), (0.75, 0.05), (1.0, 0.019))
+    curve = tuple(
+        BudgetPoint(
+            int(part * plan_bytes),
+            int(part * plan_bytes),
+            int(part * replicas),
+            {"bytes": off, "bytes_out": off / 2},
+        )
+        for part, off in parts
+    )
+    prices = (
+        TargetPrice("bytes", plan_bytes // 2, 3, "solved"),
+        TargetPrice("topic_spread", 10 * MB, 1, "at_least"),
+        TargetPrice("leaders", 0, 0, "free"),
+    )
+    return {"curve": curve, "prices": prices}

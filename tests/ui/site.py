@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -57,12 +57,17 @@ class Site:
         cluster_id: str = "c1",
         dag_id: str = "reassign_partitions",
         actor: str = "ann",
+        figures: Mapping[str, Any] | None = None,
         **request: Any,
     ) -> Plan:
-        """A drain of broker 4 as the plan job records it, with its files."""
+        """A drain of broker 4 as the plan job records it, with its files.
+
+        :param figures: fields of its summary.
+        """
         chosen = moves or drain_moves(12)
         made = make_plan(plan_id, *chosen, cluster_id=cluster_id)
-        summary = replace(made.summary, action="drain", brokers=loads_of(chosen))
+        figures = {"action": "drain", "brokers": loads_of(chosen), **(figures or {})}
+        summary = replace(made.summary, **figures)
         plan = sealed(replace(made, action="drain", summary=summary))
         params = {"action": "drain", "brokers": [4], **request}
         directory = PlanDirectory((self.warehouse / "plans" / plan_id).as_uri())

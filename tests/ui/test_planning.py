@@ -9,8 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
-from tests.browser import opened, serious
-from tests.ui.site import Site, served, snapshot_of, token_of
+from tests.browser import keep, opened, overflow, serious
+from tests.reporting.plans_told import offered
+from tests.ui.site import Site, drain_moves, served, snapshot_of, token_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,3 +145,96 @@ def test_a_move_is_planned_in_a_browser(
         shown.wait_for_url("**/runs/reassign_partitions/**")
         (run,) = triggered
         assert (run["conf"]["action"], run["conf"]["brokers"]) == ("drain", [4])
+
+
+def looked_at(site: Site) -> int:
+    """A plan that a dry run has made, which offers others; its bytes."""
+    copied = sum(move.bytes_to_move for move in drain_moves(12))
+    site.plan("looked", dry_run=True, figures=offered(copied, 12))
+    return copied
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "asked"),
+    [
+        ("budget", "quarter", {"budget_bytes": "quarter"}),
+        ("without", "topic_spread", {"tolerances": {"topic_spread": None}}),
+    ],
+)
+def test_a_choice_becomes_a_dry_run_of_its_own(
+    kind: str,
+    value: str,
+    asked: dict[str, Any],
+    client: Client,
+    site: Site,
+    triggered: list[dict[str, Any]],
+) -> None:
+    quarter = looked_at(site) // 4
+    user = client("user")
+    if value == "quarter":
+        value, asked = str(quarter), {"budget_bytes": quarter}
+    answer = user.post(
+        "plans/looked/instead", headers=own(user), data={"kind": kind, "value": value}
+    )
+    assert answer.status_code == 200, answer.text
+    assert "/runs/reassign_partitions/" in answer.headers["hx-redirect"]
+    (run,) = triggered
+    assert run["triggering_user_name"] == "user"
+    assert run["conf"] == {
+        "action": "drain",
+        "brokers": [4],
+        "dry_run": True,
+        "kafka_config_id": "kafka_prod",
+        "cluster_id": "c1",
+        **asked,
+    }
+
+
+def test_only_what_a_plan_offers_is_planned_and_only_for_who_may_plan(
+    client: Client, site: Site, triggered: list[dict[str, Any]]
+) -> None:
+    quarter = {"kind": "budget", "value": str(looked_at(site) // 4)}
+    viewer, admin = client("viewer"), client("admin")
+    assert "Plan this" not in viewer.get("plans/looked").text
+    assert "At most 1.2 GB" in viewer.get("plans/looked").text
+    assert viewer.post("plans/looked/instead", headers=own(viewer), data=quarter).status_code == 403
+    assert admin.post("plans/looked/instead", data=quarter).status_code == 403, "without a token"
+    for wrong in ({"kind": "budget", "value": "17"}, {"kind": "without", "value": "leaders"}):
+        answer = admin.post("plans/looked/instead", headers=own(admin), data=wrong)
+        assert answer.status_code == 409, answer.text
+    assert triggered == []
+
+
+def test_a_plan_that_has_started_offers_no_other(client: Client, site: Site) -> None:
+    copied = sum(move.bytes_to_move for move in drain_moves(12))
+    site.run(site.plan("started", figures=offered(copied, 12)), flying=2)
+    shown = client("admin").get("plans/started").text
+    assert "What less would reach" not in shown
+    assert "Throughput against the throttle" in shown
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_smaller_plan_is_chosen_in_a_browser(
+    width: int,
+    browser: Browser,
+    page: FastAPI,
+    site: Site,
+    triggered: list[dict[str, Any]],
+) -> None:
+    copied = looked_at(site)
+    with (
+        served(page) as address,
+        opened(browser, f"{address}/rehome", token=token_of("admin"), width=width) as tab,
+    ):
+        shown = tab.page
+        shown.goto(f"{address}/rehome/plans/looked")
+        expect(shown.locator(".curve circle")).to_have_count(6)
+        expect(shown.locator(".curve circle.shown")).to_have_count(1)
+        expect(shown.locator(".choices-table tr.current")).to_contain_text("This plan")
+        assert serious(shown) == []
+        assert overflow(shown) <= 0
+        keep(shown, f"choices-{width}")
+        shown.get_by_role("button", name="Plan this: At most 2.4 GB").click()
+        shown.wait_for_url("**/runs/reassign_partitions/**")
+    (run,) = triggered
+    assert run["conf"]["budget_bytes"] == copied // 2

@@ -1,4 +1,6 @@
-"""Figures of a plan's summary: each resource's balance, each target's price, each link's bytes."""
+"""Figures of a plan's summary: each resource's balance, each target's price, what smaller budgets
+reach, each link's bytes.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +43,21 @@ class TargetPrice:
     bytes_to_move: int
     replica_moves: int
     method: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPoint:
+    """What the same request reaches for fewer bytes: the plan, cut off by a budget.
+
+    :param budget_bytes: the budget; a request with it makes this very plan of the same snapshot.
+    :param furthest: resource → how far the broker that is furthest off its share is off, as a part
+        of that share.
+    """
+
+    budget_bytes: int
+    bytes_to_move: int
+    replica_moves: int
+    furthest: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

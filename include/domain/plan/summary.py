@@ -9,6 +9,7 @@ from typing import Any
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.figures import (
+    BudgetPoint,
     Link,
     ResourceBalance,
     TargetPrice,
@@ -57,6 +58,8 @@ class PlanSummary:
     :param bytes_across_racks: bytes copied between branches of the rack tree's top level.
     :param planned_by: which loads the plan was made by, and why not by others; a sentence.
     :param resources: before, after and band of each broker; prices: what each target costs.
+    :param curve: what smaller budgets reach, from no byte to all that the plan copies; empty where
+        the plan is not made to be looked at, or balances nothing.
     :param links: bytes from rack to rack, largest first.
     :param min_free_disk_fraction: part of each log dir that was to stay free.
     :param log_dir_moves: replicas that stay on their broker and move between its log dirs;
@@ -98,6 +101,7 @@ class PlanSummary:
     files: Mapping[str, str] = field(default_factory=dict)
     topics: TopicBalance | None = None
     asked_bound_bytes: int | None = None
+    curve: tuple[BudgetPoint, ...] = ()
 
     @property
     def bytes_to_copy(self) -> int:
@@ -115,7 +119,7 @@ def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
     """The inverse of :func:`summary_to_json`."""
     values = dict(content)
     values["infeasible"] = tuple(map(infeasible_from_json, values.get("infeasible", ())))
-    kinds = {"brokers": BrokerLoad, "prices": TargetPrice, "links": Link}
+    kinds = {"brokers": BrokerLoad, "prices": TargetPrice, "links": Link, "curve": BudgetPoint}
     for name, kind in kinds.items():
         values[name] = tuple(kind(**item) for item in values.get(name, ()))
     values["resources"] = tuple(map(balance_from_json, values.get("resources", ())))

@@ -16,7 +16,13 @@ from include.execution.access.connection_policy import ANYTHING, ConnectionPolic
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.cancel import Cancelled, abort
-from include.execution.control.resume import can_be_run, only_planned, orphaned, same_bounds
+from include.execution.control.resume import (
+    can_be_run,
+    in_time,
+    only_planned,
+    orphaned,
+    same_bounds,
+)
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
 from include.execution.throttle.set_up import Cleared, clear_throttle
@@ -104,7 +110,7 @@ class Controller:
         if active is not None:
             other = f"Plan {active.plan_id} is {active.state} on this cluster: let it end first."
             raise _refused(record, what, other)
-        run = _in_time(record.request, now)
+        run = in_time(record.request, now)
         run |= {"dry_run": False, "plan_id": record.plan_id, "throttle": _throttle(record, rate)}
         told = "A run of reassign_partitions carries it out."
         if "window_end" in record.request and "window_end" not in run:
@@ -131,7 +137,7 @@ class Controller:
             self.ledger.withdraw_pause(record.plan_id, self.actor)
             if not orphaned(record, self.ledger):
                 return Controlled("It runs, and will not pause.")
-        run = _in_time(same_bounds(record.request), now)
+        run = in_time(same_bounds(record.request), now)
         run |= {"plan_id": record.plan_id, "throttle": _throttle(record, rate)}
         return Controlled("A run of reassign_partitions goes on with it.", run)
 
@@ -216,13 +222,6 @@ def give_up(
             plan.plan_id, held.ledger, held.cluster, cause, state=PlanState.CANCELLED, actor=actor
         )
         return done, clear_throttle(plan.plan_id, held.ledger, held.cluster)
-
-
-def _in_time(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The parameters without the end of a window that has closed."""
-    ends = params.get("window_end")
-    over = ends is not None and datetime.fromisoformat(ends) <= now
-    return {name: value for name, value in params.items() if not over or name != "window_end"}
 
 
 def _roll_back(record: PlanRecord, rate: int | None) -> Controlled:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from include.domain.plan.plan import Plan
@@ -28,6 +29,13 @@ def bounds_of(request: ReassignmentRequest) -> dict[str, Any]:
 def same_bounds(params: Mapping[str, Any]) -> dict[str, Any]:
     """The same of parameters as the ledger keeps them."""
     return {name: params[name] for name in _BOUNDS if name in params}
+
+
+def in_time(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The parameters without the end of a window that has closed."""
+    ends = params.get("window_end")
+    over = ends is not None and datetime.fromisoformat(ends) <= now
+    return {name: value for name, value in params.items() if not over or name != "window_end"}
 
 
 def not_started(plan: Plan, view: LedgerView) -> Plan:

@@ -8,11 +8,12 @@ replicas are set partition by partition, and disks are counted as if nothing had
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from include.domain.array_types import NONE, Floats, Ints, Rows
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.plan.move_table import MoveCounts
 from include.domain.request.request import ReassignmentRequest
 from include.planning.model.arrays import fresh
@@ -64,22 +65,35 @@ def keep_within_budget(problem: Problem, budget: Floats) -> bool:
     layout.rows[planned] = layout.home[planned]
     layout.refresh()
     search = Search(problem)
-    left = budget
+    left, costs = budget, costs[:, planned]
+    changes = _Changes.of(search, wanted, planned)
     for _ in range(RANKINGS * 4):
-        planned = planned[(costs[:, planned] <= left[:, None]).all(axis=0)]
-        gain = _gain(search, wanted, planned)
-        score = gain / (costs[0, planned] + problem.overhead_bytes * costs[1, planned] + 1)
-        order = np.argsort(-score, kind="stable")
-        order = order[gain[order] > 0][: max(1, len(planned) // RANKINGS)]
+        paid: Mask = np.all(costs <= left[:, None], axis=0)
+        planned, costs, changes = planned[paid], costs[:, paid], changes.only(paid)
+        gain = changes.gain(search)
+        score = gain / (costs[0] + problem.overhead_bytes * costs[1] + 1)
+        order = _highest(score, gain > 0, max(1, len(planned) // RANKINGS))
         if not len(order):
             break
-        sums = np.cumsum(costs[:, planned[order]], axis=1)
-        chosen = planned[order[(sums <= left[:, None]).all(axis=0)]]
+        sums = np.cumsum(costs[:, order], axis=1)
+        chosen = order[(sums <= left[:, None]).all(axis=0)]
         left = left - costs[:, chosen].sum(axis=1)
-        _set(search, wanted, chosen)
-        planned = np.setdiff1d(planned, chosen)
+        _set(search, wanted, planned[chosen])
+        others = np.ones(len(planned), bool)
+        others[chosen] = False
+        planned, costs, changes = planned[others], costs[:, others], changes.only(others)
     layout.refresh()
     return True
+
+
+def _highest(score: Floats, eligible: Mask, count: int) -> Ints:
+    """Indexes of the highest scores among the eligible, highest first; equals in their order."""
+    found = np.flatnonzero(eligible)
+    if len(found) > count:
+        least = np.partition(-score[found], count - 1)[count - 1]
+        found = found[-score[found] <= least]
+    highest: Ints = found[np.argsort(-score[found], kind="stable")][:count]
+    return highest
 
 
 def _changes(search: Search, wanted: Rows, partitions: Ints) -> tuple[Ints, Ints]:
@@ -91,21 +105,60 @@ def _changes(search: Search, wanted: Rows, partitions: Ints) -> tuple[Ints, Ints
     return slots[moved], targets[moved]
 
 
-def _gain(search: Search, wanted: Rows, partitions: Ints) -> Floats:
-    """(n,) excess removed by moving each partition alone."""
-    slots, targets = _changes(search, wanted, partitions)
-    source, weight = search.holders(slots), search.weight(slots)
-    leaves, enters = search.load[:, source], search.load[:, targets]
-    gain = (
-        search.excess(source, leaves)
-        - search.excess(source, leaves - weight)
-        + search.excess(targets, enters)
-        - search.excess(targets, enters + weight)
-    )
-    if search.books:
-        gain -= search.unit * search.books.moving(slots // search.width, source, targets)
-    place = np.searchsorted(partitions, slots // search.width)
-    return np.bincount(place, gain, len(partitions)).astype(float)
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What partitions that are still at home would change.
+
+    :param count: of the partitions; ``place``: (n,) whose change each is, ascending.
+    :param slots: (n,) that change their broker, from ``source`` to ``target``.
+    :param weight: (K, n) of the replicas in them.
+    """
+
+    count: int
+    place: Ints
+    slots: Ints
+    source: Ints
+    target: Ints
+    weight: Floats
+
+    @classmethod
+    def of(cls, search: Search, wanted: Rows, partitions: Ints) -> Self:
+        """The changes of these partitions, which are ascending."""
+        slots, targets = _changes(search, wanted, partitions)
+        place = np.searchsorted(partitions, slots // search.width)
+        return cls(
+            len(partitions), place, slots, search.holders(slots), targets, search.weight(slots)
+        )
+
+    def only(self, partitions: Mask) -> Self:
+        """Those of some of the partitions."""
+        if partitions.all():
+            return self
+        kept = partitions[self.place]
+        number = np.cumsum(partitions) - 1
+        return replace(
+            self,
+            count=int(partitions.sum()),
+            place=number[self.place[kept]],
+            slots=self.slots[kept],
+            source=self.source[kept],
+            target=self.target[kept],
+            weight=self.weight[:, kept],
+        )
+
+    def gain(self, search: Search) -> Floats:
+        """(count,) excess removed by moving each partition alone."""
+        source, target = self.source, self.target
+        now = search.excess(slice(None), search.load)
+        gain = (
+            now[source]
+            - search.excess(source, search.load[:, source] - self.weight)
+            + now[target]
+            - search.excess(target, search.load[:, target] + self.weight)
+        )
+        if search.books:
+            gain -= search.unit * search.books.moving(self.slots // search.width, source, target)
+        return np.bincount(self.place, gain, self.count).astype(float)
 
 
 def _set(search: Search, wanted: Rows, partitions: Ints) -> None:

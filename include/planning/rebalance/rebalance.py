@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 
 from include.domain.array_types import Floats, Mask
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, spread_tolerance
@@ -19,12 +18,14 @@ from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
-from include.planning.model.load_bands import LoadBands, placed_targets
+from include.planning.model.load_bands import placed_targets
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities, known, placed_weights
 from include.planning.model.scope import brokers_named, partitions_in_scope, raise_if
 from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.movable import free_to_move
+from include.planning.rebalance.band_notes import BandNotes
+from include.planning.rebalance.budget_curve import budget_curve
 from include.planning.rebalance.budget_cut import budget_of, keep_within_budget
 from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.fixed_point import plan_on
@@ -68,7 +69,7 @@ def _planned(
     cut, needs = solution.cut, solution.needs
     tolerances = tolerances_of(request, arrays)
     bands = ResourceBands.of(targets, lead, tolerances)
-    result = _Result(
+    result = BandNotes(
         layout, targets, problem.weights, problem.gives, movable, cut, request.one_sided
     )
     before = layout.arrays.load(layout.home, layout.size)
@@ -93,6 +94,18 @@ def _planned(
         topics=topic_balance(layout, problem.spread) if problem.spread is not None else None,
         bands=bands,
         prices=lambda: target_prices(problem, capacity, bands, cut_by_budget=cut),
+        curve=lambda: (
+            budget_curve(
+                layout,
+                bands,
+                (named if fill_only else problem.gives) & hosts,
+                solution.cut_off,
+                cut=cut,
+                one_sided=request.one_sided,
+            )
+            if request.dry_run
+            else ()
+        ),
     )
 
 
@@ -147,6 +160,9 @@ class _Solved:
             request.one_sided,
         )
         rebalance(self.problem, self.capacity)
+        self._searched = layout.rows.copy()
+        prefer_sources(self.problem)
+        self._preferred = layout.rows.copy()
         self._choose_sources()
 
     def finish(self) -> bool:
@@ -158,22 +174,27 @@ class _Solved:
         lead_evenly(problem, self.lead)
         return self.cut
 
+    def cut_off(self, budget_bytes: int | None) -> bool:
+        """Finish the same search with this budget; whether it took some back."""
+        self._request = replace(self._request, budget_bytes=budget_bytes)
+        self._choose_sources()
+        return self.cut
+
     def _choose_sources(self) -> None:
-        """Better sources, unless leaders are better off with the search's own layout: who can lead
-        what comes before where copies are read from.
+        """Finish with better sources, unless leaders are better off with the search's own layout:
+        who can lead what comes before where copies are read from.
         """
         layout, lead = self.problem.layout, self.lead
-        searched = layout.rows.copy()
-        prefer_sources(self.problem)
+        layout.lay_out(self._preferred)
         self.finish()
         beyond = lead.beyond(layout.rows[:, 0]) if lead is not None else 0.0
         if lead is None or beyond <= 0:
             return
-        preferred, cut, needs = layout.rows.copy(), self.cut, self.needs
-        layout.lay_out(searched)
+        finished, cut, needs = layout.rows.copy(), self.cut, self.needs
+        layout.lay_out(self._searched)
         self.finish()
         if lead.beyond(layout.rows[:, 0]) >= beyond:
-            layout.lay_out(preferred)
+            layout.lay_out(finished)
             self.cut, self.needs = cut, needs
 
 
@@ -296,87 +317,3 @@ def problem_of(
             one_sided=request.one_sided,
         ),
     )
-
-
-@dataclass(frozen=True)
-class _Result:
-    """What a rebalance reached, and what it did not."""
-
-    layout: Layout
-    targets: LoadBands
-    weights: Floats
-    brokers: Mask
-    partitions: Mask
-    cut_by_budget: bool
-    one_sided: bool
-
-    def _loads(self) -> Floats:
-        arrays, rows = self.layout.arrays, self.layout.rows
-        return np.stack([arrays.load(rows, weight) for weight in self.weights]).astype(float)
-
-    def missed(self) -> tuple[Infeasible, ...]:
-        """Each broker that ends outside a band, and what keeps it there."""
-        load, low, high = self._loads(), self.targets.low, self.targets.high
-        outside = self.brokers & ((load > high) | (load < low))
-        return tuple(
-            self._note(
-                k, b, load[k, b], float(high[k, b] if load[k, b] > high[k, b] else low[k, b])
-            )
-            for k, b in np.argwhere(outside).tolist()
-        )
-
-    def shifted(self, tolerances: dict[Resource, float]) -> tuple[Infeasible, ...]:
-        """Brokers inside their bands and yet off their fair share by more than the tolerance.
-
-        A rack's share that is clipped shifts that of each broker in it, and of the others; clips
-        that are each within the tolerance, and so not named, can add up to as much.
-        """
-        clipped = {(item.subject, item.resource) for item in self.targets.infeasible}
-        load, fair = self._loads(), self.targets.fair
-        allowed = np.array([tolerances[resource] for resource in PLACED])[:, None]
-        slack = np.where(np.isinf(allowed), np.inf, 0.0)
-        slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1
-        inside = (load <= self.targets.high) & (load >= self.targets.low)
-        off = load - fair if self.one_sided else np.abs(load - fair)
-        off = inside & self.brokers & (off > slack)
-        return tuple(
-            Infeasible(
-                self._subject(b),
-                Obstacle.SHIFTED_SHARE,
-                wanted=float(round(fair[k, b])),
-                nearest=float(load[k, b]),
-                resource=PLACED[k],
-            )
-            for k, b in np.argwhere(off).tolist()
-            if (self._subject(b), PLACED[k]) not in clipped
-        )
-
-    def _subject(self, broker: int) -> Subject:
-        return Subject.of_broker(self.layout.arrays.brokers.ids[broker])
-
-    def _note(self, resource: int, broker: int, load: float, wanted: float) -> Infeasible:
-        """Why a broker ends outside its band."""
-        note = partial(
-            Infeasible,
-            self._subject(broker),
-            wanted=wanted,
-            nearest=float(load),
-            resource=PLACED[resource],
-        )
-        if self.cut_by_budget:
-            return note(obstacle=Obstacle.BUDGET)
-        layout, weight = self.layout, self.weights[resource]
-        high = self.targets.high[resource, broker]
-        held = (layout.rows == broker).any(axis=1)
-        if load > high and held.any():
-            stays = int(weight[held & ~self.partitions].sum())
-            if stays > high:
-                return note(obstacle=Obstacle.FIXED_REPLICAS, amount=stays)
-            largest = int(np.where(held, weight, -1).argmax())
-            if weight[largest] > high:
-                return note(
-                    obstacle=Obstacle.LARGE_PARTITION,
-                    amount=float(weight[largest]),
-                    partition=str(layout.arrays.partition(largest)),
-                )
-        return note(obstacle=Obstacle.NO_MOVE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
 from include.domain.kafka import BrokerId
-from include.domain.plan.figures import TargetPrice, TopicBalance
+from include.domain.plan.figures import BudgetPoint, TargetPrice, TopicBalance
 from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
@@ -53,6 +53,7 @@ class Outcome:
     :param log_dirs: dense partition index → log dirs asked for, aligned with its target.
     :param bands: what brokers were to end in; None where the action has no tolerances.
     :param prices: works out what each of the targets costs.
+    :param curve: works out what smaller budgets reach.
     :param topics: how evenly topics are spread, where it goes by that.
     :param within: what that copies inside brokers, where it is known replica by replica.
     """
@@ -67,6 +68,7 @@ class Outcome:
     log_dirs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     bands: ResourceBands | None = None
     prices: Callable[[], tuple[TargetPrice, ...]] = tuple
+    curve: Callable[[], tuple[BudgetPoint, ...]] = tuple
     within: WithinBrokers | None = None
     topics: TopicBalance | None = None
     asked_bound_bytes: int | None = None

@@ -9,9 +9,12 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse
 
 from include.domain.run.states import MoveState
+from include.execution.control.resume import only_planned
 from include.ledger.base.lines import MoveFilter, MoveOrder
+from include.page.choices import choices_of, name_of
 from include.page.files import SERVED, PlanFiles
 from include.page.plan_view import PlanView
+from rehome.ui import access
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
 from rehome.ui.routes.shared import live_values, plans, root_of, values_for, view_for
@@ -32,6 +35,7 @@ def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions")
     """One plan: its first screen, and a tab below."""
     view = view_for(plan_id, user)
     tab = tab if tab in TABS else "partitions"
+    summary = plans.follower(plan_id).files.summary if only_planned(view.record) else None
     return render(
         "plan.html",
         **values_for(request, user),
@@ -39,6 +43,9 @@ def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions")
         tabs=TABS,
         tab=tab,
         query=request.url.query,
+        choices=choices_of(summary) if summary is not None else None,
+        names=name_of,
+        may_choose=access.may_plan(user),
         inner=_tab(request, tab, view),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -12,12 +13,13 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.text import count_text
 from include.errors import InvalidRequestError
 from include.execution.completion.drained import covers
+from include.page.choices import Instead, params_instead
 from include.page.cluster_view import ClusterView
 from include.page.plan_form import CHOICES, WORDS, PlanForm
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import PlannerDep, UserDep
 from rehome.ui.rendering import render
-from rehome.ui.routes.shared import plans, root_of, values_for
+from rehome.ui.routes.shared import plans, root_of, values_for, view_for
 
 router = APIRouter()
 TOPICS_NAMED = 8
@@ -106,6 +108,36 @@ def have_it_planned(
         {**params, "kafka_config_id": through, "cluster_id": cluster_id},
         user.get_name(),
     )
+    return _go_to_run(request, run_id)
+
+
+@router.post("/plans/{plan_id}/instead", response_class=HTMLResponse)
+def have_another_planned(
+    request: Request,
+    user: PlannerDep,
+    plan_id: str,
+    kind: Annotated[Instead, Form()],
+    value: Annotated[str, Form()],
+) -> Response:
+    """Trigger a dry run of what a plan's page offers: a smaller budget, or a target less."""
+    record = view_for(plan_id, user).record
+    summary = plans.follower(plan_id).files.summary
+    params = summary and params_instead(record, summary, kind, value, datetime.now(UTC))
+    if not params:
+        raise HTTPException(409, "The plan does not offer this. Reload the page.")
+    run_id = dag_runs.trigger(
+        access.VIEWED_DAG,
+        {
+            **params,
+            "kafka_config_id": record.planned_through or DEFAULT_CONNECTION,
+            "cluster_id": record.cluster_id,
+        },
+        user.get_name(),
+    )
+    return _go_to_run(request, run_id)
+
+
+def _go_to_run(request: Request, run_id: str) -> Response:
     there = f"{root_of(request)}/runs/{access.VIEWED_DAG}/{quote(run_id)}"
     return Response(headers={"HX-Redirect": there})
 

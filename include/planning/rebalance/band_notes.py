@@ -1,0 +1,102 @@
+"""Notes on brokers that a rebalance leaves outside of their bands, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from include.domain.array_types import Floats, Mask
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from include.domain.resources import PLACED, Resource
+from include.planning.model.layout import Layout
+from include.planning.model.load_bands import LoadBands
+
+
+@dataclass(frozen=True)
+class BandNotes:
+    """What a finished rebalance has missed.
+
+    :param weights: (K, P) what a replica of each partition weighs in each placed resource.
+    :param brokers: (B,) that give and take replicas; ``partitions``: (P,) that may move.
+    """
+
+    layout: Layout
+    targets: LoadBands
+    weights: Floats
+    brokers: Mask
+    partitions: Mask
+    cut_by_budget: bool
+    one_sided: bool
+
+    def _loads(self) -> Floats:
+        arrays, rows = self.layout.arrays, self.layout.rows
+        return np.stack([arrays.load(rows, weight) for weight in self.weights]).astype(float)
+
+    def missed(self) -> tuple[Infeasible, ...]:
+        """Each broker that ends outside a band, and what keeps it there."""
+        load, low, high = self._loads(), self.targets.low, self.targets.high
+        outside = self.brokers & ((load > high) | (load < low))
+        return tuple(
+            self._note(
+                k, b, load[k, b], float(high[k, b] if load[k, b] > high[k, b] else low[k, b])
+            )
+            for k, b in np.argwhere(outside).tolist()
+        )
+
+    def shifted(self, tolerances: dict[Resource, float]) -> tuple[Infeasible, ...]:
+        """Brokers inside their bands and yet off their fair share by more than the tolerance.
+
+        A rack's share that is clipped shifts that of each broker in it, and of the others; clips
+        that are each within the tolerance, and so not named, can add up to as much.
+        """
+        clipped = {(item.subject, item.resource) for item in self.targets.infeasible}
+        load, fair = self._loads(), self.targets.fair
+        allowed = np.array([tolerances[resource] for resource in PLACED])[:, None]
+        slack = np.where(np.isinf(allowed), np.inf, 0.0)
+        slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1
+        inside = (load <= self.targets.high) & (load >= self.targets.low)
+        off = load - fair if self.one_sided else np.abs(load - fair)
+        off = inside & self.brokers & (off > slack)
+        return tuple(
+            Infeasible(
+                self._subject(b),
+                Obstacle.SHIFTED_SHARE,
+                wanted=float(round(fair[k, b])),
+                nearest=float(load[k, b]),
+                resource=PLACED[k],
+            )
+            for k, b in np.argwhere(off).tolist()
+            if (self._subject(b), PLACED[k]) not in clipped
+        )
+
+    def _subject(self, broker: int) -> Subject:
+        return Subject.of_broker(self.layout.arrays.brokers.ids[broker])
+
+    def _note(self, resource: int, broker: int, load: float, wanted: float) -> Infeasible:
+        """Why a broker ends outside its band."""
+        note = partial(
+            Infeasible,
+            self._subject(broker),
+            wanted=wanted,
+            nearest=float(load),
+            resource=PLACED[resource],
+        )
+        if self.cut_by_budget:
+            return note(obstacle=Obstacle.BUDGET)
+        layout, weight = self.layout, self.weights[resource]
+        high = self.targets.high[resource, broker]
+        held = (layout.rows == broker).any(axis=1)
+        if load > high and held.any():
+            stays = int(weight[held & ~self.partitions].sum())
+            if stays > high:
+                return note(obstacle=Obstacle.FIXED_REPLICAS, amount=stays)
+            largest = int(np.where(held, weight, -1).argmax())
+            if weight[largest] > high:
+                return note(
+                    obstacle=Obstacle.LARGE_PARTITION,
+                    amount=float(weight[largest]),
+                    partition=str(layout.arrays.partition(largest)),
+                )
+        return note(obstacle=Obstacle.NO_MOVE)

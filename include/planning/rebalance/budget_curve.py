@@ -1,0 +1,83 @@
+"""What smaller budgets reach: bytes copied against balance, for people who choose between them.
+
+Each point is the plan that the same request makes with that budget, of the same search: the budget
+only cuts off what the search has found. So a point costs a fraction of a plan, and a request with
+its budget makes the same moves of the same snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from include.domain.array_types import Floats, Mask
+from include.domain.plan.figures import BudgetPoint
+from include.planning.model.arrays import fresh
+from include.planning.model.layout import Layout
+from include.planning.result.resource_bands import ResourceBands, loads
+
+FRACTIONS, FRACTIONS_OF_MANY = (0.1, 0.25, 0.5, 0.75), (0.25, 0.5)
+"""Of the plan's bytes: the budgets between none and all."""
+
+MANY = 300_000
+"""Slots beyond which a point takes so long that there are fewer."""
+
+
+def budget_curve(
+    layout: Layout,
+    bands: ResourceBands,
+    brokers: Mask,
+    cut_off: Callable[[int | None], bool],
+    *,
+    cut: bool,
+    one_sided: bool,
+) -> tuple[BudgetPoint, ...]:
+    """Points from no byte to all that the search has found worth copying, the plan among them;
+    empty where that is nothing.
+
+    :param layout: the finished plan; it is as before afterwards.
+    :param brokers: (B,) those whose distance from their shares counts.
+    :param cut_off: leaves in ``layout`` what a budget in bytes pays for, None = everything; whether
+        it took something back.
+    :param cut: whether a budget has cut the plan off.
+    :param one_sided: only brokers above their shares count.
+    """
+    finished = layout.rows.copy()
+
+    def point(budget_bytes: int | None = None) -> BudgetPoint:
+        furthest = {
+            resource.value: _furthest(
+                loads(layout, layout.rows, resource)[brokers], share[brokers], one_sided=one_sided
+            )
+            for resource, share in bands.share.items()
+        }
+        copied = int(layout.incoming.sum())
+        copies = int(fresh(layout.rows, layout.home).sum())
+        return BudgetPoint(
+            copied if budget_bytes is None else budget_bytes, copied, copies, furthest
+        )
+
+    most = chosen = point()
+    if cut:
+        cut_off(None)
+        most = point()
+    layout.lay_out(layout.home)
+    points = {0: point()}
+    fractions = FRACTIONS if layout.rows.size <= MANY else FRACTIONS_OF_MANY
+    for budget_bytes in (int(part * most.bytes_to_move) for part in fractions):
+        if cut_off(budget_bytes):
+            points.setdefault(int(layout.incoming.sum()), point(budget_bytes))
+    layout.lay_out(finished)
+    points |= {each.bytes_to_move: each for each in (most, chosen)}
+    return tuple(sorted(points.values(), key=_copied)) if most.bytes_to_move else ()
+
+
+def _copied(point: BudgetPoint) -> int:
+    return point.bytes_to_move
+
+
+def _furthest(load: Floats, share: Floats, *, one_sided: bool) -> float:
+    """How far the broker furthest off its share is, as a part of the share."""
+    off = load - share if one_sided else np.abs(load - share)
+    return round(float(np.max(off / np.maximum(share, 1), initial=0.0)), 4)

@@ -1,0 +1,85 @@
+"""What smaller budgets reach, against plans that were made with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.clusters import CASES, build
+from include.domain.plan.figures import BudgetPoint
+from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.resources import Resource
+from include.planning.rebalance.rebalance import plan_expansion, plan_rebalance
+from include.planning.result.outcome import Outcome
+from tests.planning.rebalance.test_target_costs import cost
+
+INSTANCE = build(next(case for case in CASES if case.name == "expansion"), 160, 8)
+REBALANCE = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, dry_run=True)
+
+
+def rebalanced(**options) -> Outcome:
+    return plan_rebalance(INSTANCE.arrays, replace(REBALANCE, **options))
+
+
+@pytest.fixture(scope="module")
+def whole() -> Outcome:
+    return rebalanced()
+
+
+@pytest.fixture(scope="module")
+def curve(whole) -> tuple[BudgetPoint, ...]:
+    rows, load = whole.layout.rows.copy(), whole.layout.load.copy()
+    points = whole.curve()
+    assert (whole.layout.rows == rows).all(), "working it out leaves the plan as it is"
+    assert (whole.layout.load == load).all()
+    return points
+
+
+def off_share(outcome: Outcome) -> np.ndarray:
+    """Per broker; counted from rows and sizes, against the middle of the plan's bands."""
+    rows, size = outcome.layout.rows, outcome.layout.size
+    low, high = (band[Resource.BYTES] for band in (outcome.bands.low, outcome.bands.high))
+    held = np.bincount(rows.ravel(), np.repeat(size, rows.shape[1]), len(low))
+    return held / ((low + high) / 2) - 1
+
+
+def test_each_point_is_the_plan_that_is_made_with_its_budget(curve):
+    assert len(curve) >= 5
+    for point in curve[1:-1]:
+        made = rebalanced(budget_bytes=point.budget_bytes)
+        assert (point.bytes_to_move, point.replica_moves) == cost(made)
+        assert point.furthest["bytes"] == pytest.approx(abs(off_share(made)).max(), abs=1e-3)
+
+
+def test_it_goes_from_today_to_the_whole_plan_and_more_bytes_reach_more(curve, whole):
+    assert (curve[0].bytes_to_move, curve[0].replica_moves) == (0, 0)
+    assert (curve[-1].bytes_to_move, curve[-1].replica_moves) == cost(whole)
+    copied = [point.bytes_to_move for point in curve]
+    assert copied == sorted(set(copied))
+    reached = [point.furthest["bytes"] for point in curve]
+    assert reached == sorted(reached, reverse=True)
+    assert reached[-1] <= 0.05 < reached[0]
+
+
+def test_of_a_plan_that_a_budget_cut_off_it_shows_what_more_would_reach(curve):
+    budget_bytes = curve[2].budget_bytes
+    points = rebalanced(budget_bytes=budget_bytes).curve()
+    assert curve[2].bytes_to_move in [point.bytes_to_move for point in points]
+    assert points[-1].bytes_to_move > budget_bytes
+
+
+def test_an_expansion_is_measured_by_the_brokers_that_it_fills():
+    new = INSTANCE.arrays.load(INSTANCE.arrays.rows, None).argmin()
+    request = replace(REBALANCE, action=Action.EXPAND, brokers=(int(new),))
+    expanded = plan_expansion(INSTANCE.arrays, request)
+    points = expanded.curve()
+    assert points[0].furthest["bytes"] == 1.0  # it is empty
+    assert points[-1].furthest["bytes"] == pytest.approx(abs(off_share(expanded)[new]), abs=1e-3)
+    held = INSTANCE.arrays.load(INSTANCE.arrays.rows, INSTANCE.arrays.size_bytes)
+    assert points[-1].furthest["bytes"] < held.max() / held.mean() - 1, "others may hold more"
+
+
+def test_only_a_plan_to_look_at_has_one():
+    assert rebalanced(dry_run=False).curve() == ()
