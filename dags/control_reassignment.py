@@ -17,6 +17,7 @@ DOC = """
 The plan's id stands in the logs and in the report of its run.
 
 - `run`: a new run of `reassign_partitions` carries out the very plan that a dry run has made.
+- `next_window`: the next run of `rebalance_in_window` on its cluster carries that plan out.
 - `pause`: nothing more is started; the plan is paused when what is in flight has ended. No
   window goes on with it before it is resumed.
 - `resume`: a paused plan goes on in a new run of `reassign_partitions`.

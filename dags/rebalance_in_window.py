@@ -18,6 +18,7 @@ DOC = """
 A run starts when a window opens, and has nothing in flight when it closes. What does not fit
 waits: the next window goes on with the same plan, unless another client has moved its partitions
 meanwhile; then it makes a new one. A plan that a person has paused waits for that person.
+A plan of a dry run that a person has handed over to the next window comes before one of its own.
 
 Windows are set by `REHOME_WINDOW_CRON`, `REHOME_WINDOW_DURATION_S` and `REHOME_WINDOW_TIMEZONE`
 in the environment. A run triggered by hand gets the window that was opened last, and is refused

@@ -13,6 +13,7 @@ from include.page.plan_view import PlanView
 
 BUTTONS = {
     Control.RUN: "Run the plan",
+    Control.NEXT_WINDOW: "Hand it over",
     Control.PAUSE: "Pause the plan",
     Control.RESUME: "Resume the plan",
     Control.CHANGE_THROTTLE: "Set the throttle",
@@ -22,12 +23,25 @@ BUTTONS = {
 """What the button says that makes the request."""
 LABELS = {
     Control.RUN: "Run",
+    Control.NEXT_WINDOW: "Next window",
     Control.PAUSE: "Pause",
     Control.RESUME: "Resume",
     Control.CHANGE_THROTTLE: "Throttle",
     Control.CANCEL: "Cancel",
     Control.ROLL_BACK: "Roll back",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAhead:
+    """The next maintenance window; aware UTC times.
+
+    :param paused: whether its DAG is, so that it does not open.
+    """
+
+    opens_at: datetime
+    closes_at: datetime
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +72,10 @@ def possible(view: PlanView) -> tuple[Control, ...]:
             return Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL
         case PlanState.PAUSED:
             return Control.RESUME, Control.CANCEL
-        case PlanState.PLANNED if can_be_run(record):
+        case PlanState.PLANNED if can_be_run(record) and record.for_window_at is not None:
             return Control.RUN, Control.CANCEL
+        case PlanState.PLANNED if can_be_run(record):
+            return Control.RUN, Control.NEXT_WINDOW, Control.CANCEL
         case PlanState.PLANNED | PlanState.APPROVED:
             return (Control.CANCEL,)
         case PlanState.DONE | PlanState.CANCELLED | PlanState.FAILED if _moved_something(view):
@@ -73,17 +89,25 @@ def _moved_something(view: PlanView) -> bool:
 
 
 def offer(
-    view: PlanView, control: Control, policy: ConnectionPolicy, rate_bytes_per_s: int | None = None
+    view: PlanView,
+    control: Control,
+    policy: ConnectionPolicy,
+    rate_bytes_per_s: int | None = None,
+    window: WindowAhead | None = None,
 ) -> Offer:
     """What one request would lead to.
 
     :param rate_bytes_per_s: the throttle that goes with it; None = none was named.
+    :param window: the next one; None = it is not known.
     """
+    effects = (
+        _next_window(view, window) if control is Control.NEXT_WINDOW else _EFFECTS[control](view)
+    )
     return Offer(
         control,
         LABELS[control],
         BUTTONS[control],
-        tuple(filter(None, _EFFECTS[control](view))),
+        tuple(filter(None, effects)),
         _refusal(view, control, policy, rate_bytes_per_s),
         asks_rate=control not in (Control.PAUSE, Control.CANCEL),
         rate_bytes_per_s=view.record.requested_rate_bytes_per_s or view.record.rate_bytes_per_s,
@@ -124,6 +148,35 @@ def _run(view: PlanView) -> tuple[str, ...]:
         asks,
         "Its window has closed: it runs without one."
         if view.window_end is not None and view.window_end <= datetime.now(UTC)
+        else "",
+    )
+
+
+def _next_window(view: PlanView, window: WindowAhead | None) -> tuple[str, ...]:
+    size = f"{count_text(view.moves, 'move')}, {bytes_text(view.record.bytes_total)} to copy"
+    return (
+        "The next run of rebalance_in_window on this cluster carries out this very plan, and makes "
+        f"none of its own: {size}.",
+        *_ahead(view, window),
+        "It tries the plan out again, and gives it up where a partition has changed by then.",
+        "A person approves it first, once the window is open."
+        if view.record.request.get("approval")
+        else "",
+    )
+
+
+def _ahead(view: PlanView, window: WindowAhead | None) -> tuple[str, ...]:
+    if window is None:
+        return ("When that window opens is not known: see the DAG rebalance_in_window.",)
+    lasts_s = (window.closes_at - window.opens_at).total_seconds()
+    long = view.predicted is not None and view.predicted.most_s > lasts_s
+    return (
+        f"It opens at {window.opens_at:%Y-%m-%d %H:%M} UTC, for {duration_text(lasts_s)}.",
+        f"The dry run predicted {view.predicted}: what does not fit goes on in the window after."
+        if long
+        else "",
+        "rebalance_in_window is paused in Airflow: no window opens before it is unpaused."
+        if window.paused
         else "",
     )
 

@@ -264,6 +264,7 @@ class PlanFollower:
             cancelled_by=self._ledger.last_actor(record.plan_id, PlanState.CANCELLED) or "",
             end_reason=record.end_reason,
             request=record.request,
+            for_window=record.for_window_at is not None,
             dry_run=files.dry_run,
             verification=files.json("verification.json") if ended else None,
             drained=files.json("drained.json") if ended else None,

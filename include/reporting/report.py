@@ -127,6 +127,7 @@ def status_facts(data: ReportData) -> StatusFacts:
         dry_run=data.dry_run,
         verification=data.verification,
         drained=data.drained,
+        for_window=record is not None and record.for_window_at is not None,
     )
 
 

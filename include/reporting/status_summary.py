@@ -32,6 +32,7 @@ class StatusFacts:
     :param throttles: settings of it that were ever set; ``owed``: those that may still stand.
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = nobody did.
+    :param for_window: whether the next maintenance window is to carry it out.
     :param request, dry_run, verification, drained: the plan's files; None = there is none yet.
     """
 
@@ -52,6 +53,7 @@ class StatusFacts:
     dry_run: Mapping[str, Any] | None = None
     verification: Mapping[str, Any] | None = None
     drained: Mapping[str, Any] | None = None
+    for_window: bool = False
 
     def moves_in(self, *states: MoveState) -> int:
         """How many moves are in one of these states."""
@@ -95,6 +97,14 @@ def _planned(facts: StatusFacts) -> StatusSummary:
         )
     if not facts.dry_run.get("ok"):
         return _refused(facts)
+    if facts.request.get("dry_run") and facts.for_window:
+        return StatusSummary(
+            Tone.GOOD,
+            "Waits for its window",
+            "The next maintenance window carries this plan out.",
+            UNCHANGED,
+            "Nothing: rebalance_in_window takes it up. Or run it now, or cancel it.",
+        )
     if facts.request.get("dry_run"):
         return StatusSummary(
             Tone.GOOD,

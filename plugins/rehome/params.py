@@ -299,7 +299,7 @@ def control_params() -> dict[str, Param]:
             None,
             type=["null", "integer"],
             minimum=1,
-            description="For change_throttle, and for runs that run, resume or roll back a plan: "
+            description="For change_throttle, and for what runs, resumes or rolls back a plan: "
             "bytes per second per broker and direction.",
         ),
     }

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -228,11 +229,28 @@ def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
 
 
 def load_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, ReassignmentRequest]:
-    """The run's plan with the request it was made for.
+    """The run's plan with the request it was made for, see :func:`plan_request`.
 
     :raises PlanChangedError: its files hold another one than was recorded.
     """
-    return directory_plan(context)[0], request_of(context)
+    return directory_plan(context)[0], plan_request(context)
+
+
+def plan_request(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
+    """What the run's plan was asked for, within the bounds of this run.
+
+    Of a plan that was made by another run, the ledger knows what it is for: the parameters of the
+    run that carries it out say how, and are recorded beside it when that takes it up.
+    """
+    asked = request_of(context)
+    with installation.open_ledger() as ledger:
+        record = ledger.plan(plan_id_of(context))
+    made_here = record.plan_id == _new_plan_id(context)
+    if in_follow_up(context) or made_here or not drives(context, record):
+        return asked
+    own = recorded_request(record)
+    own = replace(own, approval=own.approval or asked.approval)
+    return policy_of(context).bounded(own, context["dag_run"].run_after)
 
 
 def directory_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, PlanDirectory]:

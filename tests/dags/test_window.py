@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from include.domain.kafka import TopicPartition
 from include.domain.request.request import parse_request
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.database import utc_now
@@ -125,6 +126,45 @@ def test_a_waiting_plan_that_fits_no_more_is_given_up_for_a_new_one(
     assert f"{topic}-0 has replicas [4], not [1]" in given_up.cause
     assert new.state is PlanState.DONE
     assert 4 not in site.gateway.describe_topics([topic])[topic].partitions[0].replicas
+
+
+def test_a_window_carries_out_the_very_plan_that_was_handed_over_to_it(
+    window: Callable[[str], None], site: Site
+) -> None:
+    """As it was planned, whatever the window's own parameters are; what has changed is given up."""
+    topics = [site.topics.create([[4, 1]]), site.topics.create([[4, 1]])]
+    plans = []
+    for topic in topics:
+        drain = {"action": "drain", "brokers": [4], "topics": [topic], "throttle": FAST}
+        assert site.run(**drain, dry_run=True).state == "success"
+        plans.append(site.ledger.plans()[0])
+        asked = site.run(
+            dag="control_reassignment", plan_id=plans[-1].plan_id, action="next_window"
+        )
+        assert (asked.state, asked.tasks["start"]) == ("success", "skipped"), asked.log
+    moved = TopicPartition(topics[0], 0)
+    assert not any(site.gateway.alter_reassignments({moved: [2, 1]}).values())
+    wait_until(
+        lambda: (
+            site.gateway.describe_topics([topics[0]])[topics[0]].partitions[0].replicas == (2, 1)
+        ),
+        "another client's move to end",
+    )
+    window("* * * * *")
+    run = site.run(dag=DAG, throttle=CRAWL)
+    assert run.state == "success", run.log
+    changed, chosen = (site.ledger.plan(plan.plan_id) for plan in plans)
+    assert changed.state is PlanState.CANCELLED
+    assert f"{moved} has replicas [2, 1]" in changed.cause
+    assert (chosen.state, chosen.plan_hash) == (PlanState.DONE, plans[1].plan_hash), run.log
+    assert chosen.dag_id == DAG
+    assert [change.target_bytes_per_s for change in site.ledger.rate_changes(chosen.plan_id)] == [
+        FAST
+    ]
+    assert chosen.request["window_end"] is not None
+    assert run.tasks["drained"] == "success", "it is a drain, though the window would rebalance"
+    assert len(site.ledger.plans()) == 2, "no plan of the window's own"
+    assert 4 not in site.gateway.describe_topics([topics[1]])[topics[1]].partitions[0].replicas
 
 
 def test_a_run_by_hand_outside_of_windows_is_refused(

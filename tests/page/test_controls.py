@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import pytest
 from include.domain.run.approval_terms import Terms
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import Control, MoveState, PlanState
+from include.domain.time_range import TimeRange
 from include.execution.access.connection_policy import ANYTHING
 from include.ledger.store import Ledger
-from include.page.controls import offer, possible
+from include.page.controls import WindowAhead, offer, possible
 from include.page.plan_view import PlanFollower
 from tests.ledger.small_plans import make_plan
 
@@ -25,7 +26,16 @@ T0 = datetime(2030, 1, 1, tzinfo=UTC)
     ("state", "values", "controls"),
     [
         (PlanState.PLANNED, {}, {Control.CANCEL}),
-        (PlanState.PLANNED, {"request": {"dry_run": True}}, {Control.RUN, Control.CANCEL}),
+        (
+            PlanState.PLANNED,
+            {"request": {"dry_run": True}},
+            {Control.RUN, Control.NEXT_WINDOW, Control.CANCEL},
+        ),
+        (
+            PlanState.PLANNED,
+            {"request": {"dry_run": True}, "for_window_at": T0},
+            {Control.RUN, Control.CANCEL},
+        ),
         (PlanState.RUNNING, {}, {Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL}),
         (
             PlanState.RUNNING,
@@ -50,6 +60,31 @@ def test_only_what_the_state_allows_is_offered(
     assert set(possible(changed)) == controls
     if Control.ROLL_BACK in controls:  # nothing has moved: there is nothing to take back
         assert possible(replace(changed, sums=view.sums)) == ()
+
+
+@pytest.mark.parametrize(
+    ("window", "told"),
+    [
+        (None, ["is not known"]),
+        (WindowAhead(T0, T0 + timedelta(hours=4), paused=False), ["2030-01-01 00:00 UTC, for 4 h"]),
+        (
+            WindowAhead(T0, T0 + timedelta(minutes=1), paused=True),
+            ["what does not fit goes on in the window after", "paused in Airflow"],
+        ),
+    ],
+)
+def test_who_hands_a_plan_over_reads_when_its_window_opens_and_whether_it_fits(
+    tmp_path: Path, window: WindowAhead | None, told: list[str]
+) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.create_plan(
+            make_plan("p1"), {"dry_run": True, "approval": True}, tmp_path.as_uri(), "run-1", "ann"
+        )
+        view = replace(PlanFollower(ledger, "p1", 60).view(T0), predicted=TimeRange(90, 120))
+    text = " ".join(offer(view, Control.NEXT_WINDOW, ANYTHING, window=window).effects)
+    assert all(part in text for part in told), text
+    assert "A person approves it first, once the window is open." in text
+    assert ("what does not fit" in text) == (window is not None and window.paused)
 
 
 def test_more_than_a_person_has_approved_is_not_offered(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from include.domain.request.request import parse_request
+from include.domain.request.request import parse_request, request_to_params
 from include.domain.run.states import PlanState
+from include.execution.control.resume import bounds_of
 from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
@@ -257,3 +258,24 @@ def test_every_ledger_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
         with Ledger.open(f"sqlite:///{tmp_path}/{name}.db") as ledger:
             ids.append(ledger.ledger_id)
     assert ids[0] == ids[2] != ids[1]
+
+
+def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_its_run(
+    site: Site,
+) -> None:
+    made = parse_request(PARAMS | {"cordon": "undo", "approval": True, "throttle": 7})
+    plan = replace(make_plan("planned"), action="drain")
+    with installation.open_ledger() as ledger:
+        asked = {**request_to_params(made), "dry_run": True}
+        ledger.create_plan(plan, asked, "file:///p", "another", "ann", "kafka_default", "a-dag")
+
+    params = {"action": "rebalance", "throttle": 9, "kafka_config_id": "kafka_default"}
+    context = site.context | {"params": params | {"plan_id": "planned"}}
+    asked = run_context.request_of(context)
+    with installation.open_ledger() as ledger:
+        ledger.take_up("planned", "a-dag", "run-1", bounds_of(asked), "ben", lease_s=60)
+    assert run_context.plan_request(context) == replace(made, throttle_bytes_per_s=9)
+
+    site.plan(recorded=True)
+    own = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
+    assert run_context.plan_request(own) == parse_request(PARAMS), "the run has made it itself"

@@ -69,6 +69,7 @@ class Control(enum.StrEnum):
     """What `control_reassignment` can be asked to do."""
 
     RUN = "run"
+    NEXT_WINDOW = "next_window"
     PAUSE = "pause"
     RESUME = "resume"
     CHANGE_THROTTLE = "change_throttle"

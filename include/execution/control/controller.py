@@ -86,6 +86,8 @@ class Controller:
         match what:
             case Control.RUN:
                 return self._run(record, rate_bytes_per_s, now or utc_now())
+            case Control.NEXT_WINDOW:
+                return self._next_window(record, rate_bytes_per_s)
             case Control.PAUSE:
                 return self._pause(record)
             case Control.RESUME:
@@ -99,13 +101,7 @@ class Controller:
 
     def _run(self, record: PlanRecord, rate: int | None, now: datetime) -> Controlled:
         what = Control.RUN
-        if record.state is not PlanState.PLANNED:
-            raise _refused(record, what, "See its run; resume it if it is paused.")
-        if not only_planned(record):
-            step = f"Run {record.driver} carries it out. If it has failed, clear its failed task."
-            raise _refused(record, what, step)
-        if not can_be_run(record):
-            raise _refused(record, what, "Roll the plan back that it takes back.")
+        _refuse_begun(record, what)
         active = self.ledger.active_plan(record.cluster_id)
         if active is not None:
             other = f"Plan {active.plan_id} is {active.state} on this cluster: let it end first."
@@ -116,6 +112,19 @@ class Controller:
         if "window_end" in record.request and "window_end" not in run:
             told += " Its window has closed: it runs without one."
         return Controlled(told, run)
+
+    def _next_window(self, record: PlanRecord, rate: int | None) -> Controlled:
+        _refuse_begun(record, Control.NEXT_WINDOW)
+        if rate is not None:
+            self.ledger.request_rate(record.plan_id, rate, self.actor)
+        if record.for_window_at is None:
+            self.ledger.hand_over(record.plan_id, self.actor)
+        first = [other.plan_id for other in self.ledger.handed_over(record.cluster_id)]
+        before = first[: first.index(record.plan_id)]
+        told = "The next run of a window on its cluster carries it out."
+        if before:
+            told += f" These were handed over before, and go first, one a window: {before}."
+        return Controlled(told)
 
     def _pause(self, record: PlanRecord) -> Controlled:
         if not record.state.active:
@@ -248,6 +257,17 @@ def _refuse_above_approval(record: PlanRecord, rate: int) -> None:
             "that run asks for another approval."
         ]
     )
+
+
+def _refuse_begun(record: PlanRecord, what: Control) -> None:
+    """Refuse what only a plan can be asked for that a dry run has made, and nothing else yet."""
+    if record.state is not PlanState.PLANNED:
+        raise _refused(record, what, "See its run; resume it if it is paused.")
+    if not only_planned(record):
+        step = f"Run {record.driver} carries it out. If it has failed, clear its failed task."
+        raise _refused(record, what, step)
+    if not can_be_run(record):
+        raise _refused(record, what, "Roll the plan back that it takes back.")
 
 
 def _silent(record: PlanRecord) -> str:

@@ -17,13 +17,28 @@ from include.execution.observation.drift import refuse_drift
 from include.ledger.base.records import PlanRecord, ThrottleState
 from include.ledger.store import Ledger
 
-_BOUNDS = ("throttle", "window_end", "on_window_end", "max_moves_per_broker", "additional")
+_BOUNDS = (
+    "throttle",
+    "throttle_min",
+    "throttle_max",
+    "window_end",
+    "on_window_end",
+    "max_moves_per_broker",
+    "additional",
+)
+_OF_WINDOWS = ("window_end", "on_window_end")
 
 
 def bounds_of(request: ReassignmentRequest) -> dict[str, Any]:
     """How a request wants moves to be carried out, as parameters; not what is to move."""
     params = request_to_params(request)
     return {name: params[name] for name in _BOUNDS}
+
+
+def window_of(request: ReassignmentRequest) -> dict[str, Any]:
+    """The window that moves are carried out in, as parameters."""
+    params = request_to_params(request)
+    return {name: params[name] for name in _OF_WINDOWS}
 
 
 def same_bounds(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,6 +78,7 @@ PLANS = Table(
     Column("moves_version", BigInteger, nullable=False, server_default="0"),
     Column("held_at", UtcDateTime),  # by another client's reassignment, at the last such poll
     Column("ended_at", UtcDateTime),
+    Column("for_window_at", UtcDateTime),  # handed over to the next window; NULL: it was not
     Column("end_reason", String(20)),  # where it is decided by; the cause is for people
 )
 

@@ -40,6 +40,8 @@ class PlanRecord:
     :param held_at: when a poll last found nothing but another client's reassignment to wait for;
         later in the same way.
     :param end_reason: why it has ended, by a code; None = for no reason that has one.
+    :param for_window_at: when a person handed it over to the next maintenance window; None = no
+        person has.
     :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.
     """
 
@@ -69,6 +71,7 @@ class PlanRecord:
     approval: Approval | None = None
     dag_id: str | None = None
     end_reason: EndReason | None = None
+    for_window_at: datetime | None = None
 
     @property
     def driver(self) -> str:

@@ -11,10 +11,10 @@ from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.database import Database
 from include.ledger.base.models import EVENTS, PLANS
-from include.ledger.base.records import driver_name
+from include.ledger.base.records import PlanRecord, driver_name
 from include.ledger.stores.events import write_event
 from include.ledger.stores.leases import take
-from include.ledger.stores.plans import select_plan, unknown_plan
+from include.ledger.stores.plans import record_of, select_plan, unknown_plan
 
 CONTINUED = "continued"
 """Kind of the event for a paused plan that a run has taken up; its detail is DAG and run."""
@@ -39,6 +39,23 @@ class RequestStore(Database):
             f"throttle of {rate_bytes_per_s} B/s requested",
             requested_rate_bytes_per_s=rate_bytes_per_s,
         )
+
+    def hand_over(self, plan_id: str, actor: str) -> None:
+        """Have the next maintenance window carry out what a dry run has planned."""
+        now = self._clock()
+        self._request(plan_id, actor, "handed over to the next window", for_window_at=now)
+
+    def handed_over(self, cluster_id: str) -> list[PlanRecord]:
+        """Plans of a cluster that wait for its next window, the one handed over first first."""
+        query = select(PLANS).where(
+            PLANS.c.cluster_id == cluster_id,
+            PLANS.c.state == PlanState.PLANNED,
+            PLANS.c.for_window_at.is_not(None),
+        )
+        query = query.order_by(PLANS.c.for_window_at, PLANS.c.plan_id)
+        with self.reading() as connection:
+            found = [record_of(row) for row in connection.execute(query).mappings()]
+        return [record for record in found if record.request.get("dry_run")]
 
     def withdraw_pause(self, plan_id: str, actor: str) -> None:
         """Take back that the plan is to pause, or is to stay paused."""

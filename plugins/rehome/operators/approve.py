@@ -190,7 +190,7 @@ class ApprovePlanOperator(ApprovalOperator):
         result = super().execute_complete(context, event)
         seen = Terms.from_json(context["ti"].xcom_pull(task_ids=self.task_id, key="terms"))
         with run_context.plain_errors():
-            now = run_context.terms_of(context, run_context.request_of(context))
+            now = run_context.terms_of(context, run_context.plan_request(context))
         if now != seen:
             told = "what was approved is not what would run by now: another throttle was asked for."
             self._ask_again(plan_id, actor, told)

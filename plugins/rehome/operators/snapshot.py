@@ -23,7 +23,8 @@ class SnapshotClusterOperator(ClusterOperator):
         cluster: what cannot work must not start. A paused plan that the run is to go on with,
         or that waits for this run's window, is taken up; if the cluster has changed too much
         for one that waits, it is given up, and the run makes a new one. What a dry run has planned
-        is taken up last: what fails before leaves it to another run.
+        is taken up last: what fails before leaves it to another run. In a window, that is what a
+        person has handed over to it.
     """
 
     def __init__(self, *, for_request: bool = False, **kwargs: Any):
@@ -39,6 +40,7 @@ class SnapshotClusterOperator(ClusterOperator):
         if self.for_request:
             refuse_unshared_ledger(context, installation.settings().ledger_url)
         begins = self.for_request and not _goes_on(context)
+        planned = None
         if begins:
             _refuse_closed_window(context)
             self._refuse_by_policy(context)
@@ -48,7 +50,7 @@ class SnapshotClusterOperator(ClusterOperator):
                 role = Role.PLANNER if context["params"].get("dry_run") else Role.REASSIGNER
                 require("This run", rights_to_start(cluster, role))
                 with installation.open_ledger() as ledger:
-                    self._settle_plan(context, ledger, cluster)
+                    planned = self._settle_plan(context, ledger, cluster)
             snapshot = take_snapshot(cluster, datetime.now(UTC))
         uri = installation.warehouse().write_snapshot(snapshot)
         self.log.info(
@@ -67,8 +69,9 @@ class SnapshotClusterOperator(ClusterOperator):
             require("A plan", hidden)
         elif hidden:
             self.log.warning("Topics are hidden for want of %s", ", ".join(hidden))
-        if begins:
-            self._take_up_planned(context)
+        if planned is not None:
+            with installation.open_ledger() as ledger:
+                self._begin(context, ledger, planned)
         return uri
 
     def _refuse_other_cluster(self, context: Context, cluster: ClusterGateway) -> None:
@@ -80,15 +83,6 @@ class SnapshotClusterOperator(ClusterOperator):
         if wanted != found:
             told = f"Connection {self.kafka_config_id} leads to cluster {found}, not to {wanted}."
             raise InvalidRequestError([told])
-
-    def _take_up_planned(self, context: Context) -> None:
-        """Make the run the one that carries out what a dry run has planned."""
-        from include.domain.run.states import PlanState
-
-        named = run_context.named_plan_id(context)
-        with installation.open_ledger() as ledger:
-            if named is not None and ledger.plan(named).state is PlanState.PLANNED:
-                self._begin(context, ledger, named)
 
     def _refuse_by_policy(self, context: Context) -> None:
         """A dry run changes nothing, so it only reports what a run would meet."""
@@ -106,8 +100,10 @@ class SnapshotClusterOperator(ClusterOperator):
                 raise
             self.log.warning("A run that changes the cluster would be refused: %s", error.what)
 
-    def _settle_plan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
-        """Go on with a paused plan, or see that a new one may be made."""
+    def _settle_plan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> str | None:
+        """Go on with a paused plan, or see that a new one may be made; or the id of what a dry run
+        has planned and the run is to carry out.
+        """
         from include.domain.run.states import PlanState
         from include.errors import PlanConflictError
         from include.execution.control.resume import orphaned, waits_for_window
@@ -115,13 +111,16 @@ class SnapshotClusterOperator(ClusterOperator):
         named = run_context.named_plan_id(context)
         if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
             self._take_up(context, ledger, cluster, named)
-            return
+            return None
         if named is not None:
             self._check(context, ledger, cluster, named)
         active = ledger.active_plan(cluster.describe_cluster().cluster_id)
-        if active is None or context["params"].get("dry_run"):
-            return
-        if run_context.window_end_of(context) is None or not waits_for_window(active, ledger):
+        in_window = run_context.window_end_of(context) is not None
+        if context["params"].get("dry_run"):
+            return None
+        if active is None:
+            return self._handed_over(context, ledger, cluster) if in_window else named
+        if not in_window or not waits_for_window(active, ledger):
             told = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.driver})"
             what_next = "Wait until it has ended, or cancel it; resume it if it is paused."
             if orphaned(active, ledger):
@@ -129,6 +128,28 @@ class SnapshotClusterOperator(ClusterOperator):
                 what_next = "Resume it or cancel it with control_reassignment."
             raise PlanConflictError(told, next_step=what_next)
         self._go_on(context, ledger, cluster, active.plan_id)
+        return None
+
+    def _handed_over(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> str | None:
+        """Id of the plan that the window is to carry out; those that the cluster has outgrown end.
+
+        :raises PolicyError: the connection's policy does not allow it.
+        """
+        from include.domain.run.states import PlanState
+        from include.execution.observation.drift import DriftError
+
+        for record in ledger.handed_over(cluster.describe_cluster().cluster_id):
+            rate = record.requested_rate_bytes_per_s
+            rate = rate or run_context.recorded_request(record).throttle_bytes_per_s
+            self.policy.require(record.action, rate, datetime.now(UTC))
+            try:
+                self._check(context, ledger, cluster, record.plan_id)
+            except DriftError as error:
+                self.log.warning("%s Plan %s is given up.", error.what, record.plan_id)
+                ledger.transition(record.plan_id, PlanState.CANCELLED, error.what)
+                continue
+            return record.plan_id
+        return None
 
     def _go_on(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
@@ -169,17 +190,19 @@ class SnapshotClusterOperator(ClusterOperator):
 
     def _begin(self, context: Context, ledger: Ledger, plan_id: str) -> None:
         from include.execution.access.lease import ttl_s
-        from include.execution.control.resume import bounds_of
+        from include.execution.control.resume import bounds_of, only_planned, window_of
 
         run, request = context["dag_run"], run_context.request_of(context)
         if request.dry_run:
             return
         in_window = run_context.window_end_of(context) is not None
+        # Of a plan that was handed over, people have seen all but the window.
+        handed_over = in_window and only_planned(ledger.plan(plan_id))
         ledger.take_up(
             plan_id,
             run.dag_id,
             run.run_id,
-            bounds_of(request),
+            window_of(request) if handed_over else bounds_of(request),
             run_context.actor_of(context),
             lease_s=ttl_s(installation.settings()),
             rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,

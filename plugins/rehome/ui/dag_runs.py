@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 from airflow.api.common.trigger_dag import trigger_dag
+from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
@@ -17,8 +19,11 @@ from sqlalchemy import select
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
+from include.page.controls import WindowAhead
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ui.access import CONTROL_DAG
+
+WINDOW_DAG = "rebalance_in_window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,21 @@ def outcome(dag_id: str, run_id: str) -> Outcome:
         state = session.scalar(query)
     ended = state in (None, DagRunState.SUCCESS, DagRunState.FAILED)
     return Outcome(ended, failed=ended and state != DagRunState.SUCCESS)
+
+
+def window_ahead() -> WindowAhead | None:
+    """The next window of `rebalance_in_window`, as Airflow will open it; None = none is to come."""
+    query = select(
+        DagModel.next_dagrun_data_interval_start,
+        DagModel.next_dagrun_data_interval_end,
+        DagModel.is_paused,
+    ).where(DagModel.dag_id == WINDOW_DAG)
+    with create_session() as session:
+        found = session.execute(query).one_or_none()
+    if found is None or found[0] is None or found[1] is None:
+        return None
+    opens_at, closes_at, paused = found
+    return WindowAhead(opens_at.astimezone(UTC), closes_at.astimezone(UTC), bool(paused))
 
 
 def steps(dag_id: str, run_id: str, task_ids: Sequence[str]) -> dict[str, str]:

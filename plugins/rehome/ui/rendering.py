@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from include.domain.plan.move import MoveReason
 from include.domain.run.states import MoveState, PlanState
+from include.page.controls import LABELS
 from include.page.titles import title_of
 from include.reporting import words
 from rehome.ui.lazy import PREFIX
@@ -74,6 +75,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         title_of=title_of,
+        labels=LABELS,
         state_words=STATE_WORDS,
         move_words=MOVE_WORDS,
         reasons=REASONS,

@@ -51,6 +51,8 @@ DONE = (PlanState.RUNNING, PlanState.DONE)
         ((), Control.RUN, "Run run-1 carries it out"),
         (RUNNING, Control.RUN, "See its run"),
         (PAUSED, Control.RUN, "resume it if it is paused"),
+        ((), Control.NEXT_WINDOW, "Run run-1 carries it out"),
+        (PAUSED, Control.NEXT_WINDOW, "resume it if it is paused"),
         ((), Control.PAUSE, "p1 is planned"),
         ((), Control.RESUME, "p1 is planned"),
         ((PlanState.CANCELLED,), Control.ROLL_BACK, "never started"),
@@ -170,6 +172,29 @@ def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
         ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)
     with pytest.raises(PlanConflictError, match="run-2 carries it out"):
         controller.control(Control.RUN, "p1")
+
+
+def test_what_dry_runs_have_planned_is_handed_over_to_windows_one_after_the_other(
+    gateway: ClusterGateway, ledger: Ledger
+) -> None:
+    cluster_id = gateway.describe_cluster().cluster_id
+    for plan_id in ("p2", "p1"):
+        plan = make_plan(plan_id, cluster_id=cluster_id)
+        ledger.create_plan(plan, REQUEST | {"dry_run": True}, "file:///p", "run-1", "test")
+    controller = Controller(ledger, gateway, "ann", 60)
+    first = controller.control(Control.NEXT_WINDOW, "p2", 9)
+    assert first.run is None
+    then = controller.control(Control.NEXT_WINDOW, "p1")
+    assert "p2" in then.told
+    assert "p2" not in first.told
+    assert controller.control(Control.NEXT_WINDOW, "p2").told == first.told, "asked twice"
+    assert [plan.plan_id for plan in ledger.handed_over(cluster_id)] == ["p2", "p1"]
+    assert ledger.handed_over("another") == []
+    assert ledger.plan("p2").requested_rate_bytes_per_s == 9
+    assert [e.actor for e in ledger.events("p1") if e.kind == "request"] == ["ann"]
+    ledger.take_up("p2", "dag", "run-2", {}, "ann", lease_s=60)
+    ledger.transition("p1", PlanState.CANCELLED, "no more")
+    assert ledger.handed_over(cluster_id) == []
 
 
 def test_a_paused_plan_is_cancelled_at_once_for_no_run_polls_it(

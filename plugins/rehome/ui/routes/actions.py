@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from include.domain.run.states import Control
 from include.domain.text import rate_in
-from include.page.controls import offer
+from include.page.controls import WindowAhead, offer
 from rehome.ui import access, dag_runs
 from rehome.ui.access import ControllerDep, UserDep
 from rehome.ui.rendering import render
@@ -32,7 +32,7 @@ def ask_control(request: Request, user: UserDep, plan_id: str, control: Control)
         "confirm.html",
         root=root_of(request),
         view=view,
-        offer=offer(view, control, policy),
+        offer=offer(view, control, policy, window=_window_for(control)),
         connection=connection,
         problem="",
     )
@@ -57,7 +57,8 @@ def request_control(
         problem = "" if asked else f"{throttle} is no rate: write 50 MB/s, or 50000000."
     if control is Control.CHANGE_THROTTLE and not throttle.strip():
         problem = "Name the new throttle."
-    found = offer(view, control, dag_runs.policy_of(through), asked)
+    policy, window = dag_runs.policy_of(through), _window_for(control)
+    found = offer(view, control, policy, asked, window)
     problem = problem or found.refusal
     if not through:
         problem = "Name the connection of the plan's cluster: an earlier Rehome did not record it."
@@ -75,6 +76,10 @@ def request_control(
     run_id = dag_runs.trigger_control(view.record.plan_id, control, through, asked, user.get_name())
     html = render("asked.html", root=root_of(request), view=view, offer=found, run_id=run_id)
     return HTMLResponse(html)
+
+
+def _window_for(control: Control) -> WindowAhead | None:
+    return dag_runs.window_ahead() if control is Control.NEXT_WINDOW else None
 
 
 @router.get("/plans/{plan_id}/requests/{run_id:path}", response_class=HTMLResponse)
