@@ -43,6 +43,11 @@ class World:
     every: timedelta
     warehouse: Warehouse
 
+    def password(self, user: str) -> str:
+        """What a user logs in with: Airflow has made that of the viewer."""
+        passwords: dict[str, str] = json.loads((self.airflow.home / "passwords.json").read_text())
+        return passwords[user]
+
     @property
     def window(self) -> timedelta:
         """How long a maintenance window is open."""
@@ -79,6 +84,7 @@ def world(
         )
         env = {
             "AIRFLOW__CORE__DAGS_FOLDER": str(_dags_folder(home / "dags")),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,viewer:viewer",
             "REHOME_WAREHOUSE": warehouse,
             "REHOME_POLL_INTERVAL_S": "2",
             # The DAG is paused until a test wants its windows.

@@ -39,6 +39,11 @@ def follower_rate(gateway: ClusterGateway, broker: int) -> int | None:
     return int(found.value) if found is not None and found.value else None
 
 
+def replicas_of(gateway: ClusterGateway, topic: str) -> set[tuple[int, ...]]:
+    partitions = gateway.describe_topics([topic])[topic].partitions.values()
+    return {state.replicas for state in partitions}
+
+
 def copied(page: FrameLocator) -> int:
     found = re.match(r"(\d+) %", page.locator("#plan-head .large").inner_text())
     return int(found[1]) if found else 0
@@ -56,12 +61,12 @@ def ask(page: FrameLocator, what: str, throttle: str = "") -> None:
 
 
 @contextmanager
-def logged_in(browser: Browser, world: World) -> Iterator[Page]:
-    """A tab of the administrator's, who was asked for name and password."""
-    with opened(browser, world.airflow.url, expected=("401", "console")) as tab:
+def logged_in(browser: Browser, world: World, user: str = "admin") -> Iterator[Page]:
+    """A tab of a user's, who was asked for name and password."""
+    with opened(browser, world.airflow.url, expected=("401", "403", "console")) as tab:
         tab.page.goto(f"{world.airflow.url}/plugin/reassignments")
-        tab.page.fill("input[name=username]", "admin")
-        tab.page.fill("input[name=password]", world.airflow.password)
+        tab.page.fill("input[name=username]", user)
+        tab.page.fill("input[name=password]", world.password(user))
         tab.page.click("button[type=submit]")
         expect(tab.page.get_by_text("Reassignments").first).to_be_visible()
         yield tab.page
@@ -76,7 +81,24 @@ def plan_page(page: Page, world: World, plan_id: str) -> FrameLocator:
     return frame
 
 
-def plan_a_drain(page: Page, world: World, cluster_id: str, topic: str, throttle: str) -> str:
+def refused_to_viewers(browser: Browser, world: World, plan_id: str) -> None:
+    """A viewer sees the plan, and can neither ask for anything nor have it asked."""
+    with logged_in(browser, world, "viewer") as tab:
+        page = plan_page(tab, world, plan_id)
+        expect(page.locator("#plan-head .state")).to_be_visible()
+        expect(page.get_by_role("button")).to_have_text(["Filter"])
+        post = """async path => {
+            const body = document.querySelector("iframe").contentDocument.body;
+            const headers = JSON.parse(body.getAttribute("hx-headers"));
+            return (await fetch(path, {method: "POST", headers})).status;
+        }"""
+        for what in ("pause", "cancel"):
+            assert tab.evaluate(post, f"/rehome/plans/{plan_id}/controls/{what}") == 403
+
+
+def plan_a_drain(
+    page: Page, world: World, cluster_id: str, topics: tuple[str, ...], throttle: str
+) -> str:
     """Fill in the form for a drain of broker 1; the id of the plan that its dry run has made."""
     page.goto(f"{world.airflow.url}/plugin/reassignments")
     frame = page.frame_locator("iframe")
@@ -86,9 +108,9 @@ def plan_a_drain(page: Page, world: World, cluster_id: str, topic: str, throttle
     keep(page, "cluster in Airflow")
     frame.get_by_role("link", name="Plan a move…").click()
     frame.locator("input[name=brokers][value='1']").check()
-    frame.locator("input[name=topics]").fill(topic)
+    frame.locator("input[name=topics]").fill(" ".join(topics))
     frame.locator("input[name=throttle]").fill(throttle)
-    expect(frame.locator("#topics-named")).to_contain_text(f"1 topic, 3 partitions: {topic}")
+    expect(frame.locator("#topics-named")).to_contain_text("2 topics, 4 partitions")
     keep(page, "plan a move in Airflow")
     frame.get_by_role("button", name="See the plan").click()
     expect(frame.get_by_role("heading", name="Planning")).to_be_visible()
@@ -113,25 +135,27 @@ def approve(page: Page, frame: FrameLocator) -> None:
     page.get_by_role("button", name="Approve", exact=True).click()
 
 
-def test_a_drain_is_planned_approved_followed_slowed_paused_and_resumed_on_the_page(
+def test_a_drain_is_planned_approved_followed_slowed_paused_resumed_and_rolled_back_on_the_page(
     world: World,
     topics: Topics,
     gateway: ClusterGateway,
     browser: Browser,
     foreign_throttle: Callable[[str], Throttles],
 ) -> None:
-    """In the end its run is marked failed: it is stopped, cleaned up and told. A cancel on the page
+    """Its run is marked failed: it is stopped, cleaned up and told; what it has moved is taken back
+    on the page. A cancel on the page
     takes the way of the other requests: tests/ui has the button, tests/dags what it does.
     """
     api = world.airflow.api
-    topic = topics.create([[1, 2]] * 3)
+    topic, small = topics.create([[1, 2]] * 3), topics.create([[1, 2]])
     topics.fill(topic, 2_500, size_bytes=10_000)
+    topics.fill(small, 5)
     before = foreign_throttle(topic)
     snapshot = take_snapshot(gateway, datetime.now(UTC))
     world.warehouse.write_snapshot(snapshot)
 
     with logged_in(browser, world) as tab:
-        plan_id = plan_a_drain(tab, world, snapshot.cluster_id, topic, "300 kB/s")
+        plan_id = plan_a_drain(tab, world, snapshot.cluster_id, (topic, small), "300 kB/s")
         planned = world.ledger.plan(plan_id)
         page = plan_page(tab, world, plan_id)
         page.get_by_role("link", name="Gates and dry run").click()
@@ -162,6 +186,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_and_resumed_on_the_p
         )
         expect(page.locator("#plan-head")).to_contain_text("throttle 1")
         keep(tab, "running in Airflow")
+        refused_to_viewers(browser, world, plan_id)
         ask(page, "Pause")
         expect(page.locator("#plan-head .state")).to_contain_text("pause asked")
         ask(page, "Resume")
@@ -175,11 +200,20 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_and_resumed_on_the_p
         wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
         assert api.wait_for_run(DAG, run, TIMEOUT_S) == "failed"
         expect(page.locator("#plan-head .state")).to_contain_text("Failed")
-    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
-    assert not gateway.list_reassignments()
-    partitions = gateway.describe_topics([topic])[topic].partitions.values()
-    assert {state.replicas for state in partitions} == {(1, 2)}
-    assert world.ledger.plan(plan_id).state is PlanState.FAILED
+        wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+        assert not gateway.list_reassignments()
+        assert replicas_of(gateway, topic) == {(1, 2)}
+        (moved,) = replicas_of(gateway, small)
+        assert 1 not in moved
+        assert world.ledger.plan(plan_id).state is PlanState.FAILED
+        ask(page, "Roll back")
+        expect(page.locator("#plan-head .state")).to_contain_text(
+            "Rolled back", timeout=TIMEOUT_S * 1e3
+        )
+    wait_until(lambda: replicas_of(gateway, small) == {(1, 2)}, "it to go back", TIMEOUT_S)
+    back = next(plan for plan in world.ledger.plans() if plan.action == "rollback")
+    assert api.wait_for_run(DAG, back.run_id, TIMEOUT_S) == "success"
+    assert (world.ledger.plan(back.plan_id).state, back.actor) == (PlanState.DONE, "admin")
     (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
     assert (told["ended"], told["plan_id"], told["state"]) == ("failed", record.plan_id, "failed")
     assert told["throttles_owed"] == []
