@@ -44,13 +44,15 @@ class Ledger(
     """Every read and write of the journal. Processes may share a ledger; threads may too."""
 
     @classmethod
-    def open(cls, url: str, *, clock: Clock = utc_now) -> Self:
+    def open(cls, url: str, *, clock: Clock = utc_now, pooled: bool = False) -> Self:
         """The ledger at an SQLAlchemy URL (SQLite file or PostgreSQL), migrated.
 
         :param clock: what it writes as the time of a change.
+        :param pooled: keep a few connections to PostgreSQL open; for a process that reads all the
+            time and never forks.
         :raises RehomeError: the database cannot be opened, or a newer Rehome wrote it.
         """
-        return cls(open_engine(url), clock)
+        return cls(open_engine(url, pooled=pooled), clock)
 
     def under(self, lease: Lease) -> Self:
         """The same ledger; each of its writes first renews the lease, and fails where it is lost.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
 
 from include.domain.kafka import BrokerId
+from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample, RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ProgressSample
@@ -104,6 +105,8 @@ class PlanFollower:
         self._version = -1
         self._gained: Counter[BrokerId] = Counter()
         self._sums: dict[MoveState, MoveSums] = {}
+        self._flying: list[tuple[Move, BrokerId | None]] = []
+        self._flows: deque[FlowSample] = deque(maxlen=FLOWS_READ)
         self._delivered: list[Delivered] = []
         self._files: PlanFiles | None = None
         self._files_of: PlanState | None = None
@@ -137,15 +140,20 @@ class PlanFollower:
             return self._files_in(self._ledger.plan(self._plan_id))
 
     def _view(self, now: datetime) -> PlanView:
+        files = self._files_in(self._ledger.plan(self._plan_id))
+        _ = files.summary, files.dry_run  # from the warehouse, so not while the ledger is read
+        with self._ledger.reading():
+            return self._view_with(files, now)
+
+    def _view_with(self, files: PlanFiles, now: datetime) -> PlanView:
         ledger, plan_id = self._ledger, self._plan_id
         record = ledger.plan(plan_id)
-        files = self._files_in(record)
         self._follow_moves()
         sums = self._sums
         sample = next(iter(ledger.samples(plan_id, newest=1)), None)
         rates = tuple(ledger.rate_changes(plan_id))
         active = record.state is PlanState.RUNNING
-        flows = ledger.newest_flows(plan_id, FLOWS_READ) if active else []
+        flows = self._follow_flows() if active else []
         throttles = ledger.throttle_counts(plan_id)
         owed = sum(count for state, count in throttles.items() if state.open)
         finishing = self._finishing(record, now)
@@ -214,7 +222,14 @@ class PlanFollower:
         if version != self._version:
             self._gained.update(shifted(done))
             self._sums = self._ledger.move_sums(self._plan_id)
+            self._flying = self._ledger.flying(self._plan_id)
             self._version = version
+
+    def _follow_flows(self) -> list[FlowSample]:
+        """The newest samples, of which only those are read that came since."""
+        after = self._flows[-1].at if self._flows else None
+        self._flows.extend(self._ledger.newest_flows(self._plan_id, FLOWS_READ, after))
+        return list(self._flows)
 
     def _patience(self, record: PlanRecord) -> float:
         rate = record.rate_bytes_per_s
@@ -233,8 +248,7 @@ class PlanFollower:
     def _brokers(self, files: PlanFiles, flows: list[FlowSample]) -> tuple[list[BrokerLine], int]:
         if files.summary is None:
             return [], 0
-        flying = self._ledger.flying(self._plan_id)
-        return broker_lines(files.summary.brokers, self._gained, flows, flying)
+        return broker_lines(files.summary.brokers, self._gained, flows, self._flying)
 
     def _facts(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from include.domain.run.flows import RateChange
 from include.ledger.base.lines import Delivered
@@ -54,9 +55,10 @@ def _smoothed(samples: Sequence[Delivered]) -> list[Delivered]:
     """Each as the mean of the last half minute: single polls see single fetches."""
     found: list[Delivered] = []
     first, total = 0, 0.0
+    within = timedelta(seconds=SMOOTHED_S)
     for at, sample in enumerate(samples):
         total += sample.busiest_bytes_per_s
-        while (sample.at - samples[first].at).total_seconds() >= SMOOTHED_S:
+        while sample.at - samples[first].at >= within:
             total -= samples[first].busiest_bytes_per_s
             first += 1
         found.append(Delivered(sample.at, total / (at - first + 1)))
@@ -67,7 +69,4 @@ def _averaged(samples: Sequence[Delivered]) -> list[Delivered]:
     """Means of equally many samples each, at the last one's time."""
     together = -(-len(samples) // POINTS) or 1
     spans = [samples[at : at + together] for at in range(0, len(samples), together)]
-    return [
-        Delivered(span[-1].at, sum(sample.busiest_bytes_per_s for sample in span) / len(span))
-        for span in spans
-    ]
+    return [Delivered(span[-1].at, sum([rate for _, rate in span]) / len(span)) for span in spans]

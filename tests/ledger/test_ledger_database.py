@@ -7,13 +7,14 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, delete, make_url, select, update
+from sqlalchemy import create_engine, delete, event, make_url, select, update
 
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState
@@ -250,10 +251,32 @@ def test_a_server_that_only_reads_is_named(postgresql: PostgreSQL) -> None:
         ledger.add_event("kind", "detail")
 
 
+def test_what_is_read_within_one_reading_is_of_one_moment(ledger_url: str) -> None:
+    with Ledger.open(ledger_url) as ledger, Ledger.open(ledger_url) as other:
+        with ledger.reading():
+            assert ledger.events() == []
+            other.add_event("kind", "detail")
+            assert ledger.events() == []
+        assert len(ledger.events()) == 1
+
+
+def test_a_pool_keeps_a_connection_for_the_next_read(postgresql: PostgreSQL) -> None:
+    url = postgresql.new_database()
+    for pooled, opened in ((True, 1), (False, 3)):
+        connected = Mock()
+        with Ledger.open(url, pooled=pooled) as ledger:
+            event.listen(ledger.engine, "connect", connected)
+            ledger.close()  # what the opening itself has left
+            for _ in range(3):
+                ledger.events()
+        assert connected.call_count == opened
+
+
+@pytest.mark.parametrize("pooled", [False, True])
 def test_a_server_that_is_away_is_named_and_is_used_again_once_it_is_back(
-    postgresql: PostgreSQL,
+    pooled: bool, postgresql: PostgreSQL
 ) -> None:
-    with Ledger.open(postgresql.new_database()) as ledger:
+    with Ledger.open(postgresql.new_database(), pooled=pooled) as ledger:
         ledger.add_event("kind", "detail")
         postgresql.stop()
         try:

@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -36,10 +37,14 @@ from include.errors import RehomeError
 from include.ledger.base.fencing import Lease, renew
 
 BUSY_TIMEOUT_S = 30.0
+POOLED, POOLED_S = 3, 600
+"""Connections that a pool keeps, and seconds until one is opened anew."""
 WRITERS_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
 
 # Every ledger that is opened would print two lines on where it stands.
 logging.getLogger("alembic").setLevel(logging.WARNING)
+
+_READING: ContextVar[Connection | None] = ContextVar("reading", default=None)
 
 Clock = Callable[[], datetime]
 
@@ -85,9 +90,17 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One consistent view of the ledger."""
+        """One consistent view of the ledger; within another reading of this thread, the same."""
+        outer = _READING.get()
+        if outer is not None and outer.engine is self.engine:
+            yield outer
+            return
         with _plainly(), self.engine.begin() as connection:
-            yield connection
+            token = _READING.set(connection)
+            try:
+                yield connection
+            finally:
+                _READING.reset(token)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -102,15 +115,16 @@ class Database:
             yield connection
 
 
-def open_engine(url: str) -> Engine:
+def open_engine(url: str, *, pooled: bool = False) -> Engine:
     """An engine on the ledger at ``url``, with the newest schema in place.
 
     Several processes may do this at once. The parent directory of an SQLite file is created.
 
+    :param pooled: whether connections to PostgreSQL are kept, see :meth:`Ledger.open`.
     :raises RehomeError: the database cannot be opened, or a newer Rehome wrote it.
     """
     try:
-        engine = _engine(url, BUSY_TIMEOUT_S)
+        engine = _engine(url, BUSY_TIMEOUT_S, pooled)
         if not _is_ready(engine):
             if _is_file(engine):
                 _switch_to_wal(str(engine.url.database))
@@ -125,12 +139,13 @@ def open_engine(url: str) -> Engine:
 
 
 @lru_cache(maxsize=16)
-def _engine(url: str, patience_s: float) -> Engine:
+def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
     """One for all that this process opens there: an engine knows the statements that it has seen,
     and to learn them anew takes longer than to carry them out.
 
-    It has no pool: Airflow forks, and a connection must never be shared across a fork. Nor would
-    connections outlive a restart of the server.
+    Without being asked it has no pool: Airflow forks, and a connection must never be shared across
+    a fork. A pool asks each connection whether it is alive still: they do not outlive a restart of
+    the server.
     """
     parsed = make_url(url)
     match parsed.get_backend_name():
@@ -147,7 +162,11 @@ def _engine(url: str, patience_s: float) -> Engine:
         case "postgresql":
             patience = {"connect_timeout": str(round(patience_s))}
             patient = parsed.set(query=patience | dict(parsed.query))
-            engine = create_engine(patient, poolclass=NullPool)
+            engine = (
+                create_engine(patient, pool_size=POOLED, pool_recycle=POOLED_S, pool_pre_ping=True)
+                if pooled
+                else create_engine(patient, poolclass=NullPool)
+            )
             event.listen(engine, "begin", _take_turns)
         case other:
             raise RehomeError(

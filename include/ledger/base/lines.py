@@ -116,12 +116,6 @@ class MoveLine:
         copied = self.move.bytes_to_copy - behind
         return copied / seconds if seconds > 0 and copied > 0 else None
 
-    @property
-    def seconds_left(self) -> float | None:
-        """How long its copies still take at that pace; None = they show none, or are complete."""
-        rate = self.bytes_per_s
-        return None if not rate or not self.bytes_behind else self.bytes_behind / rate
-
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):

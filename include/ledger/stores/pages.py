@@ -202,10 +202,15 @@ class PageStore(Database):
             rows = connection.execute(query).all()
         return [Delivered(at, rate) for at, rate, silent in rows if not silent]
 
-    def newest_flows(self, plan_id: str, newest: int) -> list[FlowSample]:
-        """The newest samples of what brokers copy that still have single brokers, oldest first."""
+    def newest_flows(
+        self, plan_id: str, newest: int, after: datetime | None = None
+    ) -> list[FlowSample]:
+        """The newest samples of what brokers copy that still have single brokers, oldest first.
+
+        :param after: only of polls later than this; None = of any.
+        """
         with self.reading() as connection:
-            return select_flows(connection, plan_id, newest)
+            return select_flows(connection, plan_id, newest, after)
 
     def last_actor(self, plan_id: str, kind: str) -> str | None:
         """Who did what the newest event of a kind says; None = there is none."""
@@ -364,7 +369,11 @@ def _starts(
     """The newest reassignment of each partition."""
     starts = REASSIGNMENTS.c
     query = select(REASSIGNMENTS).where(
-        starts.plan_id == plan_id, tuple_(starts.topic, starts.partition).in_(partitions)
+        starts.plan_id == plan_id,
+        # For SQLite's sake, whose index serves single columns only.
+        starts.topic.in_({topic for topic, _ in partitions}),
+        starts.partition.in_({partition for _, partition in partitions}),
+        tuple_(starts.topic, starts.partition).in_(partitions),
     )
     rows = connection.execute(query.order_by(starts.started_at)).mappings()
     return {(row["topic"], row["partition"]): reassignment_of(row) for row in rows}

@@ -113,6 +113,6 @@ class Plans:
         if self._ledger is None or url != self._url:
             if self._ledger is not None:
                 self._ledger.close()
-            self._ledger, self._url = Ledger.open(url), url
+            self._ledger, self._url = Ledger.open(url, pooled=True), url
             self._followed.clear()
         return self._ledger

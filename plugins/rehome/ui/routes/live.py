@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from dataclasses import fields
+from functools import partial
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
@@ -25,12 +26,10 @@ LIVE_S = 240.0
 LOOK_S = 1.0
 SILENCE_S = 15.0
 """A stream without news says so, or what lies between might end it."""
-PARTS = {
-    "brokers": "plan_brokers.html",
-    "changes": "plan_changes.html",
-    "plan": "plan_live.html",
-}
-"""Events of the stream, each a part of the first screen; the last makes what follows it refresh."""
+FOR_EVERYBODY = {"brokers": "plan_brokers.html", "changes": "plan_changes.html"}
+"""Events of the stream, each a part of the first screen. The event `plan` comes last: it makes what
+follows it refresh, and it has the buttons that its viewer may press.
+"""
 
 
 @router.get("/plans/{plan_id}/live")
@@ -65,7 +64,12 @@ def _news(plan_id: str, user: UserDep, root: str, seen: int) -> tuple[int, str]:
     if number == seen:
         return seen, ""
     values = {"root": root, **live_values(readable(view, user), user)}
-    return number, "".join(_event(name, render(part, **values)) for name, part in PARTS.items())
+    parts = {
+        name: plans.once(view, template, partial(render, template, view=view))
+        for name, template in FOR_EVERYBODY.items()
+    }
+    parts["plan"] = render("plan_live.html", **values)
+    return number, "".join(_event(name, html) for name, html in parts.items())
 
 
 def _event(name: str, data: str) -> str:
