@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -28,6 +28,21 @@ def quick_airflow() -> Iterator[None]:
         _files_read_once(),
     ):
         yield
+
+
+def parsed_quickly() -> AbstractContextManager[Any]:
+    """While a DAG's file is read: each task gets a deep copy of all params of its DAG.
+
+    Nobody misses it: what a task is given are the DAG's params, and then its own.
+    """
+    return mock.patch("airflow.sdk.bases.operator._get_parent_defaults", _defaults_of_the_dag)
+
+
+def _defaults_of_the_dag(dag: Any, task_group: Any) -> tuple[dict[str, Any], Any]:
+    from airflow.sdk.definitions.param import ParamsDict
+
+    groups_own = task_group.default_args if task_group else {}
+    return ({**dag.default_args, **groups_own} if dag else {}), ParamsDict()
 
 
 _really_sleep = time.sleep

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.dags.quick_airflow import quick_airflow
+from tests.dags.quick_airflow import parsed_quickly, quick_airflow
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -31,7 +31,8 @@ class Run:
 def fresh_dag(dag_id: str) -> DAG:
     """A DAG of the project as its file makes it. A run leaves its params in it: take a new one."""
     sys.modules.pop(f"dags.{dag_id}", None)
-    return importlib.import_module(f"dags.{dag_id}").dag
+    with parsed_quickly():
+        return importlib.import_module(f"dags.{dag_id}").dag
 
 
 def register(dag: DAG) -> DAG:
