@@ -36,9 +36,17 @@ CRAWL = 10_000
 
 
 @pytest.fixture
+def ledger_url(tmp_path: Path, empty_ledgers: EmptyLedgers) -> str:
+    """Of the ledger that a run finds."""
+    empty_ledgers.put(tmp_path / "ledger.db")
+    return f"sqlite:///{tmp_path}/ledger.db"
+
+
+@pytest.fixture
 def rehome(
     airflow_database: None,
     tmp_path: Path,
+    ledger_url: str,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
@@ -49,7 +57,7 @@ def rehome(
     unless ``with_spark=True``: starting Spark takes longer than everything else.
     """
     monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
-    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
+    monkeypatch.setenv("REHOME_LEDGER_URL", ledger_url)
     monkeypatch.setenv("REHOME_POLL_INTERVAL_S", "0.3")
     monkeypatch.setattr("rehome.sensors.reassignment.FIRST_POLL_S", 0.0)
     spark = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
@@ -78,10 +86,9 @@ def rehome(
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, empty_ledgers: EmptyLedgers) -> Iterator[Ledger]:
+def ledger(ledger_url: str) -> Iterator[Ledger]:
     """The ledger that :func:`rehome`'s runs write to."""
-    empty_ledgers.put(tmp_path / "ledger.db")
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as opened:
+    with Ledger.open(ledger_url) as opened:
         yield opened
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from include.cluster.interface.port import ClusterPort
@@ -21,7 +22,9 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.control.cancel import abort
 from include.ledger.store import Ledger
+from tests.examples import examples
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
+from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
@@ -31,9 +34,7 @@ BROKERS = (1, 2, 3, 4, 5)
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a disk's fsyncs take most of it
 
 
-PROPERTY = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+PROPERTY = examples(20, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -83,7 +84,14 @@ def drive(
     raise AssertionError("the plan does not end")
 
 
+@cache
+def empty_ledgers() -> EmptyLedgers:
+    with TemporaryDirectory() as directory:
+        return EmptyLedgers(Path(directory))
+
+
 def record(plan: Plan, url: str) -> None:
+    empty_ledgers().put(Path(url.removeprefix("sqlite:///")))
     with Ledger.open(url) as ledger:
         ledger.create_plan(plan, {}, "", "", "")
         ledger.approve(plan.plan_id, plan.plan_hash, "")

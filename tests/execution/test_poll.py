@@ -68,8 +68,8 @@ class InProgress:
         event.listen(self.ledger.engine, "connect", self._count_rows)
         self.ledger.claim("p")
         start = seen(self.plan)
+        self.ledger.admit("p", made[:done], start, 1000)
         for each in made[:done]:
-            self.ledger.admit("p", [each], start, 1000)
             self.ledger.settle("p", each.partition, MoveState.DONE)
             self.cluster.replicas[each.partition] = each.target
         flying = made[done : done + IN_FLIGHT]

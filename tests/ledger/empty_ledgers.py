@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import uuid
 from contextlib import closing
@@ -15,12 +14,13 @@ class EmptyLedgers:
     """Copies of an SQLite file that was migrated once; each has an id of its own."""
 
     def __init__(self, directory: Path) -> None:
-        self._file = directory / "empty.db"
-        Ledger.open(f"sqlite:///{self._file}").close()
+        file = directory / "empty.db"
+        Ledger.open(f"sqlite:///{file}").close()
+        self._content = file.read_bytes()
 
     def put(self, path: Path) -> None:
         """A ledger as a new one is once it was opened."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(self._file, path)
+        path.write_bytes(self._content)
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("UPDATE identity SET ledger_id = ?", [uuid.uuid4().hex])

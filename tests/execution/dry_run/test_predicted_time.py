@@ -112,7 +112,7 @@ def test_fetches_that_are_large_against_the_rate_are_reckoned_with() -> None:
     assert slower.most_s > 1.4 * slow.most_s
 
 
-@few_and_many(20, 300)
+@few_and_many(10, 300)
 def test_nine_of_ten_plans_on_brokers_that_keep_quotas_take_as_long_as_predicted(
     examples: int,
 ) -> None:

@@ -101,7 +101,7 @@ plans = st.builds(
 )
 
 
-@few_and_many(10, 300)
+@few_and_many(4, 300)
 def test_the_rest_comes_as_it_was_played_out_at_every_look(examples: int) -> None:
     """Shares, waits and admission: the simulated cluster gets to the same end."""
 
@@ -123,8 +123,9 @@ def test_the_rest_comes_as_it_was_played_out_at_every_look(examples: int) -> Non
     ("plan", "rate", "at_once"),
     [
         (random_plan(30, 100, 1.0, seed=0), MB, 1000),
-        (random_plan(200, 30, 1.0, seed=0), MB, 200),
-        (random_plan(100, 40, 0.5, seed=0), RATE, 200),  # copies take seconds
+        pytest.param(random_plan(200, 30, 1.0, seed=0), MB, 200, marks=pytest.mark.long),
+        # Copies take seconds:
+        pytest.param(random_plan(100, 40, 0.5, seed=0), RATE, 200, marks=pytest.mark.long),
         (random_plan(40, 100, 0.5, seed=0), RATE, 20),
         (tiny(random_plan(20, 200, 1.0, seed=0)), RATE, 1000),
     ],

@@ -130,7 +130,7 @@ def cluster_of(plan: Plan, by_default: bool, foreign: Configs) -> SimulatedClust
     return cluster
 
 
-@few_and_many(10, 300)
+@few_and_many(6, 300)
 def test_whatever_crashes_the_throttles_are_as_before_when_the_plan_is_over(examples: int) -> None:
     @property_of(examples)
     @given(plans(), st.booleans(), foreign_configs(), st.lists(st.integers(1, 6), max_size=5))
@@ -146,7 +146,7 @@ def test_whatever_crashes_the_throttles_are_as_before_when_the_plan_is_over(exam
     holds()
 
 
-@few_and_many(10, 300)
+@few_and_many(6, 300)
 def test_a_plan_that_is_given_up_leaves_no_throttle_either(examples: int) -> None:
     @property_of(examples)
     @given(plans(), st.booleans(), foreign_configs(), st.integers(0, 3))
@@ -162,7 +162,7 @@ def test_a_plan_that_is_given_up_leaves_no_throttle_either(examples: int) -> Non
     holds()
 
 
-@few_and_many(2, 100)
+@few_and_many(1, 100)
 def test_no_rate_of_the_governors_outlives_the_plan_whatever_crashes(examples: int) -> None:
     rate = 50_000_000
     delivered = 4 * rate  # four fifths of it in the five seconds between two polls
