@@ -12,6 +12,11 @@ from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, plan
 
 
+seeds = pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
+)
+
+
 def skewed(seed: int) -> Cluster:
     rng = np.random.default_rng(seed)
     racks = [f"/r{broker % 3}" for broker in range(12)]
@@ -28,7 +33,7 @@ def targets(of: Cluster, **params) -> dict[TopicPartition, tuple[int, ...]]:
     return {move.partition: move.target for move in made.moves}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds
 def test_sizes_a_thousand_times_as_large_give_the_same_moves(seed):
     of = skewed(seed)
     of = replace(of, sizes={p: size * 2**20 for p, size in of.sizes.items()})
@@ -36,14 +41,14 @@ def test_sizes_a_thousand_times_as_large_give_the_same_moves(seed):
     assert targets(larger, move_overhead_bytes=0) == targets(of, move_overhead_bytes=0)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds
 def test_a_topic_without_data_changes_nothing(seed):
     of = skewed(seed)
     idle = replace(cluster(list(of.racks.values()), [(0, 1, 2)] * 9, 0, topic="z"), racks=of.racks)
     assert targets(both(of, idle)) == targets(of)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds
 def test_other_names_in_the_same_order_give_the_same_moves(seed):
     of = skewed(seed)
 
@@ -58,14 +63,14 @@ def test_other_names_in_the_same_order_give_the_same_moves(seed):
     assert {renamed(p): row for p, row in targets(of).items()} == targets(other)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds
 def test_planning_on_the_result_plans_nothing(seed):
     of = skewed(seed)
     made = plan(of, action="rebalance", tolerance=0.05)
     assert plan(of.after(made), action="rebalance", tolerance=0.05).moves == ()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds
 def test_a_drained_broker_that_comes_back_is_filled_and_the_cluster_is_balanced(seed):
     of = skewed(seed)
     drained = of.after(plan(of, action="drain", brokers=[0]))

@@ -111,7 +111,15 @@ def test_each_way_to_a_plan_is_reconsidered_before_the_cheapest_is_kept():
 
 
 # Beside a giant: programs/test_neighbourhood_mip.py.
-@pytest.mark.parametrize(("name", "seed"), [("mixed_rf", 3), ("caps", 3), ("caps", 5), ("caps", 8)])
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("mixed_rf", 3),
+        ("caps", 3),
+        pytest.param("caps", 5, marks=pytest.mark.long),
+        pytest.param("caps", 8, marks=pytest.mark.long),
+    ],
+)
 def test_bands_that_the_first_search_misses_are_met_by_another_one_or_other_copies(name, seed):
     of = small(seed, KINDS[name])
     request = asked(of, one_sided=False)

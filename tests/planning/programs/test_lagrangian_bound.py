@@ -11,7 +11,7 @@ from tests.planning.posed import posed_case
 
 
 def test_prices_of_a_program_over_classes_are_nearly_the_best_ones():
-    problem, capacity = posed_case("stress", 4_000, 24)
+    problem, capacity = posed_case("stress", 2_000, 18)
     rebalance(problem, capacity)
     layout = problem.layout
     reached = np.stack([broker_sums(layout.rows, w, len(capacity)) for w in problem.weights])

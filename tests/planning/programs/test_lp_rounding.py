@@ -99,7 +99,7 @@ def test_classes_move_as_amounts_and_arrive_as_whole_classes():
 
 
 def test_a_plan_by_prices_comes_close_to_the_bands():
-    problem, _ = posed_case("stress", 4_000, 24)
+    problem, _ = posed_case("stress", 2_000, 24)
     before = Search(problem)
     far = before.excess(slice(None), before.load).sum()
     search = round_lp(problem)

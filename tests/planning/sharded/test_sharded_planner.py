@@ -90,7 +90,7 @@ STRICT = {"tolerances": {"replicas": 0.1, "leaders": 0.1}}
     [
         ({"action": "rebalance"}, 0.2, 1.05),
         pytest.param({"action": "rebalance"} | STRICT, 0.2, 1.10, marks=pytest.mark.long),
-        ({"action": "rebalance"}, 0.0, 1.15),
+        pytest.param({"action": "rebalance"}, 0.0, 1.15, marks=pytest.mark.long),
         ({"action": "drain", "brokers": [0, 20]}, 0.0, 1.0),
     ],
     ids=["expansion", "strict", "skew", "drain"],
