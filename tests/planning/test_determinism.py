@@ -97,9 +97,7 @@ def _several_files(table: pa.Table, directory: Path) -> None:
     (directory / "_SUCCESS").touch()
 
 
-@pytest.mark.parametrize(
-    "write", [pytest.param(_one_file, marks=pytest.mark.long), _several_files]
-)
+@pytest.mark.parametrize("write", [pytest.param(_one_file, marks=pytest.mark.long), _several_files])
 def test_the_order_and_the_files_of_a_snapshots_rows_do_not_show_in_a_plan(
     tmp_path: Path, write: Any
 ) -> None:

@@ -11,7 +11,6 @@ from include.domain.kafka import TopicPartition
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, plan
 
-
 seeds = pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
 )

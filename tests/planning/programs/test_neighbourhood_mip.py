@@ -35,9 +35,7 @@ def searched(seed: int, kind: str) -> Problem:
 def _searched(seed: int, kind: str) -> Problem:
     of, left_over = problem(seed, kind), []
     with pytest.MonkeyPatch.context() as without:
-        without.setattr(
-            "include.planning.rebalance.solver.search_neighbourhoods", left_over.append
-        )
+        without.setattr("include.planning.rebalance.solver.search_neighbourhoods", left_over.append)
         rebalance(of, np.ones(len(of.gives)))
     assert left_over == [of], "a rebalance decides about three brokers at once in the end"
     return of
