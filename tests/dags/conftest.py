@@ -58,7 +58,7 @@ def rehome(
     """
     monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
     monkeypatch.setenv("REHOME_LEDGER_URL", ledger_url)
-    monkeypatch.setenv("REHOME_POLL_INTERVAL_S", "0.3")
+    monkeypatch.setenv("REHOME_POLL_INTERVAL_S", "1")
     monkeypatch.setattr("rehome.sensors.reassignment.FIRST_POLL_S", 0.0)
     spark = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
