@@ -46,11 +46,13 @@ def test_all_of_a_reassignment_that_the_cluster_contradicts_is_told(site: Site) 
     topic = site.topics.create([[1, 2]] * 3)
     before = state_of(site.gateway, [topic])
     wanted = to(topic, {0: [1, 9], 1: [3], 7: [1, 2]})
+    wanted["partitions"] += to("nothing-here", {0: [1]})["partitions"]
     run = site.run(action="reassign", reassignment=wanted)
     assert run.state == run.tasks["plan"] == "failed"
     assert f"{topic}-0: unknown broker 9." in run.log
     assert f"{topic}-1: the replication factor would change from 2 to 1" in run.log
     assert f"Unknown partition {topic}-7." in run.log
+    assert "Unknown topic 'nothing-here'." in run.log
     assert "Nothing was changed" in run.log
     assert state_of(site.gateway, [topic]) == before
     assert not site.ledger.plans()

@@ -133,13 +133,8 @@ def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
             "version",
             marks=pytest.mark.long,
         ),
-        # As a broker that is not there (tests/planning has what a planner refuses).
-        pytest.param(
-            {"action": "set_replication_factor", "replication_factor": 9},
-            "replication_factor",
-            marks=pytest.mark.long,
-        ),
-        # tests/dags/test_bad_input has another partition that is not there.
+        ({"action": "set_replication_factor", "replication_factor": 9}, "replication_factor"),
+        # tests/dags/test_bad_input asks for it, too, and for partitions that are not there.
         pytest.param(
             {"action": "reassign", "reassignment": to("nothing-here", {0: [1]})},
             "nothing-here",
