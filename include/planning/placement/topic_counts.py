@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import Ints, Mask, Rows
+from include.planning.model.stable_order import turn
 from include.planning.model.topic_bands import TopicBands, beyond
 
 
@@ -125,19 +126,3 @@ class TopicCounts:
     def outside(self) -> int:
         """Replicas that brokers hold above their bands and lack below them."""
         return int(beyond(self.held, self.low, self.high).sum())
-
-
-def turn(cells: Ints) -> Ints:
-    """(n,) how many of the same cell come before each."""
-    order = np.argsort(cells, kind="stable")
-    turns = np.empty(len(cells), np.int64)
-    turns[order] = rank(cells[order])
-    return turns
-
-
-def rank(groups: Ints) -> Ints:
-    """(n,) the place of each among the equals before it; equals lie side by side."""
-    count = len(groups)
-    starts = np.flatnonzero(np.diff(groups, prepend=-1))
-    places: Ints = np.arange(count) - np.repeat(starts, np.diff(starts, append=count))
-    return places

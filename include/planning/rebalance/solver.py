@@ -22,6 +22,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Rows
 from include.planning.model.arrays import fresh
+from include.planning.model.stable_order import first_ones, stable_order_of_floats
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.replica_sets import Placer
 from include.planning.programs.lp_rounding import round_lp, unhindered
@@ -323,33 +324,46 @@ def undo_needless_moves(search: Search) -> None:
     open_homes = search.problem.gives & ~search.problem.leaving
     away = away[open_homes[home[away]]]
     away = away[~search.at_home(away, search.holders(away))]
-    away = away[np.argsort(-search.weights[0].take(away // search.width), kind="stable")]
+    away = away[stable_order_of_floats(-search.weights[0].take(away // search.width))]
     for start in range(0, len(away), TOGETHER):
         some = away[start : start + TOGETHER]
         while len(some):
-            some = some[_harm(search, some) <= LEAST_CHANGE]
             some = some[search.spreads(some, home[some].astype(np.int64))]
-            for _ in range(HOMECOMINGS):
-                if len(some):
-                    some = _send_home(search, some)
+            some = some[_harm(search, some) <= LEAST_CHANGE]
+            turns = _turns(search, some)
+            for number in range(HOMECOMINGS):
+                _send_home(search, some[turns == number])
+            some = some[turns == HOMECOMINGS]
 
 
-def _send_home(search: Search, away: Ints) -> Ints:
-    """Try the first replica of each broker and for each broker; the ones left untried."""
-    source, target = search.holders(away), search.home.reshape(-1)[away].astype(np.int64)
-    partition = away // search.width
-    first = np.ones(len(away), bool)
-    for of_slot in (source, target, partition):
-        earliest = np.empty(int(of_slot.max()) + 1, np.int64)
-        earliest[of_slot[::-1]] = np.arange(len(away))[::-1]
-        first &= earliest[of_slot] == np.arange(len(away))
-    slots, homes = away[first], target[first]
+def _turns(search: Search, away: Ints) -> Ints:
+    """(n,) when each replica is tried: in a turn no two of a broker, for a broker or of a
+    partition; HOMECOMINGS where others come first for as long.
+    """
+    keys = search.holders(away), search.home.reshape(-1)[away].astype(np.int64), away // search.width
+    early = [first_ones(key, HOMECOMINGS) for key in keys[:2]]
+    due, in_the_way = early[0] & early[1], early[0] | early[1]
+    partitions = np.zeros(len(search.rows), bool)
+    partitions[keys[2][due]] = True
+    left = np.flatnonzero(in_the_way | partitions[keys[2]])
+    turns = np.full(len(away), HOMECOMINGS)
+    for number in range(HOMECOMINGS):
+        first = np.logical_and.reduce([first_ones(key[left]) for key in keys])
+        turns[left[first]] = number
+        left = left[~first]
+    return turns
+
+
+def _send_home(search: Search, slots: Ints) -> None:
+    """Send replicas home, no two of a broker, for a broker or of a partition, where no band is met
+    less well for it.
+    """
+    homes = search.home.reshape(-1)[slots].astype(np.int64)
     back = (_harm(search, slots) <= LEAST_CHANGE) & search.valid(slots, homes)
-    back &= ~(search.rows[partition[first]] == homes[:, None]).any(axis=1)
+    back &= ~(search.rows[slots // search.width] == homes[:, None]).any(axis=1)
     back &= search.spreads(slots, homes)
     search.lift(slots[back])
     search.put(slots[back], homes[back])
-    return away[~first]
 
 
 def _harm(search: Search, slots: Ints) -> Floats:

@@ -104,9 +104,12 @@ class Search:
         self._ends: list[int] = [0, *np.cumsum(np.bincount(owner, minlength=brokers)).tolist()]
         self._first = self.flat.copy()
         self._arrived: list[dict[int, None]] = [{} for _ in self.problem.gives]
+        self._sorted = True
 
     def on(self, broker: int) -> Ints:
         """Slots of the movable replicas that a broker holds."""
+        if not self._sorted:
+            self._index()
         slots = self._by_broker[self._ends[broker] : self._ends[broker + 1]]
         arrived = self._arrived[broker]
         if arrived:
@@ -355,8 +358,12 @@ class Search:
         for partition, broker, needed in zip(*(part.tolist() for part in copies), strict=True):
             book(partition, broker, needed)
 
-    def put(self, slots: Ints, brokers: Ints) -> None:
-        """Put lifted replicas down on brokers."""
+    def put(self, slots: Ints, brokers: Ints, *, few: bool = True) -> None:
+        """Put lifted replicas down on brokers.
+
+        :param few: record each; of many, it is quicker to sort all slots anew when they are asked
+            for next.
+        """
         stays = self.at_home(slots, self.holders(slots))
         size = self.weights[0].take(slots // self.width)
         away = ~stays
@@ -370,6 +377,9 @@ class Search:
         if self._shelves.on:
             self._each(self._shelves.put, slots[fresh], brokers[fresh], size[fresh])
         self.lift(slots, +1)
-        new = self._first[slots] != brokers
-        for slot, broker in zip(slots[new].tolist(), brokers[new].tolist(), strict=True):
-            self._arrived[broker][slot] = None
+        if not few:
+            self._sorted = False
+        if self._sorted:
+            new = self._first[slots] != brokers
+            for slot, broker in zip(slots[new].tolist(), brokers[new].tolist(), strict=True):
+                self._arrived[broker][slot] = None

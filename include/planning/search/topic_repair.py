@@ -11,7 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.placement.topic_counts import TopicCounts, rank
+from include.planning.model.stable_order import first_ones, rank, stable_order, stable_order_of_floats, turn
+from include.planning.model.topic_bands import beyond
+from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.compatible_moves import compatible
 from include.planning.search.state import Search
 
@@ -98,8 +100,11 @@ def _best_move(
 class _Rounds:
     """Many replicas at once, of a large cluster.
 
-    :ivar group: (cells,) the topic and domain of each cell: replicas stay within one.
-    :ivar slots: of all replicas that may be moved, the smallest first; ``cells``: where they are.
+    :ivar domain: (B,) that each broker lies in; ``group``: (T · B,) the topic and domain of each
+        cell: replicas stay within one.
+    :ivar held, low, high: (T, B) the books on topics with bands.
+    :ivar slots: of all replicas that may be moved; ``cells``: where they are; ``by_size``: their
+        indexes, the smallest first.
     :ivar full, empty: (B,) brokers at the edge of a band, of which no move was made in a round:
         they receive, or give, nothing for a while.
     """
@@ -111,20 +116,22 @@ class _Rounds:
         domain = domain if search.seats.even() else np.zeros_like(domain)
         _, domain = np.unique(domain, return_inverse=True)
         self._anywhere = search.seats.plain() and bool(domain.any())
-        shape = (books.rows, books.brokers)
-        row = np.arange(shape[0])[:, None]
-        self._group: Ints = (row * (int(domain.max()) + 1) + domain).reshape(-1)
+        self._domain: Ints = domain
+        self._domains = int(domain.max()) + 1
+        self._held, self._low, self._high = (
+            side.reshape(books.rows, -1)[:-1] for side in (books.held, books.low, books.high)
+        )
+        row = np.arange(books.rows - 1)[:, None]
+        self._group: Ints = (row * self._domains + domain).reshape(-1)
         self._full, self._empty = (np.zeros(books.brokers, bool) for _ in range(2))
-        everywhere = np.broadcast_to(problem.gives, shape).reshape(-1)
-        self._gives = everywhere.copy()
-        self._takes = np.broadcast_to(problem.takes, shape).reshape(-1).copy()
-        self._gives[-books.brokers :] = self._takes[-books.brokers :] = False
         movable = problem.partitions & books.banded(np.arange(len(problem.partitions)))
         partitions = np.flatnonzero(movable)
-        size = search.weights[0].take(partitions)
-        partitions = partitions[np.argsort(size, kind="stable")]
         slots = (partitions[:, None] * search.width + np.arange(search.width)).reshape(-1)
         self._slots: Ints = slots[search.flat[slots] != NONE]
+        size = search.weights[0].take(self._slots // search.width)
+        self._by_size = stable_order_of_floats(size)
+        self._size_place = np.empty_like(self._by_size)
+        self._size_place[self._by_size] = np.arange(len(self._by_size))
 
     def run(self) -> bool:
         """Rounds as long as they help."""
@@ -142,17 +149,20 @@ class _Rounds:
 
     def _round(self, number: int) -> bool:
         """Match what is too many with what is too few, once."""
-        books = self._books
+        books, problem = self._books, self._search.problem
         if number % RETRIED == 0:
             self._full[:] = self._empty[:] = False
-        gives = self._gives & ~np.tile(self._empty, books.rows)
-        takes = self._takes & ~np.tile(self._full, books.rows)
-        above = np.where(gives, np.maximum(books.held - books.high, 0), 0)
-        below = np.where(takes, np.maximum(books.low - books.held, 0), 0)
-        groups = int(self._group.max()) + 1
-        lack = np.rint(np.bincount(self._group, below - above, groups)).astype(np.int64)
-        senders = self._units(above, self._next_best(lack, gives, number, giving=True), number)
-        receivers = self._units(below, self._next_best(-lack, takes, number, giving=False), number)
+        gives, takes = problem.gives & ~self._empty, problem.takes & ~self._full
+        above = np.flatnonzero((self._held > self._high) & gives)
+        below = np.flatnonzero((self._held < self._low) & takes)
+        too_many, too_few = (self._off(cells) for cells in (above, below))
+        groups = len(self._held) * self._domains
+        off = np.concatenate([too_few, -too_many])
+        lack = np.bincount(self._group[np.concatenate([below, above])], off, groups)
+        givers = self._next_best(lack, gives, number, giving=True)
+        takers = self._next_best(-lack, takes, number, giving=False)
+        senders = np.concatenate([_units(above, too_many, number), givers])
+        receivers = np.concatenate([_units(below, too_few, number), takers])
         places = self._replicas(senders, number)
         here, there = _matched(self._group[self._cells[places]], self._group[receivers])
         places, receivers = places[here], receivers[there]
@@ -163,38 +173,46 @@ class _Rounds:
         self._full |= _in_vain(targets, accepted, books.brokers)
         slots, targets = slots[accepted], targets[accepted]
         self._search.lift(slots)
-        self._search.put(slots, targets)
+        self._search.put(slots, targets, few=False)
         self._cells[places[accepted]] = receivers[accepted]
         return bool(len(slots))
 
-    def _next_best(self, lack: Ints, among: Mask, number: int, *, giving: bool) -> Ints:
+    def _off(self, cells: Ints) -> Ints:
+        """(n,) replicas by which these cells are outside of their bands."""
+        books = self._books
+        return beyond(books.held[cells], books.low[cells], books.high[cells])
+
+    def _next_best(self, lack: Floats, among: Mask, number: int, *, giving: bool) -> Ints:
         """Cells inside their bands that can spare a replica, or take one, where a group lacks so
         many on the other side: those furthest from the middle of their bands first.
+
+        :param lack: (groups,) whole numbers; ``among``: (B,) brokers that are asked.
         """
         books, brokers = self._books, self._books.brokers
-        room = books.held - books.low if giving else books.high - books.held
-        inside = (books.held >= books.low) & (books.held <= books.high) & (room > 0)
-        inside &= (lack > 0)[self._group] & among
+        held, low, high = self._held, self._low, self._high
+        inside = (lack > 0).reshape(-1, self._domains)[:, self._domain] & among
+        inside &= (held > low) & (held <= high) if giving else (held < high) & (held >= low)
         cells = np.flatnonzero(inside)
-        middle = books.held[cells] * 2 - books.low[cells] - books.high[cells]
-        fullness = self._fullness()[(cells % brokers + number * 7) % brokers]
+        if not len(cells):
+            return cells
         sign = -1 if giving else 1
-        order = np.lexsort((sign * fullness, sign * middle, self._group[cells]))
-        cells = cells[order]
-        return cells[rank(self._group[cells]) < lack[self._group[cells]]]
+        middle = sign * (books.held[cells] * 2 - books.low[cells] - books.high[cells])
+        middle -= middle.min()
+        place = self._emptiest_first(sign)[(cells % brokers + number * 7) % brokers]
+        group = self._group[cells]
+        order = stable_order((group * (middle.max() + 1) + middle) * brokers + place)
+        cells, group = cells[order], group[order]
+        return cells[rank(group) < lack[group]]
 
-    def _fullness(self) -> Floats:
-        search = self._search
-        full: Floats = (search.load * search.scale).sum(axis=0)
-        return full
-
-    def _units(self, off: Ints, more: Ints, number: int) -> Ints:
-        """The cells that are outside of their bands, each as often as it is, and more; in an order
-        that differs from round to round.
+    def _emptiest_first(self, sign: int) -> Ints:
+        """(B,) each broker's place by how much it holds of everything, equal ones at the same; the
+        other way round by a sign of -1.
         """
-        cells = np.flatnonzero(off)
-        cells = np.roll(cells, number * 31) if number else cells
-        return np.concatenate([np.repeat(cells, off[cells]), more])
+        search = self._search
+        places: Ints = np.unique(
+            sign * (search.load * search.scale).sum(axis=0), return_inverse=True
+        )[1]
+        return places
 
     def _replicas(self, units: Ints, number: int) -> Ints:
         """A replica for each unit of a cell, by its place among all slots: small ones first, others
@@ -202,19 +220,21 @@ class _Rounds:
         """
         search = self._search
         wanted = np.bincount(units, minlength=len(self._group))
-        places = np.flatnonzero(wanted.take(self._cells))
-        cells = self._cells[places]
+        places = np.flatnonzero((wanted > 0)[self._cells])
+        key = self._cells[places]
         if number % 2 == 0:
             slots = self._slots[places]
-            order = np.lexsort((search.at_home(slots, search.holders(slots)), cells))
-        else:
-            order = np.argsort(cells, kind="stable")
-        places, cells = places[order], cells[order]
-        count = np.bincount(cells, minlength=len(wanted))
-        turn = 0 if self._anywhere else number // 2
-        skipped = turn * wanted[cells] % np.maximum(count[cells], 1)
-        chosen = (rank(cells) - skipped) % np.maximum(count[cells], 1) < wanted[cells]
-        return places[chosen]
+            key = key * 2 + search.at_home(slots, search.holders(slots))
+        bits = len(self._slots).bit_length()
+        key = (key << bits) + self._size_place[places]
+        key.sort()
+        places = self._by_size[key & ((1 << bits) - 1)]
+        cells = self._cells[places]
+        turn, nth = 0 if self._anywhere else number // 2, rank(cells)
+        if turn:
+            count = np.maximum(np.bincount(cells, minlength=len(wanted))[cells], 1)
+            nth = (nth - turn * wanted[cells]) % count
+        return places[nth < wanted[cells]]
 
     def _accepted(self, slots: Ints, targets: Ints) -> Mask:
         """Which moves are made: allowed, good for their topic, and harmless to bands together with
@@ -224,7 +244,8 @@ class _Rounds:
         partitions, source = slots // search.width, search.holders(slots)
         accepted = (books.moving(partitions, source, targets) < 0) & search.valid(slots, targets)
         accepted &= ~(search.rows[partitions] == targets[:, None]).any(axis=1)
-        accepted &= _first(partitions, accepted)
+        some = np.flatnonzero(accepted)
+        accepted[some] = first_ones(partitions[some])
         accepted = search.fit_together(slots, targets, accepted)
         some = np.flatnonzero(accepted)
         banded = search.scale.any(axis=1)
@@ -234,29 +255,25 @@ class _Rounds:
         return accepted
 
 
+def _units(cells: Ints, off: Ints, number: int) -> Ints:
+    """Cells outside of their bands, each as often as it is; in an order that differs from round to
+    round.
+    """
+    return np.repeat(np.roll(cells, number * 31), np.roll(off, number * 31))
+
+
 def _in_vain(brokers: Ints, accepted: Mask, count: int) -> Mask:
     """(B,) brokers with moves of which none was accepted."""
     tried, made = (np.bincount(of, minlength=count) > 0 for of in (brokers, brokers[accepted]))
     return tried & ~made
 
 
-def _first(values: Ints, among: Mask) -> Mask:
-    """(n,) the first of equal values among some."""
-    some = np.flatnonzero(among)
-    first = np.zeros(len(values), bool)
-    first[some[np.unique(values[some], return_index=True)[1]]] = True
-    return first
-
-
 def _matched(groups: Ints, others: Ints) -> tuple[Ints, Ints]:
     """Indexes of pairs: the first of each group with the first of the same group on the other
     side, and so on.
     """
-    mine, theirs = (np.argsort(side, kind="stable") for side in (groups, others))
-    width = max(len(groups), len(others)) + 1
-    keys, other_keys = (
-        side[order] * width + rank(side[order])
-        for side, order in ((groups, mine), (others, theirs))
-    )
-    _, left, right = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
-    return mine[left], theirs[right]
+    sides = groups, others
+    count = max((int(side.max(initial=0)) for side in sides)) + 1
+    fewest = np.minimum(*(np.bincount(side, minlength=count) for side in sides))
+    mine, theirs = (np.flatnonzero(turn(side) < fewest[side]) for side in sides)
+    return mine[stable_order(groups[mine])], theirs[stable_order(others[theirs])]
