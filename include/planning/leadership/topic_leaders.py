@@ -38,10 +38,11 @@ def even_leaders(
         books = TopicCounts.of_leaders(spread_bands, rows)
         if not books.outside():
             return
-        able = hosts[rows[some]] & may_lead(layout.arrays, some, rows[some])
-        change, place = _best_places(books, rows, some, able)
+        partitions = _off(books, rows, some)
+        able = hosts[rows[partitions]] & may_lead(layout.arrays, partitions, rows[partitions])
+        change, places = _best_places(books, rows, partitions, able)
         better = np.flatnonzero(change < 0)
-        partitions, places = some[better], place[better]
+        partitions, places = partitions[better], places[better]
         source, target = rows[partitions, 0], rows[partitions, places]
         together = books.moving_together(partitions, source, target, -1)
         partitions, places = partitions[together], places[together]
@@ -60,6 +61,16 @@ def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, places: In
     books = TopicCounts.of_leaders(spread_bands, rows)
     source, target = rows[partitions, 0], rows[partitions, places]
     return books.moving_together(partitions, source, target, 0)
+
+
+def _off(books: TopicCounts, rows: Rows, some: Ints) -> Ints:
+    """The partitions whose leaders are too many on their broker, or too few where they could be."""
+    above, below = books.held > books.high, books.held < books.low
+    off: Mask = above[books.cells(some, rows[some, 0])]
+    if below.any():
+        for column in rows[some, 1:].T:
+            off |= below[books.cells(some, column)] & (column != NONE)
+    return some[off]
 
 
 def _best_places(books: TopicCounts, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:

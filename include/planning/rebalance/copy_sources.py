@@ -18,6 +18,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.model.copies import sources
+from include.planning.model.stable_order import stable_order, stable_order_of_floats
 from include.planning.rebalance.solver import undo_needless_moves
 from include.planning.rebalance.swap_candidates import SwapCandidates
 from include.planning.rebalance.swap_slack import SwapSlack
@@ -126,7 +127,7 @@ class _Trader:
         problem, away = self._search.problem, self._copies()
         home = self._home[away]
         away = away[(home != NONE) & (problem.gives & ~problem.leaving)[home]]
-        order = np.argsort(-self._size[away // self._search.width], kind="stable")
+        order = stable_order_of_floats(-self._size[away // self._search.width])
         largest_first: Ints = away[order]
         return largest_first
 
@@ -151,7 +152,7 @@ class _Trader:
         room = self._room(middle[some], at_target)
         places, *_, fits = self._candidates(away[some], room, near)
         hopeful = np.unique(middle[some[places[fits.any(axis=1)]]])
-        order = np.argsort(middle, kind="stable")
+        order = stable_order(middle)
         ends = np.searchsorted(middle[order], hopeful, side="right")
         starts = np.searchsorted(middle[order], hopeful)
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -271,6 +272,10 @@ class _Trader:
         leaders = self._leader_of(some)
         sent = self._sent[leaders] - size[:, None] * (leaders == self._leader[partition, None])
         fits &= sent + weight[0] <= self._most
+        copy, place = np.nonzero(fits)
+        give, take = backs[copy], some[copy, place]
+        brokers, homes = search.holders(give), self._home[give].astype(np.int64)
+        fits[copy, place] = search.trade_spreads(give, take, brokers, homes)
         return chosen, some, more[0], beyond, fits
 
     def _allowed(self, slot: int, other: int) -> bool:

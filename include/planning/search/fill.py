@@ -161,12 +161,16 @@ class _Filler:
         return self._least_harm(slot)
 
     def _most_valuable(self, slot: int, fits: Mask, gain: Floats) -> int:
+        search = self._search
         best = int(np.where(fits, gain, -np.inf).argmax())
+        broker = int(self._brokers[best])
+        if search.books and not search.books.takes_one(slot // search.width, broker):
+            fits = fits & self._spreading(slot)
+            best = int(np.where(fits, gain, -np.inf).argmax())
         if not fits[best]:
             return NONE
-        if self._takes_one(slot, int(self._brokers[best])):
+        if search.valid_one(slot, int(self._brokers[best])):
             return best
-        fits = fits & self._spreading(slot)
         places = np.flatnonzero(fits)
         return self._first_valid(slot, places[np.argsort(-gain[places], kind="stable")])
 

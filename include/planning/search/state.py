@@ -260,9 +260,9 @@ class Search:
             return True
         return self.books.moving_one(slot // self.width, int(self.flat[slot]), broker) <= 0
 
-    def trade_spreads(self, give: Ints, take: Ints, broker: int, other: Ints) -> Mask:
-        """(n,) whether trades leave topics as well spread: what a broker gives to others, and
-        takes from them; NONE where nothing goes in that direction.
+    def trade_spreads(self, give: Ints, take: Ints, broker: Ints | int, other: Ints) -> Mask:
+        """(n,) whether trades leave topics as well spread: what a broker, or (n,), gives to others,
+        and takes from them; NONE where nothing goes in that direction.
         """
         if self.books is None or not self.strict:
             return np.ones(len(give), bool)
