@@ -20,7 +20,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from include.domain.array_types import NONE, Floats, Ints, Rows
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.planning.model.arrays import fresh
 from include.planning.model.stable_order import first_ones, stable_order_of_floats
 from include.planning.placement.rack_constraint import RackConstraint
@@ -329,7 +329,7 @@ def undo_needless_moves(search: Search) -> None:
         some = away[start : start + TOGETHER]
         while len(some):
             some = some[search.spreads(some, home[some].astype(np.int64))]
-            some = some[_harm(search, some) <= LEAST_CHANGE]
+            some = some[_harmless(search, some)]
             turns = _turns(search, some)
             for number in range(HOMECOMINGS):
                 _send_home(search, some[turns == number])
@@ -359,19 +359,26 @@ def _send_home(search: Search, slots: Ints) -> None:
     less well for it.
     """
     homes = search.home.reshape(-1)[slots].astype(np.int64)
-    back = (_harm(search, slots) <= LEAST_CHANGE) & search.valid(slots, homes)
+    back = _harmless(search, slots) & search.valid(slots, homes)
     back &= ~(search.rows[slots // search.width] == homes[:, None]).any(axis=1)
     back &= search.spreads(slots, homes)
     search.lift(slots[back])
     search.put(slots[back], homes[back])
 
 
-def _harm(search: Search, slots: Ints) -> Floats:
-    """(n,) excess that sending each replica home would add."""
+def _harmless(search: Search, slots: Ints) -> Mask:
+    """(n,) whether sending each replica home leaves all bands as well met."""
     source, target = search.holders(slots), search.home.reshape(-1)[slots].astype(np.int64)
-    weight = search.weight(slots)
-    harm: Floats = search.added(source, -weight) + search.added(target, weight)
-    return harm
+    harmless = np.ones(len(slots), bool)
+    for row in np.flatnonzero(search.scale.any(axis=1)).tolist():
+        weight, load = search.weights[row].take(slots // search.width), search.load[row]
+        harmless &= weight <= (load - search.low[row])[source]
+        harmless &= weight <= (search.high[row] - load)[target]
+    rest = np.flatnonzero(~harmless)
+    weight = search.weight(slots[rest])
+    harm = search.added(source[rest], -weight) + search.added(target[rest], weight)
+    harmless[rest] = harm <= LEAST_CHANGE
+    return harmless
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:
