@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
+from include.planning.model.stable_order import first_ones
 from include.planning.search.broker_shed import BYTES, REPLICAS
 from include.planning.search.receiver_ranking import ReceiverRanking
 from include.planning.search.shed import coldest
@@ -293,6 +294,6 @@ def _one_of_each(search: Search, partitions: Ints, brokers: Ints, placed: Mask) 
     cells = books.cells(partitions, brokers)
     some = np.flatnonzero(placed & books.banded(partitions))
     allowed[some] = False
-    first = some[np.unique(cells[some], return_index=True)[1]]
+    first = some[first_ones(cells[some])]
     allowed[first] = books.takes(cells[first])
     return allowed

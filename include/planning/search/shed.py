@@ -123,7 +123,7 @@ def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
             chosen[broker] = largest_within(search, _spare(search, broker), broker, due, senders)
             continue
         elif over[:, broker].any() and not short[broker]:
-            slots = senders.spared(_spare(search, broker)[::every])
+            slots = senders.spared(_spare(search, broker, every))
             shedder = BrokerShed(search, wanted, broker, slots, cold=bool(tight[broker]))
             chosen[broker] = shedder.chosen()
         if broker in chosen:
@@ -133,9 +133,11 @@ def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
     return _all_spare(search, chosen) if chosen else np.zeros(0, np.int64)
 
 
-def _spare(search: Search, broker: int) -> Ints:
-    """Slots on a broker that may leave it without taking their topic out of its band there."""
-    slots = search.on(broker)
+def _spare(search: Search, broker: int, every: int = 1) -> Ints:
+    """Slots on a broker, one in so many, that may leave it without taking their topic out of its
+    band there.
+    """
+    slots = search.on(broker)[::every]
     if search.books is None:
         return slots
     spare: Mask = search.books.leaving(search.books.cells(slots // search.width, broker)) <= 0
