@@ -340,7 +340,11 @@ def _turns(search: Search, away: Ints) -> Ints:
     """(n,) when each replica is tried: in a turn no two of a broker, for a broker or of a
     partition; HOMECOMINGS where others come first for as long.
     """
-    keys = search.holders(away), search.home.reshape(-1)[away].astype(np.int64), away // search.width
+    keys = (
+        search.holders(away),
+        search.home.reshape(-1)[away].astype(np.int64),
+        away // search.width,
+    )
     early = [first_ones(key, HOMECOMINGS) for key in keys[:2]]
     due, in_the_way = early[0] & early[1], early[0] | early[1]
     partitions = np.zeros(len(search.rows), bool)

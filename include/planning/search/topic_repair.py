@@ -11,7 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.model.stable_order import first_ones, rank, stable_order, stable_order_of_floats, turn
+from include.planning.model.stable_order import (
+    first_ones,
+    rank,
+    stable_order,
+    stable_order_of_floats,
+    turn,
+)
 from include.planning.model.topic_bands import beyond
 from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.compatible_moves import compatible
@@ -158,7 +164,7 @@ class _Rounds:
         too_many, too_few = (self._off(cells) for cells in (above, below))
         groups = len(self._held) * self._domains
         off = np.concatenate([too_few, -too_many])
-        lack = np.bincount(self._group[np.concatenate([below, above])], off, groups)
+        lack = np.bincount(self._group[np.concatenate([below, above])], off.astype(float), groups)
         givers = self._next_best(lack, gives, number, giving=True)
         takers = self._next_best(-lack, takes, number, giving=False)
         senders = np.concatenate([_units(above, too_many, number), givers])
@@ -209,14 +215,13 @@ class _Rounds:
         other way round by a sign of -1.
         """
         search = self._search
-        places: Ints = np.unique(
-            sign * (search.load * search.scale).sum(axis=0), return_inverse=True
-        )[1]
+        held = sign * (search.load * search.scale).sum(axis=0)
+        places: Ints = np.unique(held, return_inverse=True)[1]
         return places
 
     def _replicas(self, units: Ints, number: int) -> Ints:
-        """A replica for each unit of a cell, by its place among all slots: small ones first, others
-        in later rounds.
+        """A replica for each unit of a cell, by its place among all slots: small ones first, of
+        those away first in every other round; other ones in later rounds.
         """
         search = self._search
         wanted = np.bincount(units, minlength=len(self._group))
@@ -230,11 +235,12 @@ class _Rounds:
         key.sort()
         places = self._by_size[key & ((1 << bits) - 1)]
         cells = self._cells[places]
-        turn, nth = 0 if self._anywhere else number // 2, rank(cells)
-        if turn:
+        place, later = rank(cells), 0 if self._anywhere else number // 2
+        if later:
             count = np.maximum(np.bincount(cells, minlength=len(wanted))[cells], 1)
-            nth = (nth - turn * wanted[cells]) % count
-        return places[nth < wanted[cells]]
+            place = (place - later * wanted[cells]) % count
+        chosen: Ints = places[place < wanted[cells]]
+        return chosen
 
     def _accepted(self, slots: Ints, targets: Ints) -> Mask:
         """Which moves are made: allowed, good for their topic, and harmless to bands together with
@@ -273,7 +279,7 @@ def _matched(groups: Ints, others: Ints) -> tuple[Ints, Ints]:
     side, and so on.
     """
     sides = groups, others
-    count = max((int(side.max(initial=0)) for side in sides)) + 1
+    count = max(int(side.max(initial=0)) for side in sides) + 1
     fewest = np.minimum(*(np.bincount(side, minlength=count) for side in sides))
     mine, theirs = (np.flatnonzero(turn(side) < fewest[side]) for side in sides)
     return mine[stable_order(groups[mine])], theirs[stable_order(others[theirs])]
