@@ -20,9 +20,8 @@ from operator import itemgetter
 
 import numpy as np
 
-from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from include.domain.array_types import NONE, Floats, Rows
 from include.planning.model.arrays import fresh
-from include.planning.model.stable_order import first_ones, stable_order_of_floats
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.replica_sets import Placer
 from include.planning.programs.lp_rounding import round_lp, unhindered
@@ -32,6 +31,7 @@ from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.cheaper_copies import exchange_copies
 from include.planning.search.fill import fill
 from include.planning.search.local_search import LEAST_CHANGE, Polisher
+from include.planning.search.returns import undo_needless_moves
 from include.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.search.state import Problem, Search
 from include.planning.search.topic_repair import TopicRepair
@@ -103,12 +103,6 @@ ONE_IN = 2
 
 SEARCH_ROUNDS = 4
 """Rounds of search and repair of the racks of what has moved."""
-
-TOGETHER = 2**18
-"""Moved replicas, the next largest, that are tried before any smaller ones."""
-
-HOMECOMINGS = 8
-"""Rounds of returns between two looks at which of them still do no harm."""
 
 
 def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = False) -> None:
@@ -315,74 +309,6 @@ def _leaves_copies_uneven(search: Search) -> bool:
     moved = layout.changed()
     copied = moved[fresh(layout.rows[moved], layout.home[moved]).any(axis=1)]
     return bool((tree.violations(layout.rows[copied]) > 0).any())
-
-
-def undo_needless_moves(search: Search) -> None:
-    """Send moved replicas home, largest first, where no band is met less well for it."""
-    home = search.home.reshape(-1)
-    away = np.flatnonzero((search.flat != home) & (home != NONE))
-    open_homes = search.problem.gives & ~search.problem.leaving
-    away = away[open_homes[home[away]]]
-    away = away[~search.at_home(away, search.holders(away))]
-    away = away[stable_order_of_floats(-search.weights[0].take(away // search.width))]
-    for start in range(0, len(away), TOGETHER):
-        some = away[start : start + TOGETHER]
-        while len(some):
-            some = some[search.spreads(some, home[some].astype(np.int64))]
-            some = some[_harmless(search, some)]
-            turns = _turns(search, some)
-            for number in range(HOMECOMINGS):
-                _send_home(search, some[turns == number])
-            some = some[turns == HOMECOMINGS]
-
-
-def _turns(search: Search, away: Ints) -> Ints:
-    """(n,) when each replica is tried: in a turn no two of a broker, for a broker or of a
-    partition; HOMECOMINGS where others come first for as long.
-    """
-    keys = (
-        search.holders(away),
-        search.home.reshape(-1)[away].astype(np.int64),
-        away // search.width,
-    )
-    early = [first_ones(key, HOMECOMINGS) for key in keys[:2]]
-    due, in_the_way = early[0] & early[1], early[0] | early[1]
-    partitions = np.zeros(len(search.rows), bool)
-    partitions[keys[2][due]] = True
-    left = np.flatnonzero(in_the_way | partitions[keys[2]])
-    turns = np.full(len(away), HOMECOMINGS)
-    for number in range(HOMECOMINGS):
-        first = np.logical_and.reduce([first_ones(key[left]) for key in keys])
-        turns[left[first]] = number
-        left = left[~first]
-    return turns
-
-
-def _send_home(search: Search, slots: Ints) -> None:
-    """Send replicas home, no two of a broker, for a broker or of a partition, where no band is met
-    less well for it.
-    """
-    homes = search.home.reshape(-1)[slots].astype(np.int64)
-    back = _harmless(search, slots) & search.valid(slots, homes)
-    back &= ~(search.rows[slots // search.width] == homes[:, None]).any(axis=1)
-    back &= search.spreads(slots, homes)
-    search.lift(slots[back])
-    search.put(slots[back], homes[back])
-
-
-def _harmless(search: Search, slots: Ints) -> Mask:
-    """(n,) whether sending each replica home leaves all bands as well met."""
-    source, target = search.holders(slots), search.home.reshape(-1)[slots].astype(np.int64)
-    harmless = np.ones(len(slots), bool)
-    for row in np.flatnonzero(search.scale.any(axis=1)).tolist():
-        weight, load = search.weights[row].take(slots // search.width), search.load[row]
-        harmless &= weight <= (load - search.low[row])[source]
-        harmless &= weight <= (search.high[row] - load)[target]
-    rest = np.flatnonzero(~harmless)
-    weight = search.weight(slots[rest])
-    harm = search.added(source[rest], -weight) + search.added(target[rest], weight)
-    harmless[rest] = harm <= LEAST_CHANGE
-    return harmless
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:

@@ -20,8 +20,9 @@ from include.domain.resources import LED, PLACED, Resource
 from include.planning.model.arrays import fresh
 from include.planning.model.layout import Layout
 from include.planning.rebalance.copy_sources import prefer_sources
-from include.planning.rebalance.solver import rebalance, undo_needless_moves
+from include.planning.rebalance.solver import rebalance
 from include.planning.result.resource_bands import ResourceBands
+from include.planning.search.returns import undo_needless_moves
 from include.planning.search.state import Problem, Search
 
 SOLVED_ANEW = 200_000

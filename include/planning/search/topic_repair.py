@@ -162,9 +162,9 @@ class _Rounds:
         above = np.flatnonzero((self._held > self._high) & gives)
         below = np.flatnonzero((self._held < self._low) & takes)
         too_many, too_few = (self._off(cells) for cells in (above, below))
-        groups = len(self._held) * self._domains
-        off = np.concatenate([too_few, -too_many])
-        lack = np.bincount(self._group[np.concatenate([below, above])], off.astype(float), groups)
+        off, cells = np.concatenate([too_few, -too_many]), np.concatenate([below, above])
+        lack = np.zeros(len(self._held) * self._domains)
+        np.add.at(lack, self._group[cells], off)
         givers = self._next_best(lack, gives, number, giving=True)
         takers = self._next_best(-lack, takes, number, giving=False)
         senders = np.concatenate([_units(above, too_many, number), givers])
