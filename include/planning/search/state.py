@@ -362,7 +362,7 @@ class Search:
         """Put lifted replicas down on brokers.
 
         :param few: record each; of many, it is quicker to sort all slots anew when they are asked
-            for next.
+            for next. Not between :meth:`saved` and :meth:`restore`, which know what was recorded.
         """
         stays = self.at_home(slots, self.holders(slots))
         size = self.weights[0].take(slots // self.width)

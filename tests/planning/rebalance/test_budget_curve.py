@@ -15,7 +15,7 @@ from include.planning.rebalance.rebalance import plan_expansion, plan_rebalance
 from include.planning.result.outcome import Outcome
 from tests.planning.rebalance.test_target_costs import cost
 
-INSTANCE = build(next(case for case in CASES if case.name == "expansion"), 160, 8)
+INSTANCE = build(next(case for case in CASES if case.name == "expansion"), 64, 8)
 REBALANCE = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, dry_run=True)
 
 
