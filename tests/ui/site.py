@@ -60,16 +60,17 @@ class Site:
         figures: Mapping[str, Any] | None = None,
         **request: Any,
     ) -> Plan:
-        """A drain of broker 4 as the plan job records it, with its files.
+        """A drain of broker 4 as the plan job records it, with its files; or what is requested.
 
         :param figures: fields of its summary.
         """
         chosen = moves or drain_moves(12)
         made = make_plan(plan_id, *chosen, cluster_id=cluster_id)
-        figures = {"action": "drain", "brokers": loads_of(chosen), **(figures or {})}
-        summary = replace(made.summary, **figures)
-        plan = sealed(replace(made, action="drain", summary=summary))
         params = {"action": "drain", "brokers": [4], **request}
+        action = params["action"]
+        figures = {"action": action, "brokers": loads_of(chosen), **(figures or {})}
+        summary = replace(made.summary, **figures)
+        plan = sealed(replace(made, action=action, summary=summary))
         directory = PlanDirectory((self.warehouse / "plans" / plan_id).as_uri())
         directory.save(plan, parse_request(params))
         directory.write_json("gates.json", list(gates_json()))

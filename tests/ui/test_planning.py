@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
+from include.page.controls import WindowAhead
+from local.process.waiting import wait_until
 from tests.browser import keep, opened, overflow, serious
 from tests.reporting.plans_told import offered
 from tests.ui.site import Site, drain_moves, served, snapshot_of, token_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fastapi import FastAPI
     from playwright.sync_api import Browser
@@ -36,6 +39,30 @@ def triggered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     monkeypatch.setattr("rehome.ui.dag_runs.trigger_dag", trigger_dag)
     return found
+
+
+@pytest.fixture
+def window(airflow_database: None) -> Iterator[WindowAhead]:
+    """What Airflow knows of the DAG that opens windows: it is paused."""
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    opens_at = datetime(2030, 1, 1, 1, tzinfo=UTC)
+    ahead = WindowAhead(opens_at, opens_at + timedelta(hours=4), paused=True)
+    with create_session() as session:
+        bundle = DagBundleModel(name="windows")
+        dag = DagModel(dag_id="rebalance_in_window", is_paused=True, bundle_name="windows")
+        dag.next_dagrun_data_interval_start = ahead.opens_at
+        dag.next_dagrun_data_interval_end = ahead.closes_at
+        session.add(bundle)
+        session.flush()
+        session.add(dag)
+    yield ahead
+    with create_session() as session:
+        session.delete(session.get(DagModel, "rebalance_in_window"))
+        session.flush()
+        session.delete(session.get(DagBundleModel, "windows"))
 
 
 def own(client: TestClient) -> dict[str, str]:
@@ -150,7 +177,8 @@ def test_a_move_is_planned_in_a_browser(
 def looked_at(site: Site) -> int:
     """A plan that a dry run has made, which offers others; its bytes."""
     copied = sum(move.bytes_to_move for move in drain_moves(12))
-    site.plan("looked", dry_run=True, figures=offered(copied, 12))
+    figures = offered(copied, 12)
+    site.plan("looked", figures=figures, action="rebalance", brokers=[], dry_run=True)
     return copied
 
 
@@ -181,8 +209,8 @@ def test_a_choice_becomes_a_dry_run_of_its_own(
     (run,) = triggered
     assert run["triggering_user_name"] == "user"
     assert run["conf"] == {
-        "action": "drain",
-        "brokers": [4],
+        "action": "rebalance",
+        "brokers": [],
         "dry_run": True,
         "kafka_config_id": "kafka_prod",
         "cluster_id": "c1",
@@ -238,3 +266,23 @@ def test_a_smaller_plan_is_chosen_in_a_browser(
         shown.wait_for_url("**/runs/reassign_partitions/**")
     (run,) = triggered
     assert run["conf"]["budget_bytes"] == copied // 2
+
+
+def test_a_plan_is_handed_over_to_a_window_that_the_dialog_names(
+    client: Client, site: Site, triggered: list[dict[str, Any]], window: WindowAhead
+) -> None:
+    looked_at(site)
+    user = client("op")
+    asked = user.get("plans/looked/controls/next_window").text
+    assert f"It opens at {window.opens_at:%Y-%m-%d %H:%M} UTC, for 4 h." in asked
+    assert "rebalance_in_window is paused in Airflow" in asked
+    answer = user.post("plans/looked/controls/next_window", headers=own(user))
+    assert answer.status_code == 200, answer.text
+    (run,) = triggered
+    assert (run["dag_id"], run["conf"]["action"]) == ("control_reassignment", "next_window")
+    site.ledger.hand_over("looked", "op")
+    wait_until(lambda: "for the next window" in user.get("plans/looked").text, "the news")
+    shown = user.get("plans/looked").text
+    assert "The next maintenance window carries this plan out." in shown
+    assert "controls/next_window" not in shown
+    assert "next window" in user.get("").text
