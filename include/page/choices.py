@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from include.domain.plan.figures import BudgetPoint
+from include.domain.plan.figures import BudgetPoint, TargetPrice
 from include.domain.plan.summary import PlanSummary
+from include.domain.request.param_types import TOLERANCES
 from include.domain.resources import Resource
 from include.domain.text import bytes_text
 from include.execution.control.resume import in_time
@@ -34,16 +35,16 @@ class Choice:
         plan that is shown, or the cluster as it is.
     :param furthest: resource → how far the broker that is furthest off its share would be; empty
         where that is not known.
-    :param exact: whether the bytes are what such a plan copies; else it copies no more.
+    :param about: how its figures are to be read: "" = exact for this snapshot, "about", "at most".
     """
 
     label: str
     bytes_to_move: int
-    replica_moves: int
+    replica_moves: int | None
     kind: Instead | None = None
     value: str = ""
     furthest: Mapping[str, float] | None = None
-    exact: bool = True
+    about: str = ""
     shown: bool = False
 
 
@@ -66,14 +67,7 @@ def choices_of(summary: PlanSummary) -> Choices | None:
     """What the plan's summary offers; None = nothing."""
     budgets = tuple(_budget(point, summary) for point in summary.curve)
     relaxed = tuple(
-        Choice(
-            f"Without the {name_of(price.resource)} target",
-            summary.bytes_to_move - price.bytes_to_move,
-            summary.replica_moves - price.replica_moves,
-            Instead.WITHOUT,
-            price.resource,
-            exact=price.method == SOLVED,
-        )
+        _relaxed(price, summary)
         for price in summary.prices
         if price.method != FREE and (price.bytes_to_move > 0 or price.replica_moves > 0)
     )
@@ -101,6 +95,19 @@ def params_instead(
     if kind is Instead.BUDGET:
         return params | {"budget_bytes": int(value)}
     return params | {"tolerances": {**params.get("tolerances", {}), value: None}}
+
+
+def _relaxed(price: TargetPrice, summary: PlanSummary) -> Choice:
+    label = f"Without the {name_of(price.resource)} target"
+    can_be_asked_for = price.resource in TOLERANCES
+    kind = Instead.WITHOUT if can_be_asked_for else None
+    value = price.resource if can_be_asked_for else ""
+    if summary.asked_bound_bytes is not None:  # what is saved goes to what the budget had cut off
+        return Choice(label, summary.bytes_to_move, None, kind, value, about="at most")
+    left = summary.bytes_to_move - price.bytes_to_move
+    replicas = summary.replica_moves - price.replica_moves
+    about = "about" if price.method == SOLVED else "at most"
+    return Choice(label, left, replicas, kind, value, about=about)
 
 
 def _budget(point: BudgetPoint, summary: PlanSummary) -> Choice:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
-from include.execution.control.resume import can_be_run
+from include.execution.control.resume import can_be_run, recorded_rate
 from include.page.plan_view import PlanView
 
 BUTTONS = {
@@ -94,15 +95,18 @@ def offer(
     policy: ConnectionPolicy,
     rate_bytes_per_s: int | None = None,
     window: WindowAhead | None = None,
+    before: Sequence[str] = (),
 ) -> Offer:
     """What one request would lead to.
 
     :param rate_bytes_per_s: the throttle that goes with it; None = none was named.
     :param window: the next one; None = it is not known.
+    :param before: plans that windows of the cluster carry out first.
     """
-    effects = (
-        _next_window(view, window) if control is Control.NEXT_WINDOW else _EFFECTS[control](view)
-    )
+    if control is Control.NEXT_WINDOW:
+        effects = _next_window(view, window, before)
+    else:
+        effects = _EFFECTS[control](view)
     return Offer(
         control,
         LABELS[control],
@@ -124,6 +128,9 @@ def _refusal(
         return f"{view.record.approved_by} approved {bytes_text(limit)}/s at most."
     try:
         policy.require_control(control, rate_bytes_per_s)
+        if control in (Control.RUN, Control.NEXT_WINDOW):
+            rate = rate_bytes_per_s or recorded_rate(view.record)
+            policy.require_carried_out(view.record.action, rate)
     except PolicyError as error:
         return " ".join(error.refusals)
     return ""
@@ -152,12 +159,17 @@ def _run(view: PlanView) -> tuple[str, ...]:
     )
 
 
-def _next_window(view: PlanView, window: WindowAhead | None) -> tuple[str, ...]:
+def _next_window(
+    view: PlanView, window: WindowAhead | None, before: Sequence[str]
+) -> tuple[str, ...]:
     size = f"{count_text(view.moves, 'move')}, {bytes_text(view.record.bytes_total)} to copy"
     return (
         "The next run of rebalance_in_window on this cluster carries out this very plan, and makes "
         f"none of its own: {size}.",
+        f"These plans go first, one a window: {', '.join(before)}." if before else "",
         *_ahead(view, window),
+        "Its windows use the connection that is its default for kafka_config_id: see that it "
+        "leads to this cluster.",
         "It tries the plan out again, and gives it up where a partition has changed by then.",
         "A person approves it first, once the window is open."
         if view.record.request.get("approval")

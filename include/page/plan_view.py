@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
+from typing import Any
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
@@ -140,12 +141,15 @@ class PlanFollower:
             return self._files_in(self._ledger.plan(self._plan_id))
 
     def _view(self, now: datetime) -> PlanView:
-        files = self._files_in(self._ledger.plan(self._plan_id))
-        _ = files.summary, files.dry_run  # from the warehouse, so not while the ledger is read
+        record = self._ledger.plan(self._plan_id)
+        files = self._files_in(record)
+        # From the warehouse, which may be slow: not while the ledger is read.
+        _ = files.summary, files.dry_run
+        proofs = _proofs(files) if record.ended_at is not None else {}
         with self._ledger.reading():
-            return self._view_with(files, now)
+            return self._view_with(files, proofs, now)
 
-    def _view_with(self, files: PlanFiles, now: datetime) -> PlanView:
+    def _view_with(self, files: PlanFiles, proofs: Mapping[str, Any], now: datetime) -> PlanView:
         ledger, plan_id = self._ledger, self._plan_id
         record = ledger.plan(plan_id)
         self._follow_moves()
@@ -182,6 +186,7 @@ class PlanFollower:
         facts = self._facts(
             record,
             files,
+            proofs,
             elapsed_s=elapsed_s,
             throttles=sum(throttles.values()),
             owed=owed,
@@ -254,6 +259,7 @@ class PlanFollower:
         self,
         record: PlanRecord,
         files: PlanFiles,
+        proofs: Mapping[str, Any],
         *,
         elapsed_s: float | None,
         throttles: int,
@@ -261,8 +267,6 @@ class PlanFollower:
         finishing: bool,
     ) -> StatusFacts:
         by_state = {state: each.moves for state, each in self._sums.items()}
-        # Written at the end: until then each view would ask a far warehouse for them in vain.
-        ended = record.ended_at is not None
         return StatusFacts(
             plan_id=record.plan_id,
             plan_hash=record.plan_hash,
@@ -280,9 +284,14 @@ class PlanFollower:
             request=record.request,
             for_window=record.for_window_at is not None,
             dry_run=files.dry_run,
-            verification=files.json("verification.json") if ended else None,
-            drained=files.json("drained.json") if ended else None,
+            verification=proofs.get("verification.json"),
+            drained=proofs.get("drained.json"),
         )
+
+
+def _proofs(files: PlanFiles) -> dict[str, Any]:
+    """Written at the end: until then each view would ask a far warehouse for them in vain."""
+    return {name: files.json(name) for name in ("verification.json", "drained.json")}
 
 
 def _bytes_done(

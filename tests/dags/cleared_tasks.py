@@ -24,6 +24,7 @@ from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from rehome import run_context
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from tests.dags.runs import plan_without_gates
 
 DAG_ID = "reassign_partitions"
@@ -52,6 +53,7 @@ class ClearedRun:
     """A run of `reassign_partitions` whose tasks are called one by one.
 
     :param xcoms: what tasks have returned that were not cleared since; ``returned``: or were.
+    :param window: opens the run's maintenance window; None = it has none.
     :param told: what the task that ended last has said, where it did not carry on.
     :param skips: tasks that it has skipped; it is over then as if it had carried on.
     """
@@ -59,6 +61,7 @@ class ClearedRun:
     ledger: Ledger
     params: Mapping[str, Any]
     run_id: str = "manual__cleared"
+    window: MaintenanceWindowTimetable | None = None
     xcoms: dict[str, Any] = field(default_factory=dict)
     returned: dict[str, Any] = field(default_factory=dict)
     told: str = ""
@@ -125,6 +128,7 @@ class ClearedRun:
             dag_id=DAG_ID,
             run_id=self.run_id,
             run_after=datetime(2030, 1, 1, tzinfo=UTC),
+            data_interval_end=None,
             run_type="manual",
             triggering_user_name="ann",
         )
@@ -132,7 +136,10 @@ class ClearedRun:
             try_number=1, max_tries=0, xcom_pull=self._xcom, xcom_push=_push, map_index=-1
         )
         params = {"kafka_config_id": "kafka_default", **self.params}
-        return {"dag_run": run, "params": params, "ti": attempt, "task": operator}
+        context = {"dag_run": run, "params": params, "ti": attempt, "task": operator}
+        if self.window is not None:
+            context["dag"] = SimpleNamespace(timetable=self.window, tasks=(operator,))
+        return context
 
 
 def _push(**_: Any) -> None:

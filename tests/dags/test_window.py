@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,10 @@ from include.ledger.base.database import utc_now
 from include.ledger.stores.requests import CONTINUED
 from include.warehouse import Warehouse
 from local.process.waiting import wait_until
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from spark_jobs import plan as plan_job
 from spark_jobs.gated_plan import read_request
+from tests.dags.cleared_tasks import ClearedRun, Outcome, reach
 from tests.dags.clusters import throttles_of
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
@@ -165,6 +169,45 @@ def test_a_window_carries_out_the_very_plan_that_was_handed_over_to_it(
     assert run.tasks["drained"] == "success", "it is a drain, though the window would rebalance"
     assert len(site.ledger.plans()) == 2, "no plan of the window's own"
     assert 4 not in site.gateway.describe_topics([topics[1]])[topics[1]].partitions[0].replicas
+
+
+def test_a_window_has_one_plan_and_keeps_to_what_that_was_planned_with(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is cleared, and however many windows it takes."""
+    reach(site.cluster, monkeypatch)
+    topic, cluster_id = site.topics.create([[4, 1], [4, 1]]), site.cluster.cluster_id
+    asked = {"action": "drain", "brokers": [4], "throttle": FAST, "dry_run": True}
+    for partition, plan_id in enumerate(("gone", "first", "second")):
+        plan = make_plan(plan_id, move(topic, partition % 2, (4, 1), (2, 1)), cluster_id=cluster_id)
+        directory = Warehouse((tmp_path / "warehouse").as_uri()).plan(plan_id)
+        if plan_id != "gone":
+            directory.save(plan, parse_request(asked))
+        site.ledger.create_plan(plan, asked, directory.uri, "a-dry-run", "ann")
+        site.ledger.hand_over(plan_id, "ann")
+
+    def waiting() -> list[str]:
+        return [plan.plan_id for plan in site.ledger.handed_over(cluster_id)]
+
+    nightly = MaintenanceWindowTimetable("* * * * *", duration=timedelta(hours=1))
+    night = ClearedRun(site.ledger, {"action": "rebalance", "throttle": CRAWL}, window=nightly)
+    for _ in range(2):
+        assert night.task("snapshot") is Outcome.CARRIED_ON, night.told
+        assert site.ledger.taken_up_by("reassign_partitions", night.run_id) == "first"
+        assert waiting() == ["second"]
+    assert site.ledger.plan("gone").state is PlanState.CANCELLED, "its files are"
+    night.task("follow_up.snapshot")
+    assert waiting() == ["second"], "a follow-up takes up no other plan"
+
+    record = site.ledger.plan("first")
+    site.ledger.approve("first", record.plan_hash, "ann")
+    site.ledger.claim("first")
+    site.ledger.transition("first", PlanState.PAUSED, "the window has ended")
+    next_night = replace(night, run_id="the-next-night")
+    assert next_night.task("snapshot") is Outcome.CARRIED_ON, next_night.told
+    record = site.ledger.plan("first")
+    assert (record.run_id, record.request["throttle"]) == ("the-next-night", FAST)
+    assert waiting() == ["second"]
 
 
 def test_a_run_by_hand_outside_of_windows_is_refused(

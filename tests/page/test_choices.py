@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from include.domain.plan.figures import TargetPrice
 from include.domain.plan.summary import PlanSummary, summary_from_json, summary_to_json
 from include.domain.request.request import parse_request, request_to_params
 from include.ledger.base.records import PlanRecord
@@ -43,15 +44,32 @@ def test_budgets_and_targets_that_cost_something_are_offered(summary: PlanSummar
     assert found is not None
     assert [choice.kind for choice in found.budgets] == [None, *[Instead.BUDGET] * 4, None]
     assert [choice.shown for choice in found.budgets] == [False] * 5 + [True]
-    assert [(c.label, c.bytes_to_move, c.exact) for c in found.relaxed] == [
-        ("Without the bytes target", COPIED // 2, True),
-        ("Without the topic spread target", COPIED - 10_000_000, False),
+    assert [(c.label, c.about, c.bytes_to_move, c.replica_moves) for c in found.relaxed] == [
+        ("Without the replicas target", "about", COPIED // 2, 9),
+        ("Without the topic spread target", "at most", COPIED - 10_000_000, 11),
     ]
     assert found.resources == ("bytes", "bytes_out")
     assert [corner[:2] for corner in found.corners[:: len(found.corners) - 1]] == [
         (0.0, 0.0),
         (100.0, pytest.approx(100 * (1 - 0.019 / 0.72), abs=0.01)),
     ]
+
+
+def test_bytes_have_a_price_and_no_request_can_be_without_their_target(
+    summary: PlanSummary,
+) -> None:
+    bytes_alone = replace(summary, prices=(TargetPrice("bytes", 1, 1, "solved"),))
+    found = choices_of(bytes_alone)
+    assert found is not None
+    assert [(choice.kind, choice.value) for choice in found.relaxed] == [(None, "")]
+
+
+def test_what_a_cut_plan_saves_goes_to_what_its_budget_had_cut_off(summary: PlanSummary) -> None:
+    found = choices_of(replace(summary, asked_bound_bytes=2 * COPIED))
+    assert found is not None
+    assert {(c.about, c.bytes_to_move, c.replica_moves) for c in found.relaxed} == {
+        ("at most", COPIED, None)
+    }
 
 
 def test_a_plan_without_either_offers_nothing() -> None:

@@ -13,7 +13,7 @@ from include.domain.run.approval_terms import Terms
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.time_range import TimeRange
-from include.execution.access.connection_policy import ANYTHING
+from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.ledger.store import Ledger
 from include.page.controls import WindowAhead, offer, possible
 from include.page.plan_view import PlanFollower
@@ -84,6 +84,12 @@ def test_who_hands_a_plan_over_reads_when_its_window_opens_and_whether_it_fits(
     text = " ".join(offer(view, Control.NEXT_WINDOW, ANYTHING, window=window).effects)
     assert all(part in text for part in told), text
     assert "A person approves it first, once the window is open." in text
+    assert "go first" not in text
+    queued = offer(view, Control.NEXT_WINDOW, ANYTHING, window=window, before=["p0", "p9"])
+    assert "These plans go first, one a window: p0, p9." in queued.effects
+    drains_only = ConnectionPolicy("kafka_prod", actions=frozenset({"drain"}))
+    for control in (Control.RUN, Control.NEXT_WINDOW):
+        assert "Action reassign is not among" in offer(view, control, drains_only).refusal
     assert ("what does not fit" in text) == (window is not None and window.paused)
 
 

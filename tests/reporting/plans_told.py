@@ -226,7 +226,7 @@ def offered(plan_bytes: int, replicas: int) -> dict[str, Any]:
         for part, off in parts
     )
     prices = (
-        TargetPrice("bytes", plan_bytes // 2, 3, "solved"),
+        TargetPrice("replicas", plan_bytes // 2, 3, "solved"),
         TargetPrice("topic_spread", 10 * MB, 1, "at_least"),
         TargetPrice("leaders", 0, 0, "free"),
     )

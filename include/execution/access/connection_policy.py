@@ -121,6 +121,15 @@ class ConnectionPolicy:
         if refusals:
             raise PolicyError(self.connection, refusals)
 
+    def require_carried_out(self, action: str, rate_bytes_per_s: int | None) -> None:
+        """See that a plan may be carried out, in some window.
+
+        :param action: of the plan; ``rate_bytes_per_s``: its throttle, None = not known yet.
+        :raises PolicyError: it may not.
+        """
+        if refusals := [*self._of_action(action), *self._of_rate(rate_bytes_per_s)]:
+            raise PolicyError(self.connection, refusals)
+
     def require_control(self, what: Control, rate_bytes_per_s: int | None) -> None:
         """See that this may be asked of a plan. Pausing and cancelling always may.
 

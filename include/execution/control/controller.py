@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from include.cluster.interface.port import ClusterPort
@@ -21,6 +22,7 @@ from include.execution.control.resume import (
     in_time,
     only_planned,
     orphaned,
+    recorded_rate,
     same_bounds,
 )
 from include.execution.governor.control_loop import INFLOW_MARGIN
@@ -115,12 +117,16 @@ class Controller:
 
     def _next_window(self, record: PlanRecord, rate: int | None) -> Controlled:
         _refuse_begun(record, Control.NEXT_WINDOW)
+        self.policy.require_carried_out(record.action, rate or recorded_rate(record))
         if rate is not None:
             self.ledger.request_rate(record.plan_id, rate, self.actor)
         if record.for_window_at is None:
             self.ledger.hand_over(record.plan_id, self.actor)
-        first = [other.plan_id for other in self.ledger.handed_over(record.cluster_id)]
-        before = first[: first.index(record.plan_id)]
+        others = takewhile(
+            lambda other: other.plan_id != record.plan_id,
+            self.ledger.handed_over(record.cluster_id),
+        )
+        before = [other.plan_id for other in others]
         told = "The next run of a window on its cluster carries it out."
         if before:
             told += f" These were handed over before, and go first, one a window: {before}."

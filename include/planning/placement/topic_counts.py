@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import Ints, Mask, Rows
-from include.planning.model.stable_order import turn
 from include.planning.model.topic_bands import TopicBands, beyond
+from include.planning.placement.stable_order import turn
 
 
 class TopicCounts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.model.stable_order import first_ones
+from include.planning.placement.stable_order import first_ones
 from include.planning.search.broker_shed import BYTES, REPLICAS
 from include.planning.search.receiver_ranking import ReceiverRanking
 from include.planning.search.shed import coldest

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
-from include.planning.model.stable_order import first_ones, stable_order_of_floats
+from include.planning.placement.stable_order import first_ones, stable_order_of_floats
 from include.planning.search.local_search import LEAST_CHANGE
 from include.planning.search.state import Search
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.model.stable_order import (
+from include.planning.model.topic_bands import beyond
+from include.planning.placement.stable_order import (
     first_ones,
     rank,
     stable_order,
     stable_order_of_floats,
     turn,
 )
-from include.planning.model.topic_bands import beyond
 from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.compatible_moves import compatible
 from include.planning.search.state import Search

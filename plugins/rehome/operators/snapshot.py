@@ -70,9 +70,19 @@ class SnapshotClusterOperator(ClusterOperator):
         elif hidden:
             self.log.warning("Topics are hidden for want of %s", ", ".join(hidden))
         if planned is not None:
-            with installation.open_ledger() as ledger:
-                self._begin(context, ledger, planned)
+            self._begin_planned(context, planned)
         return uri
+
+    def _begin_planned(self, context: Context, plan_id: str) -> None:
+        from include.errors import PlanConflictError
+
+        with installation.open_ledger() as ledger:
+            try:
+                self._begin(context, ledger, plan_id)
+            except PlanConflictError as error:
+                if run_context.named_plan_id(context) is not None:
+                    raise
+                self.log.warning("%s This run makes a plan of its own.", error.what)
 
     def _refuse_other_cluster(self, context: Context, cluster: ClusterGateway) -> None:
         """Who has planned on a cluster's page means that cluster, whatever the connection is."""
@@ -127,24 +137,28 @@ class SnapshotClusterOperator(ClusterOperator):
                 told += ", and its run gives no sign of life"
                 what_next = "Resume it or cancel it with control_reassignment."
             raise PlanConflictError(told, next_step=what_next)
-        self._go_on(context, ledger, cluster, active.plan_id)
-        return None
+        if self._go_on(context, ledger, cluster, active.plan_id):
+            return None
+        return self._handed_over(context, ledger, cluster)
 
     def _handed_over(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> str | None:
-        """Id of the plan that the window is to carry out; those that the cluster has outgrown end.
-
-        :raises PolicyError: the connection's policy does not allow it.
+        """Id of the plan that the window is to carry out, where its run has none yet. Those that
+        cannot be carried out any more end, and say why.
         """
+        from include.cluster.interface.errors import ClusterError
         from include.domain.run.states import PlanState
-        from include.execution.observation.drift import DriftError
+        from include.errors import RehomeError
+        from include.execution.control.resume import recorded_rate
 
+        if run_context.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
+            return None
         for record in ledger.handed_over(cluster.describe_cluster().cluster_id):
-            rate = record.requested_rate_bytes_per_s
-            rate = rate or run_context.recorded_request(record).throttle_bytes_per_s
-            self.policy.require(record.action, rate, datetime.now(UTC))
             try:
+                self.policy.require_carried_out(record.action, recorded_rate(record))
                 self._check(context, ledger, cluster, record.plan_id)
-            except DriftError as error:
+            except ClusterError:
+                raise  # another attempt may find the cluster well
+            except RehomeError as error:
                 self.log.warning("%s Plan %s is given up.", error.what, record.plan_id)
                 ledger.transition(record.plan_id, PlanState.CANCELLED, error.what)
                 continue
@@ -153,7 +167,8 @@ class SnapshotClusterOperator(ClusterOperator):
 
     def _go_on(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
-    ) -> None:
+    ) -> bool:
+        """Whether the run goes on with a plan that waits; else that is given up."""
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.control.controller import give_up
@@ -162,11 +177,13 @@ class SnapshotClusterOperator(ClusterOperator):
         try:
             self._take_up(context, ledger, cluster, plan_id)
         except DriftError as error:
-            self.log.warning("%s A new plan is made instead.", error.what)
+            self.log.warning("%s Plan %s is given up.", error.what, plan_id)
             owner, lease_s = run_context.driver_of(context), ttl_s(installation.settings())
             record = ledger.plan(plan_id)
             own = OwnCluster.of_plan(cluster, record)
             give_up(record, ledger, own, error.what, owner, lease_s)
+            return False
+        return True
 
     def _take_up(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
@@ -190,14 +207,14 @@ class SnapshotClusterOperator(ClusterOperator):
 
     def _begin(self, context: Context, ledger: Ledger, plan_id: str) -> None:
         from include.execution.access.lease import ttl_s
-        from include.execution.control.resume import bounds_of, only_planned, window_of
+        from include.execution.control.resume import bounds_of, window_of
 
         run, request = context["dag_run"], run_context.request_of(context)
         if request.dry_run:
             return
         in_window = run_context.window_end_of(context) is not None
         # Of a plan that was handed over, people have seen all but the window.
-        handed_over = in_window and only_planned(ledger.plan(plan_id))
+        handed_over = in_window and ledger.plan(plan_id).for_window_at is not None
         ledger.take_up(
             plan_id,
             run.dag_id,

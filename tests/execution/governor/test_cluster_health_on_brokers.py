@@ -28,6 +28,7 @@ from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway
 from tests.dags.clusters import throttles_of
 from tests.execution.driven import state_of
@@ -181,8 +182,12 @@ def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
     calm_s: float, running: Callable[..., AbstractContextManager[Run]]
 ) -> None:
     with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, BESIDE]) as run:
-        with written_in_vain(run):
-            cut = wait_until(run.cut, "the cut", 240)
+        with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
+            run.cluster.pause(BESIDE)
+            try:
+                cut = wait_until(run.cut, "the cut", 240)
+            finally:
+                run.cluster.resume(BESIDE)
         assert cut is not None
         assert cut.cause.endswith("replicas of watched partitions have left the ISR")
         assert_halved(cut, run)
@@ -195,8 +200,12 @@ def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_
 ) -> None:
     """The paused broker is one of the plan's: its own rate cannot be read until it is back."""
     with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, BESIDE], own=True) as run:
-        with written_in_vain(run):
-            asked = wait_until(run.asked_by_strain, "a cut to be due", 120)
+        with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
+            run.cluster.pause(BESIDE)
+            try:
+                asked = wait_until(run.asked_by_strain, "a cut to be due", 120)
+            finally:
+                run.cluster.resume(BESIDE)
         assert asked is not None
         assert asked.cause == "1 replicas of watched partitions have left the ISR"
         assert asked.target_bytes_per_s == ASKED // 2
@@ -222,17 +231,6 @@ def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caug
         assert run.stepped() == cut or lacking(run) == 0, "raised before it had caught up"
         wait_until(lambda: lacking(run) == 0, "the follower to catch up", 240)
         run.comes_back(calm_s)
-
-
-@contextmanager
-def written_in_vain(run: Run) -> Iterator[None]:
-    """A paused follower gets nothing of what was written, and has to leave the ISR."""
-    run.cluster.pause(BESIDE)
-    try:
-        run.topics.fill(run.others, BATCH, size_bytes=10, acks="1")
-        yield
-    finally:
-        run.cluster.resume(BESIDE)
 
 
 def assert_halved(cut: RateChange, run: Run) -> None:

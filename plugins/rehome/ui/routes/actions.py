@@ -9,11 +9,13 @@ from fastapi.responses import HTMLResponse, Response
 
 from include.domain.run.states import Control
 from include.domain.text import rate_in
-from include.page.controls import WindowAhead, offer
+from include.execution.access.connection_policy import ConnectionPolicy
+from include.page.controls import Offer, offer
+from include.page.plan_view import PlanView
 from rehome.ui import access, dag_runs
 from rehome.ui.access import ControllerDep, UserDep
 from rehome.ui.rendering import render
-from rehome.ui.routes.shared import root_of, view_for
+from rehome.ui.routes.shared import plans, root_of, view_for
 
 router = APIRouter()
 STOP_POLLING = 286
@@ -32,7 +34,7 @@ def ask_control(request: Request, user: UserDep, plan_id: str, control: Control)
         "confirm.html",
         root=root_of(request),
         view=view,
-        offer=offer(view, control, policy, window=_window_for(control)),
+        offer=_offer(view, control, policy),
         connection=connection,
         problem="",
     )
@@ -57,8 +59,7 @@ def request_control(
         problem = "" if asked else f"{throttle} is no rate: write 50 MB/s, or 50000000."
     if control is Control.CHANGE_THROTTLE and not throttle.strip():
         problem = "Name the new throttle."
-    policy, window = dag_runs.policy_of(through), _window_for(control)
-    found = offer(view, control, policy, asked, window)
+    found = _offer(view, control, dag_runs.policy_of(through), asked)
     problem = problem or found.refusal
     if not through:
         problem = "Name the connection of the plan's cluster: an earlier Rehome did not record it."
@@ -78,8 +79,16 @@ def request_control(
     return HTMLResponse(html)
 
 
-def _window_for(control: Control) -> WindowAhead | None:
-    return dag_runs.window_ahead() if control is Control.NEXT_WINDOW else None
+def _offer(
+    view: PlanView, control: Control, policy: ConnectionPolicy, rate: int | None = None
+) -> Offer:
+    if control is not Control.NEXT_WINDOW:
+        return offer(view, control, policy, rate)
+    cluster_id, ledger = view.record.cluster_id, plans.ledger
+    active = ledger.active_plan(cluster_id)
+    first = [active] if active is not None else []
+    before = [plan.plan_id for plan in (*first, *ledger.handed_over(cluster_id))]
+    return offer(view, control, policy, rate, dag_runs.window_ahead(), before)
 
 
 @router.get("/plans/{plan_id}/requests/{run_id:path}", response_class=HTMLResponse)

@@ -35,7 +35,8 @@ def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions")
     """One plan: its first screen, and a tab below."""
     view = view_for(plan_id, user)
     tab = tab if tab in TABS else "partitions"
-    summary = plans.follower(plan_id).files.summary if only_planned(view.record) else None
+    planned = only_planned(view.record)
+    summary = plans.follower(view.record.plan_id).files.summary if planned else None
     return render(
         "plan.html",
         **values_for(request, user),

@@ -121,7 +121,7 @@ def have_another_planned(
 ) -> Response:
     """Trigger a dry run of what a plan's page offers: a smaller budget, or a target less."""
     record = view_for(plan_id, user).record
-    summary = plans.follower(plan_id).files.summary
+    summary = plans.follower(record.plan_id).files.summary
     params = summary and params_instead(record, summary, kind, value, datetime.now(UTC))
     if not params:
         raise HTTPException(409, "The plan does not offer this. Reload the page.")

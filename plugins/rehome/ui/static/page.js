@@ -162,6 +162,8 @@ const say = () => {
   const now = document.querySelector("#plan-head .state")?.textContent.trim().replace(/\s+/g, " ") ?? null;
   if (state !== null && now !== state) $("said").textContent = now;
   state = now;
+  // What a plan offers while it is only planned gives way to what it does.
+  if (document.querySelector(".choose") && !document.querySelector("#plan-head .state.planned")) window.location.reload();
 };
 
 const afterChange = (root) => { localTimes(root); tick(); };
