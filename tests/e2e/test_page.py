@@ -135,16 +135,15 @@ def approve(page: Page, frame: FrameLocator) -> None:
     page.get_by_role("button", name="Approve", exact=True).click()
 
 
-def test_a_drain_is_planned_approved_followed_slowed_paused_resumed_and_rolled_back_on_the_page(
+def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled_back_on_the_page(
     world: World,
     topics: Topics,
     gateway: ClusterGateway,
     browser: Browser,
     foreign_throttle: Callable[[str], Throttles],
 ) -> None:
-    """Its run is marked failed: it is stopped, cleaned up and told; what it has moved is taken back
-    on the page. A cancel on the page
-    takes the way of the other requests: tests/ui has the button, tests/dags what it does.
+    """The run of the cancelled plan cleans up, fails, and is told of; what it has moved is taken
+    back.
     """
     api = world.airflow.api
     topic, small = topics.create([[1, 2]] * 3), topics.create([[1, 2]])
@@ -196,16 +195,15 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_resumed_and_rolled_b
         wait_for_state(world, run, "progress", {"deferred"})
         assert gateway.list_reassignments()
         assert throttles_of(gateway, [topic]) != before
-        api.set_run_state(DAG, run, "failed")
-        wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
+        ask(page, "Cancel")
+        expect(page.locator("#plan-head .state")).to_contain_text("Cancelled")
         assert api.wait_for_run(DAG, run, TIMEOUT_S) == "failed"
-        expect(page.locator("#plan-head .state")).to_contain_text("Failed")
         wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
         assert not gateway.list_reassignments()
         assert replicas_of(gateway, topic) == {(1, 2)}
         (moved,) = replicas_of(gateway, small)
         assert 1 not in moved
-        assert world.ledger.plan(plan_id).state is PlanState.FAILED
+        assert world.ledger.plan(plan_id).state is PlanState.CANCELLED
         ask(page, "Roll back")
         expect(page.locator("#plan-head .state")).to_contain_text(
             "Rolled back", timeout=TIMEOUT_S * 1e3
@@ -215,15 +213,15 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_resumed_and_rolled_b
     assert api.wait_for_run(DAG, back.run_id, TIMEOUT_S) == "success"
     assert (world.ledger.plan(back.plan_id).state, back.actor) == (PlanState.DONE, "admin")
     (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
-    assert (told["ended"], told["plan_id"], told["state"]) == ("failed", record.plan_id, "failed")
-    assert told["throttles_owed"] == []
+    assert (told["plan_id"], told["state"]) == (record.plan_id, "cancelled")
+    assert (told["ended"], told["throttles_owed"]) == ("failed", [])
     said = [(event.actor, event.detail) for event in world.ledger.events(record.plan_id)]
     assert ("admin", "throttle of 150000 B/s requested") in said
     assert ("admin", "pause requested") in said
+    assert ("admin", "cancel requested") in said
 
 
-@pytest.mark.long
-def test_a_reassignment_is_cancelled_on_the_page(
+def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_told_of(
     world: World, topics: Topics, gateway: ClusterGateway, browser: Browser
 ) -> None:
     topic = topics.create([[1, 2]])
@@ -237,9 +235,11 @@ def test_a_reassignment_is_cancelled_on_the_page(
     assert record is not None
     with logged_in(browser, world) as tab:
         page = plan_page(tab, world, record.plan_id)
-        ask(page, "Cancel")
-        expect(page.locator("#plan-head .state")).to_contain_text("Cancelled")
-    assert world.ledger.plan(record.plan_id).state is PlanState.CANCELLED
+        world.airflow.api.set_run_state(DAG, run, "failed")
+        wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
+        expect(page.locator("#plan-head .state")).to_contain_text("Failed")
+    assert world.ledger.plan(record.plan_id).state is PlanState.FAILED
     wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
-    said = [(event.actor, event.detail) for event in world.ledger.events(record.plan_id)]
-    assert ("admin", "cancel requested") in said
+    assert not gateway.list_reassignments()
+    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
+    assert (told["ended"], told["state"], told["throttles_owed"]) == ("failed", "failed", [])

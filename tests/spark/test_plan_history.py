@@ -29,7 +29,8 @@ class Planned:
         taken_at = START + timedelta(minutes=81)
         snapshot = replace(Rows().snapshot(), taken_at=taken_at)
         request = directory / "request.json"
-        request.write_text(json.dumps({"action": "rebalance", "tolerance": 0.9, "throttle": 1000}))
+        asked = {"action": "rebalance", "tolerance": 0.9, "throttle": 1000, "dry_run": True}
+        request.write_text(json.dumps(asked))
         self.out = PlanDirectory(f"{directory.as_uri()}/plans/p1")
         self.exit_code = job.main(
             [
@@ -48,14 +49,7 @@ class Planned:
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize(
-    "more",
-    [
-        # In `make test` a fleet is balanced so, and below a whole plan reads a history.
-        pytest.param((), marks=pytest.mark.long, id="whole"),
-        pytest.param(("--max-driver-replicas", "10"), id="slices"),
-    ],
-)
+@pytest.mark.parametrize("more", [(), ("--max-driver-replicas", "10")], ids=["whole", "in slices"])
 def test_traffic_is_balanced_once_the_history_tells_it(
     tmp_path: Path, more: tuple[str, ...]
 ) -> None:
@@ -65,6 +59,8 @@ def test_traffic_is_balanced_once_the_history_tells_it(
     plan = planned.out.load()
     assert plan.moves
     assert plan.summary.planned_by == "bytes, bytes in per second and bytes out per second"
+    curve = [point.bytes_to_move for point in plan.summary.curve]
+    assert curve[:1] + curve[-1:] == ([] if more else [0, plan.summary.bytes_to_move])
     assert not planned.out.exists(job.RATED)
     load = planned.out.read_json("load.json")
     assert {item["resource"]: item["known"] for item in load["resources"]} == {
