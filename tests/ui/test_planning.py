@@ -51,18 +51,22 @@ def window(airflow_database: None) -> Iterator[WindowAhead]:
     opens_at = datetime(2030, 1, 1, 1, tzinfo=UTC)
     ahead = WindowAhead(opens_at, opens_at + timedelta(hours=4), paused=True)
     with create_session() as session:
-        bundle = DagBundleModel(name="windows")
-        dag = DagModel(dag_id="rebalance_in_window", is_paused=True, bundle_name="windows")
+        dag = session.get(DagModel, "rebalance_in_window")
+        there_before = dag is not None
+        if dag is None:
+            session.add(DagBundleModel(name="windows"))
+            session.flush()
+            dag = DagModel(dag_id="rebalance_in_window", bundle_name="windows")
+            session.add(dag)
+        dag.is_paused = ahead.paused
         dag.next_dagrun_data_interval_start = ahead.opens_at
         dag.next_dagrun_data_interval_end = ahead.closes_at
-        session.add(bundle)
-        session.flush()
-        session.add(dag)
     yield ahead
-    with create_session() as session:
-        session.delete(session.get(DagModel, "rebalance_in_window"))
-        session.flush()
-        session.delete(session.get(DagBundleModel, "windows"))
+    if not there_before:
+        with create_session() as session:
+            session.delete(session.get(DagModel, "rebalance_in_window"))
+            session.flush()
+            session.delete(session.get(DagBundleModel, "windows"))
 
 
 def own(client: TestClient) -> dict[str, str]:
