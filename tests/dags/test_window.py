@@ -199,8 +199,14 @@ def test_a_window_has_one_plan_and_keeps_to_what_that_was_planned_with(
     night.task("follow_up.snapshot")
     assert waiting() == ["second"], "a follow-up takes up no other plan"
 
-    record = site.ledger.plan("first")
-    site.ledger.approve("first", record.plan_hash, "ann")
+    for state in (PlanState.PLANNED, PlanState.APPROVED):
+        after = replace(night, run_id=f"after-it-failed-while-{state}")
+        assert after.task("snapshot") is Outcome.CARRIED_ON, after.told
+        assert site.ledger.taken_up_by("reassign_partitions", after.run_id) == "first"
+        assert night.task("snapshot") is Outcome.REFUSED, "its plan is another run's by now"
+        night = after
+        site.ledger.approve("first", site.ledger.plan("first").plan_hash, "ann")
+
     site.ledger.claim("first")
     site.ledger.transition("first", PlanState.PAUSED, "the window has ended")
     next_night = replace(night, run_id="the-next-night")

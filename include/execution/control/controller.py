@@ -271,6 +271,8 @@ def _refuse_begun(record: PlanRecord, what: Control) -> None:
         raise _refused(record, what, "See its run; resume it if it is paused.")
     if not only_planned(record):
         step = f"Run {record.driver} carries it out. If it has failed, clear its failed task."
+        if record.for_window_at is not None:
+            step += " Else the next window carries the plan out."
         raise _refused(record, what, step)
     if not can_be_run(record):
         raise _refused(record, what, "Roll the plan back that it takes back.")

@@ -91,11 +91,14 @@ def can_be_run(record: PlanRecord) -> bool:
     return only_planned(record) and record.action != Action.ROLLBACK.value
 
 
-def check_continuable(plan: Plan, ledger: Ledger, cluster: OwnCluster, driver: str) -> None:
+def check_continuable(
+    plan: Plan, ledger: Ledger, cluster: OwnCluster, driver: str, dag_id: str = ""
+) -> None:
     """See that a run may go on with this plan, and that what is left of it still fits.
 
     It may with a paused plan, with one whose own run is dead, and with what a dry run has planned.
 
+    :param dag_id: the run's DAG.
     :raises WrongClusterError: the connection leads to another cluster than the plan's.
     :raises DriftError: partitions that are left to move have changed.
     :raises PlanConflictError: naming any other cause. Nothing was changed.
@@ -104,13 +107,12 @@ def check_continuable(plan: Plan, ledger: Ledger, cluster: OwnCluster, driver: s
     record = ledger.plan(plan.plan_id)
     if record.driver == driver and not record.state.ended:
         return
-    _refuse_driven(record, ledger)
+    if not record.may_be_begun_by(dag_id):
+        _refuse_driven(record, ledger)
     refuse_drift(not_started(plan, ledger.view_of_open(plan.plan_id)), cluster)
 
 
 def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
-    if only_planned(record):
-        return
     holder = ledger.holder(record.cluster_id)
     until = f"{holder.expires_at:%H:%M:%S} UTC" if holder else ""
     if record.state is PlanState.RUNNING and not orphaned(record, ledger):

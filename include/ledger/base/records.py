@@ -73,6 +73,16 @@ class PlanRecord:
     end_reason: EndReason | None = None
     for_window_at: datetime | None = None
 
+    def may_be_begun_by(self, dag_id: str) -> bool:
+        """Whether a run of this DAG may be the first that carries the plan out: a dry run has made
+        it, and no run has taken it up since, except for one of the same DAG, for its window.
+        Windows of one DAG never overlap: that run is over.
+        """
+        if self.state is PlanState.PLANNED and self.request.get("dry_run"):
+            return True
+        begun = self.state not in (PlanState.PLANNED, PlanState.APPROVED)
+        return not begun and self.for_window_at is not None and dag_id == self.dag_id
+
     @property
     def driver(self) -> str:
         """Who drives it, as the owner of its cluster's lease."""

@@ -45,17 +45,20 @@ class RequestStore(Database):
         now = self._clock()
         self._request(plan_id, actor, "handed over to the next window", for_window_at=now)
 
-    def handed_over(self, cluster_id: str) -> list[PlanRecord]:
-        """Plans of a cluster that wait for its next window, the one handed over first first."""
+    def handed_over(self, cluster_id: str, dag_id: str = "") -> list[PlanRecord]:
+        """Plans of a cluster that wait for its next window, the one handed over first first.
+
+        :param dag_id: the window's; "" = of any, less the plan that a run has taken up.
+        """
         query = select(PLANS).where(
             PLANS.c.cluster_id == cluster_id,
-            PLANS.c.state == PlanState.PLANNED,
+            PLANS.c.state.in_([PlanState.PLANNED, PlanState.APPROVED]),
             PLANS.c.for_window_at.is_not(None),
         )
         query = query.order_by(PLANS.c.for_window_at, PLANS.c.plan_id)
         with self.reading() as connection:
             found = [record_of(row) for row in connection.execute(query).mappings()]
-        return [record for record in found if record.request.get("dry_run")]
+        return [record for record in found if record.may_be_begun_by(dag_id)]
 
     def withdraw_pause(self, plan_id: str, actor: str) -> None:
         """Take back that the plan is to pause, or is to stay paused."""
@@ -89,7 +92,7 @@ class RequestStore(Database):
             row = _known(connection, plan_id)
             state = PlanState(row["state"])
             driver = driver_name(row["dag_id"] and dag_id, run_id)
-            planned = state is PlanState.PLANNED and bool(row["request"].get("dry_run"))
+            planned = record_of(row).may_be_begun_by(dag_id)
             if driver_name(row["dag_id"], row["run_id"]) == driver and not state.ended:
                 return
             if not state.active and not planned:

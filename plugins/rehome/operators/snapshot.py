@@ -152,7 +152,8 @@ class SnapshotClusterOperator(ClusterOperator):
 
         if run_context.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
             return None
-        for record in ledger.handed_over(cluster.describe_cluster().cluster_id):
+        cluster_id, dag_id = cluster.describe_cluster().cluster_id, context["dag_run"].dag_id
+        for record in ledger.handed_over(cluster_id, dag_id):
             try:
                 self.policy.require_carried_out(record.action, recorded_rate(record))
                 self._check(context, ledger, cluster, record.plan_id)
@@ -203,7 +204,7 @@ class SnapshotClusterOperator(ClusterOperator):
             run_context.recorded_moves(ledger, record),
             run_context.driver_of(context, record),
         )
-        check_continuable(plan, ledger, own, driver)
+        check_continuable(plan, ledger, own, driver, context["dag_run"].dag_id)
 
     def _begin(self, context: Context, ledger: Ledger, plan_id: str) -> None:
         from include.execution.access.lease import ttl_s
