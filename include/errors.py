@@ -38,14 +38,20 @@ class InvalidRequestError(RehomeError):
     """A request that cannot be carried out as written; lists every problem found, not the first.
 
     :param problems: one sentence per problem.
+    :param next_step: where to correct it.
     """
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    def __init__(
+        self,
+        problems: Sequence[str],
+        *,
+        next_step: str = "Correct the parameters and trigger again.",
+    ) -> None:
         self.problems = tuple(problems)
         super().__init__(
             "The request cannot be carried out: " + " ".join(self.problems),
             state_left=STEP_UNCHANGED,
-            next_step="Correct the parameters and trigger again.",
+            next_step=next_step,
         )
 
 

@@ -1,4 +1,4 @@
-"""Every default of Rehome, in one place; each can be set by an environment variable.
+"""Every setting of Rehome, with its default, in one place; the environment can set each.
 
 ``REHOME_<FIELD>`` (upper case) overrides a field: ``REHOME_WAREHOUSE=s3://bucket/rehome``.
 On Airflow's side the Variable ``rehome`` (a JSON object of the same names) comes on top, and
@@ -8,11 +8,13 @@ the connection ``rehome_ledger`` replaces ``ledger_url``.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from include.described import Described, Shown, Unit, described
 from include.errors import InvalidRequestError
 
 THROTTLE_EFFICIENCY = 0.95
@@ -20,6 +22,12 @@ THROTTLE_EFFICIENCY = 0.95
 FIRST_POLL_S = 5.0
 """The progress trigger's first poll comes no sooner: Airflow takes a deferral that fires at once
 for a failure, since its worker was not seen to end yet."""
+
+ENVIRONMENT = "REHOME_"
+"""What the name of a setting begins with in the environment."""
+NEXT_STEP = (
+    "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow."
+)
 
 
 def _state_dir() -> Path:
@@ -30,73 +38,217 @@ def _state_dir() -> Path:
     return Path(home) / "rehome"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Where things are kept and how patient Rehome is. Seconds, bytes, URIs.
+def _warehouse(value: Any) -> Any:
+    return (_state_dir() / "warehouse").as_uri() if value == "" else value
 
-    :param warehouse: URI of snapshots and plans (fsspec: file://, s3://, hdfs://, …).
-    :param ledger_url: SQLAlchemy URL of the ledger.
-    :param request_timeout_s: bound on each RPC to a broker.
-    :param connect_timeout_s: bound on connecting and authenticating, TLS handshake included.
-    :param throttle_efficiency: part of the rate asked for that brokers deliver as it is governed:
-        admission and predictions use it.
-    :param auto_throttle_bytes_per_s: the rate that throttle="auto" plans with; what it sets is
-        known when the dry run has measured the traffic.
-    :param broker_capacity_bytes_per_s: what a broker can take in, and can send: for "auto".
-    :param max_snapshot_age_s: the gate refuses to plan on anything older.
-    :param wake_s: time that Airflow takes to bring a deferred task back to a worker. Admission
-        and predictions reckon with it and the poll interval.
-    :param poll_interval_s: see Policy; so are stall_alert_s, stall_timeout_s and
-        max_partitions_in_flight.
-    :param approval_lasts_s: a plan may start, or go on in another run, for this long after it was
-        approved.
-    :param lease_s: a run that gives no sign of life for this long may be taken over: its plan
-        can be cancelled or continued by another. At least four polls.
-    :param history_days: how many days of history a plan looks back on.
-    :param min_history_hours: a partition's load is known once it was watched for that long.
-    :param max_snapshot_gap_s: what happened in a longer span between two snapshots is not known.
-    :param snapshot_retention_days: older snapshots are removed once they are rolled up.
-    :param rollup_retention_days: older daily rollups are removed.
-    :param forecast_days: how far ahead disks are forecast.
-    :param window_cron: when rebalance_in_window may run: see MaintenanceWindowTimetable, as for
-        window_duration_s and window_timezone. Airflow parses DAGs without the Variable: only
-        the environment sets these three.
-    :param max_driver_replicas: beyond that many, Spark plans a cluster in slices.
-    :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
-    """
 
-    warehouse: str = ""
-    ledger_url: str = ""
-    request_timeout_s: float = 10.0
-    connect_timeout_s: float = 5.0
-    throttle_efficiency: float = THROTTLE_EFFICIENCY
-    auto_throttle_bytes_per_s: int = 50_000_000
-    broker_capacity_bytes_per_s: int = 125_000_000
-    max_snapshot_age_s: float = 3600.0
-    poll_interval_s: float = 5.0
-    wake_s: float = 10.0
-    stall_alert_s: float = 60.0
-    stall_timeout_s: float = 600.0
-    max_partitions_in_flight: int = 200
-    approval_lasts_s: float = 24 * 3600.0
-    lease_s: float = 60.0
-    max_driver_replicas: int = 50_000_000
-    min_free_disk_fraction: float = 0.05
-    history_days: int = 7
-    min_history_hours: float = 24.0
-    max_snapshot_gap_s: float = 1800.0
-    snapshot_retention_days: int = 7
-    rollup_retention_days: int = 90
-    forecast_days: int = 30
-    window_cron: str = "0 1 * * *"
-    window_duration_s: float = 4 * 3600.0
-    window_timezone: str = "UTC"
+def _ledger_url(value: Any) -> Any:
+    return f"sqlite:///{_state_dir() / 'ledger.db'}" if value == "" else value
 
-    def __post_init__(self) -> None:
-        if not self.warehouse:
-            object.__setattr__(self, "warehouse", (_state_dir() / "warehouse").as_uri())
-        if not self.ledger_url:
-            object.__setattr__(self, "ledger_url", f"sqlite:///{_state_dir() / 'ledger.db'}")
+
+Seconds = Annotated[float, Unit("s"), Field(gt=0, allow_inf_nan=False)]
+SecondsOrNone = Annotated[float, Unit("s"), Field(ge=0, allow_inf_nan=False)]
+Days = Annotated[int, Unit("days"), Field(gt=0)]
+Rate = Annotated[int, Unit("bytes per second"), Field(gt=0)]
+Count = Annotated[int, Field(gt=0)]
+
+
+class Settings(BaseModel):
+    """Where things are kept and how patient Rehome is. Each field says what it is for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    warehouse: Annotated[
+        str,
+        BeforeValidator(_warehouse),
+        Shown("$AIRFLOW_HOME/rehome/warehouse"),
+        Field(
+            title="Warehouse",
+            description="URI of snapshots and plans, of any kind that fsspec knows: file://, "
+            "s3://, hdfs://.",
+            examples=["s3://bucket/rehome"],
+        ),
+    ] = ""
+    ledger_url: Annotated[
+        str,
+        BeforeValidator(_ledger_url),
+        Shown("sqlite:///$AIRFLOW_HOME/rehome/ledger.db"),
+        Field(
+            title="Ledger",
+            description="SQLAlchemy URL of the ledger. The connection rehome_ledger replaces it.",
+            examples=["postgresql://rehome@db.example/rehome"],
+            repr=False,  # may hold a password
+        ),
+    ] = ""
+    request_timeout_s: Annotated[
+        Seconds,
+        Field(title="Request timeout", description="Bound on each request to a broker."),
+    ] = 10.0
+    connect_timeout_s: Annotated[
+        Seconds,
+        Field(
+            title="Connect timeout",
+            description="Bound on connecting and authenticating, TLS handshake included.",
+        ),
+    ] = 5.0
+    throttle_efficiency: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=1,
+            title="Throttle efficiency",
+            description="Part of the rate asked for that brokers deliver as it is governed: "
+            "admission and predictions use it.",
+        ),
+    ] = THROTTLE_EFFICIENCY
+    auto_throttle_bytes_per_s: Annotated[
+        Rate,
+        Field(
+            title="Rate of auto while planning",
+            description="The rate that throttle auto plans with. What it sets is known when the "
+            "dry run has measured the traffic.",
+        ),
+    ] = 50_000_000
+    broker_capacity_bytes_per_s: Annotated[
+        Rate,
+        Field(
+            title="Capacity of a broker",
+            description="What a broker can take in, and can send: throttle auto leaves room for "
+            "the traffic that is there.",
+        ),
+    ] = 125_000_000
+    max_snapshot_age_s: Annotated[
+        Seconds,
+        Field(
+            title="Age of a snapshot",
+            description="The gate refuses to plan on anything older.",
+        ),
+    ] = 3600.0
+    poll_interval_s: Annotated[
+        Seconds,
+        Field(
+            title="Poll interval",
+            description="Time between two looks at a running plan.",
+        ),
+    ] = 5.0
+    wake_s: Annotated[
+        SecondsOrNone,
+        Field(
+            title="Time to wake a task",
+            description="Time that Airflow takes to bring a deferred task back to a worker. "
+            "Admission and predictions reckon with it and the poll interval.",
+        ),
+    ] = 10.0
+    stall_alert_s: Annotated[
+        Seconds,
+        Field(
+            title="Stall alert",
+            description="A plan that gains no byte for this long is reported as stalled.",
+        ),
+    ] = 60.0
+    stall_timeout_s: Annotated[
+        Seconds,
+        Field(
+            title="Stall timeout",
+            description="A plan that gains no byte for this long fails.",
+        ),
+    ] = 600.0
+    max_partitions_in_flight: Annotated[
+        Count,
+        Field(
+            title="Partitions in flight",
+            description="The most partitions that may be in flight at the controller at once.",
+        ),
+    ] = 200
+    approval_lasts_s: Annotated[
+        SecondsOrNone,
+        Field(
+            title="An approval lasts",
+            description="A plan may start, or go on in another run, for this long after it was "
+            "approved.",
+        ),
+    ] = 24 * 3600.0
+    lease_s: Annotated[
+        Seconds,
+        Field(
+            title="Lease",
+            description="A run that gives no sign of life for this long may be taken over: its "
+            "plan can be cancelled, or continued by another run. It is at least four polls.",
+        ),
+    ] = 60.0
+    max_driver_replicas: Annotated[
+        Count,
+        Field(
+            title="Replicas planned in one process",
+            description="Beyond that many, Spark plans a cluster in slices.",
+        ),
+    ] = 50_000_000
+    min_free_disk_fraction: Annotated[
+        float,
+        Field(
+            ge=0,
+            lt=1,
+            title="Free disk",
+            description="Part of a log dir that must stay free at every moment; 0.05 is 5 %.",
+        ),
+    ] = 0.05
+    history_days: Annotated[
+        Days,
+        Field(title="History", description="How many days of history a plan looks back on."),
+    ] = 7
+    min_history_hours: Annotated[
+        float,
+        Unit("hours"),
+        Field(
+            ge=0,
+            title="Least history",
+            description="A partition's load is known once it was watched for that long.",
+        ),
+    ] = 24.0
+    max_snapshot_gap_s: Annotated[
+        Seconds,
+        Field(
+            title="Gap between snapshots",
+            description="What happened in a longer span between two snapshots is not known.",
+        ),
+    ] = 1800.0
+    snapshot_retention_days: Annotated[
+        Days,
+        Field(
+            title="Snapshots are kept",
+            description="Older snapshots are removed once they are rolled up.",
+        ),
+    ] = 7
+    rollup_retention_days: Annotated[
+        Days,
+        Field(title="Rollups are kept", description="Older daily rollups are removed."),
+    ] = 90
+    forecast_days: Annotated[
+        Days,
+        Field(title="Forecast", description="How far ahead disks are forecast."),
+    ] = 30
+    window_cron: Annotated[
+        str,
+        Field(
+            title="Windows open",
+            description="When windows of rebalance_in_window open, as a cron expression. Airflow "
+            "parses DAGs without the Variable: only the environment sets the three settings of "
+            "windows.",
+            examples=["0 1 * * *", "0 22 * * 5"],
+        ),
+    ] = "0 1 * * *"
+    window_duration_s: Annotated[
+        Seconds,
+        Field(title="Windows last", description="How long a window stays open."),
+    ] = 4 * 3600.0
+    window_timezone: Annotated[
+        str,
+        Field(
+            title="Time zone of windows",
+            description="The time zone in which the cron expression is read.",
+            examples=["Europe/Berlin"],
+        ),
+    ] = "UTC"
 
     @property
     def reaction_s(self) -> float:
@@ -107,25 +259,45 @@ class Settings:
     def load(cls, overrides: Mapping[str, Any] | None = None) -> Settings:
         """Defaults, then REHOME_* environment variables, then ``overrides``.
 
-        :raises InvalidRequestError: for an unknown name or a value of the wrong type.
+        :raises InvalidRequestError: names every unknown setting, and every value that does not fit.
         """
-        types: dict[str, type] = {f.name: type(f.default) for f in fields(cls)}
         given: dict[str, Any] = {
-            name: os.environ[f"REHOME_{name.upper()}"]
-            for name in types
-            if f"REHOME_{name.upper()}" in os.environ
+            name: os.environ[env_name(name)]
+            for name in cls.model_fields
+            if env_name(name) in os.environ
         }
         given.update(overrides or {})
-        values: dict[str, Any] = {}
-        problems = []
-        for name, value in given.items():
-            if name not in types:
-                problems.append(f"Unknown setting {name!r}; known: {', '.join(sorted(types))}.")
-                continue
-            try:
-                values[name] = types[name](value)
-            except (TypeError, ValueError):
-                problems.append(f"Setting {name}={value!r} is not a {types[name].__name__}.")
-        if problems:
-            raise InvalidRequestError(problems)
-        return replace(cls(), **values)
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise InvalidRequestError(
+                list(_problems(error, overrides or {})), next_step=NEXT_STEP
+            ) from None
+
+
+def env_name(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"{ENVIRONMENT}{name.upper()}"
+
+
+def settings_described() -> tuple[Described, ...]:
+    """Every setting as data, for documents; :func:`env_name` has its environment variable."""
+    return described(Settings)
+
+
+def _problems(error: ValidationError, overrides: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each problem, with what to change, and where."""
+    known = {item.name: item for item in settings_described()}
+    for problem in error.errors(include_url=False):
+        name = str(problem["loc"][0])
+        if name not in known:
+            yield f"Unknown setting {name!r}; known: {', '.join(sorted(known))}."
+            continue
+        where = "" if name in overrides else f", set by {env_name(name)} in the environment,"
+        shown = "" if name == "ledger_url" else f"={problem['input']!r}"
+        unit = f", in {known[name].unit}" if known[name].unit else ""
+        fallback = f" The default is {known[name].shown_default}."
+        yield (
+            f"Setting {name}{shown}{where} is not what it takes: {known[name].kind}{unit}."
+            f"{fallback}"
+        )

@@ -41,7 +41,7 @@ FLOORS = """
     domain.plan
     domain
     settings             airflow_settings                packaging
-    errors
+    described            errors
 """
 """A room may import what stands on the floors below its own: nothing beside it, nothing above."""
 
