@@ -14,6 +14,7 @@ from tests.imports import imports
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = """
     page
+    alerts
     reporting            quality
     execution.advance    execution.create_partitions     execution.simulation
     execution.dry_run    execution.poll
@@ -36,6 +37,8 @@ FLOORS = """
     ledger.stores        cluster.snapshot                cluster.calls
     ledger.base          cluster.clients
     cluster.messages     cluster.connection
+    alerts.catalog
+    alerts.kinds
     cluster.interface    domain.run
     domain.request
     domain.plan

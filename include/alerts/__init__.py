@@ -1,0 +1,1 @@
+"""What people are told of, whatever way: its kinds, its words, and who is told."""

@@ -1,0 +1,193 @@
+"""What each kind of alert means: the table of the handbook, and what the code goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from include.alerts.kinds import AlertKind, Repeats
+from include.domain.run.findings import Severity
+
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """One kind of alert.
+
+    :param raised: when people are told.
+    :param closes: when it is over; after that, the same counts as new.
+    :param next_step: what a person does, in general; the alert itself says it for its case.
+    """
+
+    kind: AlertKind
+    severity: Severity
+    repeats: Repeats
+    raised: str
+    closes: str
+    next_step: str
+
+    @property
+    def sent(self) -> bool:
+        """Whether it goes to channels; else the page alone shows it."""
+        return self.repeats is not Repeats.ON_THE_PAGE
+
+    @property
+    def runbook(self) -> str:
+        """Its page in the handbook, from the project's folder; "" = it has none of its own."""
+        return f"docs/alerts/{self.kind}.md" if self.sent else ""
+
+    def again_s(self, alert_again_s: float) -> float | None:
+        """How long after it was sent it is sent again, while it lasts; None = never."""
+        match self.repeats:
+            case Repeats.AGAIN:
+                return alert_again_s
+            case Repeats.DAILY:
+                return max(DAY_S, alert_again_s)
+            case _:
+                return None
+
+
+CATALOG: tuple[CatalogEntry, ...] = (
+    CatalogEntry(
+        AlertKind.FAILED,
+        Severity.ERROR,
+        Repeats.ONCE,
+        "A run has failed: its plan ended badly or was cancelled, or there was no plan.",
+        "With the run's end. A run that is cleared and fails again is told of again.",
+        "Read the report, mend the cause, trigger again; or roll back what was moved.",
+    ),
+    CatalogEntry(
+        AlertKind.ORPHANED,
+        Severity.ERROR,
+        Repeats.AGAIN,
+        "The sweep finds a plan that runs, and whose run has given no sign of life for `lease_s`.",
+        "The run polls again, another run goes on with the plan, or the plan has ended.",
+        "Resume the plan in a new run, or cancel it.",
+    ),
+    CatalogEntry(
+        AlertKind.OWED,
+        Severity.ERROR,
+        Repeats.AGAIN,
+        "Throttles, cordons or copies of a plan that runs no more could not be taken back: at its "
+        "end, and at each sweep.",
+        "The sweep has taken all of it back.",
+        "Bring back brokers that are away; the sweep then takes it back.",
+    ),
+    CatalogEntry(
+        AlertKind.FAILED_MOVES,
+        Severity.ERROR,
+        Repeats.ON_THE_PAGE,
+        "Moves of a plan have failed.",
+        "Never: they stay failed.",
+        "Read the cause of each in the table of moves.",
+    ),
+    CatalogEntry(
+        AlertKind.STALLED,
+        Severity.ERROR,
+        Repeats.AGAIN,
+        "Nothing has moved for `stall_alert_s`, or for as long as the throttle explains.",
+        "Five minutes after something moved again, or with the plan's end.",
+        "Check the destination brokers and the rate of the throttle.",
+    ),
+    CatalogEntry(
+        AlertKind.THROTTLE_RESTORED,
+        Severity.WARNING,
+        Repeats.AGAIN,
+        "A throttle that copies in flight rely on was taken away by another client for the third "
+        "time, or could not be put back.",
+        "Five minutes without that, or with the plan's end.",
+        "Find out who takes it away: kafka-reassign-partitions does.",
+    ),
+    CatalogEntry(
+        AlertKind.THROTTLE_LOWERED,
+        Severity.WARNING,
+        Repeats.AGAIN,
+        "The governor has lowered the throttle because other partitions suffer.",
+        "Five minutes after it is back at what was asked for, or with the plan's end.",
+        "Usually none: it grows again by itself. Find out what else loads the brokers.",
+    ),
+    CatalogEntry(
+        AlertKind.SILENT_BROKERS,
+        Severity.WARNING,
+        Repeats.ON_THE_PAGE,
+        "Brokers of the plan did not answer at the last poll.",
+        "They answer.",
+        "Look at these brokers.",
+    ),
+    CatalogEntry(
+        AlertKind.WINDOW_WILL_BE_MISSED,
+        Severity.WARNING,
+        Repeats.AGAIN,
+        "At this pace the last copy would end after the window: the time left is more than a "
+        "tenth above what the window leaves.",
+        "Five minutes after the rest fits again, or when the plan stops running.",
+        "Raise the throttle, or leave the rest to the next window.",
+    ),
+    CatalogEntry(
+        AlertKind.PAUSED_AT_WINDOW_END,
+        Severity.INFO,
+        Repeats.ONCE,
+        "The window has ended, and some of the plan is left.",
+        "A run goes on with the plan, or it has ended. The next window's end is told of again.",
+        "None: the next window goes on with it.",
+    ),
+    CatalogEntry(
+        AlertKind.HELD,
+        Severity.WARNING,
+        Repeats.ON_THE_PAGE,
+        "The plan waits for another client's reassignment to end.",
+        "It has ended, or something of the plan has moved.",
+        "Wait; the parameter `additional` lets a plan run beside it.",
+    ),
+    CatalogEntry(
+        AlertKind.DISK_FORECAST,
+        Severity.WARNING,
+        Repeats.DAILY,
+        "By the growth of its replicas a broker's disks will be full within `forecast_days`: as "
+        "they lie now, at each roll-up of snapshots; and as a plan would leave them, when it is "
+        "made.",
+        "A roll-up finds no such broker any more. Of a plan: it has ended.",
+        "Move replicas away, shorten the retention, or add disks.",
+    ),
+    CatalogEntry(
+        AlertKind.FOREIGN_LEFTOVERS,
+        Severity.WARNING,
+        Repeats.DAILY,
+        "The sweep finds throttles that no plan has set, and nothing is being reassigned.",
+        "A sweep finds none any more.",
+        "Ask who set them; kafka-configs --alter --delete-config takes them back.",
+    ),
+    CatalogEntry(
+        AlertKind.CHANNEL_FAILED,
+        Severity.WARNING,
+        Repeats.ON_THE_PAGE,
+        "An alert of the plan could not be sent through a channel.",
+        "The channel has taken it: it is tried again while the alert lasts, and by the sweep for a "
+        "day.",
+        "Check the channel's connection and its entry in `alert_channels`.",
+    ),
+    CatalogEntry(
+        AlertKind.APPROVAL_WAITING,
+        Severity.INFO,
+        Repeats.ONCE,
+        "A run waits for a person to approve its plan. Each time it asks anew is told of.",
+        "It is answered, or the run has ended.",
+        "Open the page; approve it, send it back or reject it.",
+    ),
+    CatalogEntry(
+        AlertKind.DONE,
+        Severity.INFO,
+        Repeats.ONCE,
+        "A run has ended as it should: its plan is done and verified; or, of a dry run, made.",
+        "With the run's end.",
+        "None. The report compares the prediction with what happened.",
+    ),
+)
+"""Every kind, once, the worst first."""
+
+_BY_KIND = {entry.kind: entry for entry in CATALOG}
+
+
+def entry_of(kind: AlertKind) -> CatalogEntry:
+    """What the catalog says of a kind."""
+    return _BY_KIND[kind]

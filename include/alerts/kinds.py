@@ -1,0 +1,35 @@
+"""What an alert can be about."""
+
+from __future__ import annotations
+
+import enum
+
+
+class AlertKind(enum.StrEnum):
+    """What an alert is about; the worst first. The catalog says of each what it means."""
+
+    FAILED = "failed"
+    ORPHANED = "orphaned"
+    OWED = "owed"
+    FAILED_MOVES = "failed_moves"
+    STALLED = "stalled"
+    THROTTLE_RESTORED = "throttle_restored"
+    THROTTLE_LOWERED = "throttle_lowered"
+    SILENT_BROKERS = "silent_brokers"
+    WINDOW_WILL_BE_MISSED = "window_will_be_missed"
+    PAUSED_AT_WINDOW_END = "paused_at_window_end"
+    HELD = "held"
+    DISK_FORECAST = "disk_forecast"
+    FOREIGN_LEFTOVERS = "foreign_leftovers"
+    CHANNEL_FAILED = "channel_failed"
+    APPROVAL_WAITING = "approval_waiting"
+    DONE = "done"
+
+
+class Repeats(enum.StrEnum):
+    """How often people are told of the same thing while it lasts."""
+
+    ONCE = "once"
+    AGAIN = "again"  # every alert_again_s
+    DAILY = "daily"
+    ON_THE_PAGE = "on_the_page"  # it is shown as long as it lasts, and sent to nobody
