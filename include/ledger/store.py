@@ -12,6 +12,7 @@ from typing import Self
 from include.ledger.base.database import Clock, open_engine, utc_now
 from include.ledger.base.fencing import Lease
 from include.ledger.base.identity import IdentityStore
+from include.ledger.stores.alerts import AlertStore
 from include.ledger.stores.clusters import ClusterStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
@@ -37,6 +38,7 @@ class Ledger(
     TimingStore,
     PageStore,
     ClusterStore,
+    AlertStore,
     EventStore,
     LeaseStore,
     IdentityStore,

@@ -241,3 +241,23 @@ EVENTS = Table(
     Column("kind", String(60), nullable=False),
     Column("detail", Text, nullable=False),
 )
+
+ALERTS = Table(
+    "alerts",
+    METADATA,
+    Column("kind", String(40), primary_key=True),
+    Column("subject", String(600), primary_key=True),  # the plan, cluster or run that it is about
+    # What makes one at the same subject another one, such as the run's attempt.
+    Column("occurrence", String(600), nullable=False),
+    Column("plan_id", String(200), index=True),
+    Column("cluster_id", String(200)),
+    Column("first_raised_at", UtcDateTime, nullable=False),
+    Column("last_raised_at", UtcDateTime, nullable=False),
+    Column("closed_at", UtcDateTime),  # NULL: it lasts, as far as is known
+    Column("claimed_until", UtcDateTime),  # until then one process sends it
+    Column("sent_at", UtcDateTime),  # the last time to all channels
+    Column("tried_at", UtcDateTime),  # the last time to any
+    Column("times_sent", Integer, nullable=False),
+    Column("failed_channels", JSON, nullable=False),  # channel: why it has not taken it
+    Column("alert", JSON, nullable=False),  # as it was last to be sent
+)
