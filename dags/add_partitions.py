@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from rehome.notifiers.webhook import RehomeNotifier
+from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.add_partitions import (
     APPROVE_TASK,
     ApprovePartitionsOperator,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
 
-from rehome.notifiers.webhook import RehomeNotifier
+from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.params import control_params
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from rehome.notifiers.webhook import RehomeNotifier
+from rehome.notifiers.run_end import RehomeNotifier
 from rehome.params import reassignment_params
 from rehome.task_graph import reassign, task_defaults
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from include.settings import Settings
-from rehome.notifiers.webhook import RehomeNotifier
+from rehome.notifiers.run_end import RehomeNotifier
 from rehome.params import window_params
 from rehome.task_graph import reassign, task_defaults
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from rehome.notifiers.webhook import RehomeNotifier
+from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.sweep import SweepThrottlesOperator
 from rehome.params import connection_param
 

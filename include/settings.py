@@ -7,6 +7,7 @@ the connection ``rehome_ledger`` replaces ``ledger_url``.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from include.described import Described, Shown, Unit, described
+from include.described import Described, Kind, Shown, Unit, described
 from include.errors import InvalidRequestError
 
 THROTTLE_EFFICIENCY = 0.95
@@ -25,6 +26,7 @@ for a failure, since its worker was not seen to end yet."""
 
 ENVIRONMENT = "REHOME_"
 """What the name of a setting begins with in the environment."""
+_MAY_HOLD_SECRETS = frozenset(("ledger_url", "alert_channels"))
 NEXT_STEP = (
     "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow."
 )
@@ -44,6 +46,11 @@ def _warehouse(value: Any) -> Any:
 
 def _ledger_url(value: Any) -> Any:
     return f"sqlite:///{_state_dir() / 'ledger.db'}" if value == "" else value
+
+
+def _list_of(value: Any) -> Any:
+    """Of a list as JSON text, as the environment has it, or as Airflow's Variable holds it."""
+    return json.loads(value) if isinstance(value, str) else value
 
 
 Seconds = Annotated[float, Unit("s"), Field(gt=0, allow_inf_nan=False)]
@@ -168,6 +175,24 @@ class Settings(BaseModel):
             "approved.",
         ),
     ] = 24 * 3600.0
+    alert_channels: Annotated[
+        tuple[Mapping[str, Any], ...],
+        BeforeValidator(_list_of),
+        Kind("JSON list of objects"),
+        Field(
+            title="Alert channels",
+            description="Who hears of which alert: a list of Airflow's notifiers, each with its "
+            "arguments. See docs/alerts.",
+            repr=False,  # arguments may hold secrets
+        ),
+    ] = ()
+    alert_again_s: Annotated[
+        Seconds,
+        Field(
+            title="Alert again",
+            description="An alert whose cause lasts is sent again after this long.",
+        ),
+    ] = 3600.0
     lease_s: Annotated[
         Seconds,
         Field(
@@ -294,9 +319,10 @@ def _problems(error: ValidationError, overrides: Mapping[str, Any]) -> Iterator[
             yield f"Unknown setting {name!r}; known: {', '.join(sorted(known))}."
             continue
         where = "" if name in overrides else f", set by {env_name(name)} in the environment,"
-        shown = "" if name == "ledger_url" else f"={problem['input']!r}"
+        shown = "" if name in _MAY_HOLD_SECRETS else f"={problem['input']!r}"
         unit = f", in {known[name].unit}" if known[name].unit else ""
-        fallback = f" The default is {known[name].shown_default}."
+        default = known[name].shown_default
+        fallback = f" The default is {default}." if default else ""
         yield (
             f"Setting {name}{shown}{where} is not what it takes: {known[name].kind}{unit}."
             f"{fallback}"

@@ -51,9 +51,10 @@ CATALOG: tuple[CatalogEntry, ...] = (
     CatalogEntry(
         AlertKind.FAILED,
         Severity.ERROR,
-        Repeats.ONCE,
+        Repeats.AGAIN,
         "A run has failed: its plan ended badly or was cancelled, or there was no plan.",
-        "With the run's end. A run that is cleared and fails again is told of again.",
+        "It is one event. A run that is cleared and fails again is told of again; of scheduled "
+        "runs that make no plan, such as sweeps, the DAG counts, not the run.",
         "Read the report, mend the cause, trigger again; or roll back what was moved.",
     ),
     CatalogEntry(
@@ -179,7 +180,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Severity.INFO,
         Repeats.ONCE,
         "A run has ended as it should: its plan is done and verified; or, of a dry run, made.",
-        "With the run's end.",
+        "It is one event.",
         "None. The report compares the prediction with what happened.",
     ),
 )

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
 
+from include.alerts.alert import Alert
+from include.alerts.signs import Signs, alerts_of
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample, RateChange, silence_s
@@ -20,7 +22,6 @@ from include.execution.control.resume import orphaned
 from include.ledger.base.lines import Delivered, Mark
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
-from include.page.alerts import Alert, Signs, alerts_of
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
 from include.page.throughput import Throughput, throughput
@@ -95,12 +96,16 @@ class PlanFollower:
     """Keeps what it has read of one plan. Threads may share it.
 
     :param patience_s: how long nothing may move before that is an alert (``stall_alert_s``).
+    :param gives_up_s: how long before the plan is ended for it (``stall_timeout_s``).
     """
 
-    def __init__(self, ledger: Ledger, plan_id: str, patience_s: float) -> None:
+    def __init__(
+        self, ledger: Ledger, plan_id: str, patience_s: float, gives_up_s: float = 600.0
+    ) -> None:
         self._ledger = ledger
         self._plan_id = plan_id
         self._patience_s = patience_s
+        self._gives_up_s = gives_up_s
         self._lock = Lock()
         self._mark: Mark | None = None
         self._version = -1
@@ -171,7 +176,6 @@ class PlanFollower:
             record=record,
             now=now,
             sums=sums,
-            sample=sample,
             rates=rates,
             flow=flows[-1] if flows else None,
             window_end=window_end,
@@ -179,6 +183,8 @@ class PlanFollower:
             orphaned=orphaned(record, ledger),
             owed=0 if finishing else owed,
             patience_s=self._patience(record),
+            gives_up_s=self._gives_up_s,
+            told=tuple(ledger.alerts(plan_id)),
         )
         elapsed_s = None
         if record.started_at is not None:

@@ -19,7 +19,8 @@ from include.execution.throttle.keys import (
     LEADER_REPLICAS,
 )
 from include.ledger.base.records import ThrottleState
-from include.ledger.stores.throttles import THROTTLE_ALERT, THROTTLE_GONE
+from include.ledger.stores.alerts import ALERT_SENT
+from include.ledger.stores.throttles import THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_of, to
@@ -206,7 +207,7 @@ def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
     run = site.run(dag=held(), action="reassign", reassignment=wanted, throttle=1)
     assert run.state == run.tasks["progress"] == "failed", run.log
     assert run.tasks["clear_throttle"] == "success", run.log
-    assert run.log.count("nothing has moved since") == 1
+    assert run.log.count("Nothing has moved since") == 1
     (plan,) = site.ledger.plans()
     assert (plan.state, plan.cause) == (PlanState.FAILED, "nothing has moved for 8 s")
     assert {move.state for move in site.ledger.moves(plan.plan_id).values()} == {
@@ -244,7 +245,9 @@ def test_people_are_told_of_a_throttle_that_is_taken_away_for_the_third_time(sit
     assert run.state == "success", run.log
     (plan,) = site.ledger.plans()
     kinds = [event.kind for event in site.ledger.events(plan.plan_id)]
-    assert (kinds.count(THROTTLE_GONE), kinds.count(THROTTLE_ALERT)) == (3, 1)
+    assert kinds.count(THROTTLE_GONE) == 3
+    told_of = [e.detail for e in site.ledger.events(plan.plan_id) if e.kind == ALERT_SENT]
+    assert sum(told.startswith("throttle_restored: ") for told in told_of) == 1
     told = f"Plan {plan.plan_id}: {resource} {key} was gone 3 times while moves in flight relied"
     assert told in run.log
     assert not site.ledger.throttles(open_only=True)
@@ -292,7 +295,7 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     somebody.join(10)
     assert run.state == "success", run.log
     waits = "Held back: another client's reassignment runs. The plan goes on when that has ended."
-    assert f"UTC. {waits}" in run.log
+    assert waits in run.log
     assert any(look.endswith("Held back: another client's reassignment runs") for look in looks)
     (plan,) = site.ledger.plans()
     first, second = site.ledger.reassignments(plan.plan_id)

@@ -8,19 +8,33 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
+NO_CONTENT = 204
+
 
 class Webhook:
-    """Where a notifier posts to."""
+    """Where a notifier posts to.
 
-    def __init__(self) -> None:
+    :param answers: what it answers to the first requests; to others, 204. Of a number below 0 the
+        connection is closed without an answer.
+    """
+
+    def __init__(self, *answers: int) -> None:
         self.told: list[dict[str, Any]] = []
-        told = self.told
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+        told, requests, left = self.told, self.requests, list(answers)
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                length = int(self.headers["Content-Length"])
-                told.append(json.loads(self.rfile.read(length)))
-                self.send_response(204)
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                requests.append((dict(self.headers.items()), body))
+                answer = left.pop(0) if left else NO_CONTENT
+                if answer < 0:
+                    self.close_connection = True
+                    return
+                if answer == NO_CONTENT:
+                    told.append(json.loads(body))
+                self.send_response(answer)
+                self.send_header("Content-Length", "0")
                 self.end_headers()
 
             def log_message(self, format: str, *args: Any) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from include.alerts.kinds import AlertKind
 from include.domain.configs import ConfigResource
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
@@ -17,7 +18,6 @@ from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.database import utc_now
 from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
-from include.page.alerts import AlertKind
 from include.page.plan_view import PlanFollower, PlanView
 from include.warehouse import PlanDirectory
 from tests.ledger.set_clock import SetClock
@@ -59,7 +59,7 @@ def test_a_plan_that_has_just_ended_owes_nothing_yet(ledger: Ledger, clock: SetC
     clock.pass_s(timedelta(minutes=5).total_seconds())  # its run is silent since
     late = seen(ledger, clock)
     assert late.status.label == "Not verified"
-    assert [alert.kind for alert in late.alerts] == [AlertKind.THROTTLES_OWED]
+    assert [alert.kind for alert in late.alerts] == [AlertKind.OWED]
     assert "1 throttle setting is owed" in late.status.state_left.lower()
 
 
@@ -75,7 +75,7 @@ def test_a_plan_that_fails_sends_nobody_to_sweep_while_its_run_cleans_up(
 def test_a_run_that_gives_no_sign_of_life_is_told(ledger: Ledger, clock: SetClock) -> None:
     clock.pass_s(61)
     kinds = [alert.kind for alert in seen(ledger, clock).alerts]
-    assert kinds == [AlertKind.NO_SIGN_OF_LIFE, AlertKind.NOTHING_MOVES]
+    assert kinds == [AlertKind.ORPHANED, AlertKind.STALLED]
 
 
 def test_a_running_plan_does_not_ask_the_warehouse_for_its_end(

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
+from include.alerts.alert import Alert
+from include.alerts.message import payload
 from include.domain.request.request import parse_request, request_to_params
 from include.domain.run.states import PlanState
 from include.execution.control.resume import bounds_of
@@ -20,8 +22,8 @@ from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation, run_context
-from rehome.notifiers import webhook
-from rehome.notifiers.webhook import RehomeNotifier
+from rehome.notifiers import run_end
+from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.completion.report import WriteReportOperator
 from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.throttle import ClearThrottleOperator
@@ -172,9 +174,11 @@ def test_of_a_run_with_a_follow_up_both_plans_are_told(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: dict[str, Any] = {}
-    monkeypatch.setattr(
-        webhook, "send", lambda text, **facts: sent.update(facts, text=text, told=facts)
-    )
+
+    def raised(ledger: Ledger, found: list[Alert]) -> None:
+        sent.update(payload(found[0]), told=found[0].facts, first=found[0].facts["plan_id"])
+
+    monkeypatch.setattr("rehome.alerting.raise_alerts", raised)
     first = site.plan(recorded=True, action="drain").load()
     RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
     assert "follow_up" not in sent["told"]
@@ -183,7 +187,8 @@ def test_of_a_run_with_a_follow_up_both_plans_are_told(
         ledger.create_plan(make_plan(second), PARAMS, "file:///plans/second", "run-1", "ann")
         ledger.transition(second, PlanState.FAILED, "its broker died")
     RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
-    assert (sent["plan_id"], sent["state"]) == (first.plan_id, "planned")
+    assert sent["first"] == first.plan_id
+    assert (sent["plan_id"], sent["state"]) == (second, "failed"), "the last one"
     assert (sent["follow_up"]["plan_id"], sent["follow_up"]["state"]) == (second, "failed")
     assert f"Plan {first.plan_id} is planned" in sent["text"]
     assert f"Plan {second} is failed (its broker died)" in sent["text"]
@@ -193,14 +198,14 @@ def test_a_follow_up_that_is_not_known_is_told_of_as_that(
     site: Site, monkeypatch: pytest.MonkeyPatch, notified: Callable[..., str]
 ) -> None:
     plan_id = site.plan(recorded=True, action="drain").load().plan_id
-    known = webhook.plan_of_run.known
+    known = run_end.plan_of_run.known
 
     def but_the_first(of: str, ledger: Ledger) -> PlanRecord | None:
         if of != plan_id:
             raise UnknownPlanError(ledger, of, "its files cannot be read")
         return known(of, ledger)
 
-    monkeypatch.setattr(webhook.plan_of_run, "known", but_the_first)
+    monkeypatch.setattr(run_end.plan_of_run, "known", but_the_first)
     told = notified(site, makes_plan=True)
     assert f"Plan {plan_id} is planned" in told
     assert "Whether a plan follows it up is not known here" in told

@@ -7,7 +7,7 @@ way, and ``--execute`` with a throttle replaces the lists.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from include.cluster.interface.error_codes import ErrorCode
@@ -30,11 +30,9 @@ from include.execution.throttle.keys import (
     split,
 )
 from include.execution.throttle.rate_scope import DEFAULT, choose_rates, set_up_by_broker
-from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
+from include.ledger.base.records import SetBy, ThrottleEntry
 from include.ledger.store import Ledger
 
-ALERT_AFTER = 3
-"""After so many losses of one key an alert is sent, and another one after as many more."""
 Standing = dict[ConfigResource, Mapping[str, ConfigValue]]
 
 
@@ -77,28 +75,6 @@ def look_at_throttles(
         if move.partition in lacking or DEFAULT in unruled or unruled & _involved_resources(move)
     ]
     return Coverage(tuple(concerned), unread)
-
-
-def gone_text(plan_id: str, entries: Sequence[ThrottleEntry], poll_interval_s: float) -> str:
-    """Text of the alert about throttles that are deleted again and again.
-
-    :param entries: as they are now: each was set again, unless it is not applied.
-    """
-    first, lost = entries[0], [e for e in entries if e.state is not ThrottleState.APPLIED]
-    more = f" (and {len(entries) - 1} others)" if len(entries) > 1 else ""
-    left = (
-        f"{lost[0].resource} {lost[0].key} could not be set again the last time: "
-        "what relies on it goes on WITHOUT a throttle."
-        if lost
-        else "Each time it was set again."
-    )
-    return (
-        f"Plan {plan_id}: {first.resource} {first.key}{more} was gone {first.times_gone} times "
-        f"while moves in flight relied on it. {left} Until the next poll, every "
-        f"{poll_interval_s:g} s, they run without a throttle. Find out who takes it away: "
-        "kafka-reassign-partitions does (--cancel, or --execute with a throttle, for the same "
-        "topic, without --preserve-throttles). Or pause the plan with control_reassignment."
-    )
 
 
 def in_flight(plan: Plan, view: LedgerView, seen: Observation) -> list[Move]:

@@ -7,7 +7,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, tuple_, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    bindparam,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from include.domain.configs import ConfigResource
 from include.ledger.base.database import Database
@@ -19,8 +30,6 @@ THROTTLE_OWED = "throttle owed"
 """Kind of the event for an entry that could not be taken back yet."""
 THROTTLE_GONE = "throttle gone"
 """Kind of the event for one that was gone while something in flight relied on it."""
-THROTTLE_ALERT = "throttle alert"
-"""Kind of the event for telling people that this happens again and again."""
 _CLOSED = [state for state in ThrottleState if not state.open]
 _CHUNK = 100  # entries per statement: four parameters each, below every database's limit
 _MARKS = ("state", "detail", "set_by")
@@ -113,18 +122,26 @@ class ThrottleStore(Database):
         return [_entry(row) for row in sorted(rows, key=lambda row: row["entry_id"])]
 
     def throttles_gone_often(self, plan_id: str, times: int) -> list[ThrottleEntry]:
-        """Open entries found gone so many times since the last alert."""
+        """Open entries found gone so many times since people were last told; or found gone since
+        then, and not set again.
+        """
         table = THROTTLE_ENTRIES.c
         query = select(THROTTLE_ENTRIES).where(
             table.plan_id == plan_id,
             table.state.not_in(_CLOSED),
-            table.times_gone - table.times_alerted >= times,
+            or_(
+                table.times_gone - table.times_alerted >= times,
+                and_(
+                    table.times_gone > table.times_alerted,
+                    table.state != ThrottleState.APPLIED,
+                ),
+            ),
         )
         with self.reading() as connection:
             return [_entry(row) for row in connection.execute(query).mappings()]
 
-    def record_throttle_alert(self, entries: Sequence[ThrottleEntry], told: str) -> None:
-        """Record an alert about these entries of a plan, and how often each was gone by then."""
+    def mark_throttles_told(self, entries: Sequence[ThrottleEntry]) -> None:
+        """Record that people were told of these entries, and how often each was gone by then."""
         with self.writing() as connection:
             known = _known(connection, entries)
             for entry in entries:
@@ -133,9 +150,6 @@ class ThrottleStore(Database):
                     .where(THROTTLE_ENTRIES.c.entry_id == known[_place(entry)]["entry_id"])
                     .values(times_alerted=entry.times_gone)
                 )
-            plan_id, cluster_id = entries[0].plan_id, entries[0].cluster_id
-            whose = {"plan_id": plan_id, "cluster_id": cluster_id}
-            write_event(connection, self._clock(), THROTTLE_ALERT, told, **whose)
 
 
 def _merged(known: ThrottleEntry, new: ThrottleEntry) -> ThrottleEntry:

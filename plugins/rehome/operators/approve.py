@@ -11,7 +11,7 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowException
 
-from rehome import installation, plan_of_run, run_context
+from rehome import alerting, installation, plan_of_run, run_context
 from rehome.operators.dry_run import tried_out
 from rehome.ui.links import PlanPageLink, page_of_plan
 
@@ -114,6 +114,7 @@ class ApprovePlanOperator(ApprovalOperator):
             if not tried["ok"]:  # with another throttle, it may be
                 self.options = [self.SEND_BACK, self.REJECT]
             self.params = _form()
+            self._tell(context, plan, request)
             return super().execute(context)
         return self._approve(plan.plan_id, terms, run_context.actor_of(context), by_person=False)
 
@@ -156,6 +157,16 @@ class ApprovePlanOperator(ApprovalOperator):
             write_plan_report(directory, ledger)
             return result.to_json()
 
+    def _tell(self, context: Context, plan: Plan, request: ReassignmentRequest) -> None:
+        """Tell people that one of them is asked. Each attempt is another question."""
+        from include.alerts.found import approval_waits
+
+        attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
+            record = ledger.plan(plan.plan_id)
+            found = approval_waits(plan, record, attempt, request.window_end)
+            alerting.raise_alerts(ledger, [found])
+
     def _sent_back(self, context: Context, plan_id: str) -> str:
         """Why this is asked again in this run; "" = it is asked for the first time."""
         begun = context["dag_run"].run_after
@@ -171,9 +182,12 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what."""
+        from include.alerts.kinds import AlertKind
         from include.domain.run.approval_terms import Terms
 
         plan_id = run_context.plan_id_of(context)
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
+            ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
         user = event.get("responded_by_user") or {}
         actor = str(user.get("name") or user.get("id") or "unknown")
         self.params = _form()

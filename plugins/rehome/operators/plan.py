@@ -13,7 +13,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
-from rehome import installation, plan_of_run, run_context
+from rehome import alerting, installation, plan_of_run, run_context
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -183,19 +183,16 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         )
         for item in summary.infeasible:
             self.log.warning("%s", infeasible_text(item))
-        self._warn_of_full_disks(directory)
+        self._warn_of_full_disks(directory, plan.plan_id)
         return plan.plan_id
 
-    def _warn_of_full_disks(self, directory: PlanDirectory) -> None:
-        from include.domain.text import bytes_text
+    def _warn_of_full_disks(self, directory: PlanDirectory, plan_id: str) -> None:
+        from include.alerts.alert import about_plan
+        from include.alerts.found import disks_full
 
         load = directory.read_json("load.json") if directory.exists("load.json") else {}
-        for row in load.get("forecast", ()):
-            days = row["days_until_full"]
-            if days is not None and days < load["forecast_days"]:
-                self.log.warning(
-                    "Broker %d will be full %.1f days after the move: it grows by %s/s",
-                    row["broker"],
-                    days,
-                    bytes_text(row["growth_bytes_per_s"]),
-                )
+        with installation.open_ledger() as ledger:
+            about = about_plan(ledger.plan(plan_id))
+            found = disks_full(load.get("forecast", ()), load.get("forecast_days", 0), **about)
+            if found is not None:
+                alerting.raise_alerts(ledger, [found])

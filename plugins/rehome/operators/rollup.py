@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
 
-from rehome import installation, run_context
+from rehome import alerting, installation, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -56,3 +56,29 @@ class RollUpSnapshotsOperator(BaseOperator):
             )
             if removed:
                 self.log.info("%d old snapshots and rollups removed", len(removed))
+            self._forecast(context, cluster_id)
+
+    def _forecast(self, context: Context, cluster_id: str) -> None:
+        """Tell people of disks that will be full soon, as replicas lie and grow now."""
+        from include.alerts.found import disks_full
+        from include.alerts.kinds import AlertKind
+        from include.load_history.forecast import disk_forecast
+        from include.load_history.known_rates import GROWTH, Demands, LoadHistory
+        from include.warehouse import read_snapshot
+
+        settings, snapshot = installation.settings(), read_snapshot(self.snapshot)
+        demands = Demands(settings.history_days, settings.min_history_hours)
+        history = LoadHistory.read(installation.warehouse(), snapshot, demands)
+        if not history.known(GROWTH):
+            return
+        rows = disk_forecast(snapshot, None, history, settings.forecast_days)
+        found = disks_full(
+            [row.to_json() for row in rows],
+            settings.forecast_days,
+            subject=cluster_id,
+            cluster_id=cluster_id,
+            connection=str(context["params"].get("kafka_config_id") or ""),
+        )
+        over = [] if found else [(AlertKind.DISK_FORECAST, cluster_id)]
+        with installation.open_ledger() as ledger:
+            alerting.raise_alerts(ledger, [found] if found else [], over)

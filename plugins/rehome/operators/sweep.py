@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rehome import installation, run_context
+from rehome import alerting, installation, run_context
 from rehome.executors import refuse_unshared_ledger
-from rehome.notifiers.webhook import send
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -21,12 +19,6 @@ if TYPE_CHECKING:
     from include.execution.throttle.set_up import Cleared
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
-
-ORPHAN_ALERT = "orphan alert"
-"""Kind of the event for a plan that runs, and that no run drives."""
-
-ALERT_AGAIN = timedelta(hours=1)
-"""How long after an alert the same plan is worth another one."""
 
 
 class SweepThrottlesOperator(ClusterOperator):
@@ -52,51 +44,63 @@ class SweepThrottlesOperator(ClusterOperator):
             self._sweep_all(context, ledger)
 
     def _sweep_all(self, context: Context, ledger: Ledger) -> None:
+        """What is found is told at last: a channel that is slow holds nothing up."""
         from include.execution.throttle.foreign import foreign_throttles
 
         with self.gateway() as cluster:
-            self._end_orphan(context, ledger, cluster)
+            cluster_id = cluster.describe_cluster().cluster_id
+            orphan = self._orphan(context, ledger, cluster, cluster_id)
             self._sweep(ledger, cluster, context["dag_run"].run_id)
-            self._tell_foreign(foreign_throttles(ledger, cluster))
+            foreign = foreign_throttles(ledger, cluster)
+            self._tell_foreign(foreign)
+        self._alert(ledger, cluster_id, orphan, foreign)
+        alerting.send_left_over(ledger)
 
-    def _end_orphan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
-        """Cancel a plan whose run died before it could carry a cancel out; alert of any other.
+    def _orphan(
+        self, context: Context, ledger: Ledger, cluster: ClusterGateway, cluster_id: str
+    ) -> PlanRecord | None:
+        """The plan whose run died. It is cancelled where that was asked for before.
 
         Without a person's word nothing is ended: its run may be on its way back.
         """
         from include.domain.run.states import Control
         from include.execution.control.resume import orphaned
 
-        plan = ledger.active_plan(cluster.describe_cluster().cluster_id)
+        plan = ledger.active_plan(cluster_id)
         if plan is None or not orphaned(plan, ledger):
-            return
-        if plan.cancel_requested:
-            done = run_context.controller(context, ledger, cluster, self.policy).control(
-                Control.CANCEL, plan.plan_id
-            )
-            self.log.info("Plan %s: %s", plan.plan_id, done.told)
-            return
-        self._alert(plan, ledger)
+            return None
+        if not plan.cancel_requested:
+            return plan
+        done = run_context.controller(context, ledger, cluster, self.policy).control(
+            Control.CANCEL, plan.plan_id
+        )
+        self.log.info("Plan %s: %s", plan.plan_id, done.told)
+        return None
 
-    def _alert(self, plan: PlanRecord, ledger: Ledger) -> None:
-        """Alert people to a plan that no run drives; again after a while, not at each sweep."""
-        told = (
-            f"Plan {plan.plan_id} is running, but its run {plan.driver} gives no sign of life. "
-            "Its moves in flight go on, throttled; nothing ends them at a window's end. Resume it "
-            "or cancel it with control_reassignment."
-        )
-        now = datetime.now(UTC)
-        alerts = [event.at for event in ledger.events(plan.plan_id) if event.kind == ORPHAN_ALERT]
-        if alerts and now - max(alerts) < ALERT_AGAIN:
-            self.log.warning("%s", told)
-            return
-        ledger.add_event(
-            ORPHAN_ALERT,
-            f"run {plan.driver} gives no sign of life",
-            plan_id=plan.plan_id,
-            cluster_id=plan.cluster_id,
-        )
-        send(told, plan_id=plan.plan_id, run_id=plan.run_id)
+    def _alert(
+        self,
+        ledger: Ledger,
+        cluster_id: str,
+        plan: PlanRecord | None,
+        foreign: ForeignThrottles,
+    ) -> None:
+        """Tell people of what only they can mend; of the same again after a while."""
+        from include.alerts.found import debts, foreign_leftovers, orphan
+        from include.alerts.kinds import AlertKind
+
+        found, over = debts(ledger, cluster_id)
+        if plan is not None:
+            self.log.warning("Plan %s: its run %s gives no sign of life", plan.plan_id, plan.driver)
+            found.append(orphan(plan))
+        for told in ledger.open_alerts(AlertKind.ORPHANED, cluster_id=cluster_id):
+            if plan is None or told.subject != plan.plan_id:
+                over.append((told.kind, told.subject))
+        if foreign.throttles and foreign.idle:
+            left = foreign_leftovers(cluster_id, self.kafka_config_id, foreign.throttles)
+            found.append(left)
+        elif not foreign.throttles:  # else they may be in use
+            over.append((AlertKind.FOREIGN_LEFTOVERS, cluster_id))
+        alerting.raise_alerts(ledger, found, over)
 
     def _sweep(self, ledger: Ledger, cluster: ClusterGateway, run_id: str) -> None:
         """Under the cluster's lease, so that no plan begins or resumes meanwhile."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from include.errors import RehomeError
-from rehome import installation, plan_of_run, run_context
+from rehome import alerting, installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.ui.links import PlanPageLink
 
@@ -174,3 +174,13 @@ class ClearThrottleOperator(ClusterOperator):
         if context["ti"].try_number <= context["ti"].max_tries:
             raise error
         self.log.error("%s", error)
+        self._tell_owed(entries)
+
+    def _tell_owed(self, entries: Collection[ThrottleEntry]) -> None:
+        """Tell people: the sweep may not come through this connection by itself."""
+        from include.alerts.found import debt
+
+        owed = [f"{item.resource} {item.key}: {item.detail}" for item in entries]
+        with installation.open_ledger() as ledger:
+            record = ledger.plan(next(iter(entries)).plan_id)
+            alerting.raise_alerts(ledger, [debt(record, owed)])

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.settings import FIRST_POLL_S
-from rehome import installation, plan_of_run, run_context
-from rehome.notifiers.webhook import send
+from rehome import alerting, installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.triggers.progress import ReassignmentTrigger
-from rehome.triggers.watch import STALLED, Look, PlanWatch, ReassignmentWatch
+from rehome.triggers.watch import Look, PlanWatch, ReassignmentWatch
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -76,8 +75,6 @@ class ReassignmentSensor(ClusterOperator):
         event = event or {}
         self.log.info("Woken: %s", event.get("reason"))
         with run_context.plain_errors():
-            if event.get("reason") == STALLED:
-                self._alert(context, event.get("waits_for", ""))
             if self.drive:
                 self.step(context)
             else:
@@ -109,10 +106,10 @@ class ReassignmentSensor(ClusterOperator):
                 view = ledger.view(plan.plan_id)
                 if overdue(view, datetime.now(UTC), policy.stall_timeout_s):
                     raise
-                self._alert_of_throttles(ledger, plan.plan_id)
+                self._tell_of_throttles(ledger, plan.plan_id)
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
-            self._alert_of_throttles(ledger, plan.plan_id)
+            self._tell_of_throttles(ledger, plan.plan_id)
         self._tell(done)
         return self._ended(plan.plan_id, done.finished, done.cause)
 
@@ -166,42 +163,15 @@ class ReassignmentSensor(ClusterOperator):
         self.log.info("\n%s", look.text)
         return look
 
-    def _alert(self, context: Context, waits_for: str) -> None:
-        """Tell people that nothing moves, and what becomes of that.
+    def _tell_of_throttles(self, ledger: Ledger, plan_id: str) -> None:
+        """Tell people of throttles that are taken away again and again, or cannot be put back."""
+        from include.alerts.found import LOST_OFTEN, throttles_restored
 
-        :param waits_for: why moves do not start; "" = none has to wait.
-        """
-        from include.domain.run.states import MoveState
-        from include.execution.decide import HELD_BY_OTHERS
-        from include.execution.stall import STALL_ALERT
-
-        plan_id, limit_s = run_context.plan_id_of(context), installation.settings().stall_timeout_s
-        with installation.open_ledger() as ledger:
-            view = ledger.view(plan_id)
-            since = view.last_progress_at
-            ledger.add_event(STALL_ALERT, f"nothing has moved since {since}", plan_id=plan_id)
-        told = [f"Plan {plan_id}: nothing has moved since {since:%H:%M:%S} UTC."]
-        if waits_for:
-            told.append(f"Held back: {waits_for}.")
-        if waits_for == HELD_BY_OTHERS and MoveState.ADMITTED not in view.moves.values():
-            told.append("The plan goes on when that has ended.")
-        else:
-            told.append(
-                f"What is in flight goes on; after {limit_s:g} s without progress it is cancelled "
-                "and the run fails. Check the destination brokers and the rate of the throttle."
-            )
-        send(" ".join(told), plan_id=plan_id)
-
-    def _alert_of_throttles(self, ledger: Ledger, plan_id: str) -> None:
-        """Tell people of throttles that are taken away again and again."""
-        from include.execution.throttle.coverage import ALERT_AFTER, gone_text
-
-        often = ledger.throttles_gone_often(plan_id, ALERT_AFTER)
-        if not often:
-            return
-        told = gone_text(plan_id, often, self._interval_s())
-        ledger.record_throttle_alert(often, told)
-        send(told, plan_id=plan_id)
+        often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
+        if often:
+            found = throttles_restored(ledger.plan(plan_id), often, self._interval_s())
+            alerting.raise_alerts(ledger, [found])
+            ledger.mark_throttles_told(often)
 
     def _interval_s(self) -> float:
         return self.poll_interval_s or installation.settings().poll_interval_s
@@ -221,7 +191,6 @@ class ReassignmentSensor(ClusterOperator):
             while True:
                 time.sleep(self._interval_s())
                 look = self._look(watch)
-                if look.reason == STALLED:
-                    self._alert(context, look.waits_for)
-                elif look.reason:
+                alerting.send(look.due)
+                if look.reason:
                     return

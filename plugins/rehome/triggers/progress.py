@@ -9,6 +9,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.settings import FIRST_POLL_S
+from rehome import alerting
 from rehome.triggers.watch import PlanWatch, ReassignmentWatch
 
 
@@ -16,7 +17,8 @@ class ReassignmentTrigger(BaseTrigger):
     """Polls a plan, writes its progress to the ledger, prints KIP-179's table.
 
     Fires when the worker has something to do: a slot is free, the window is near, an operator
-    asked for something, nothing moves any more, everything has ended.
+    asked for something, everything has ended. What people are to know is sent from here, beside
+    the polls: a channel that hangs holds none of them up.
 
     :param plan_id: the plan, which runs; None = watch the reassignments of all clients.
     :param poll_interval_s: time between two polls.
@@ -56,18 +58,20 @@ class ReassignmentTrigger(BaseTrigger):
         """Poll until the worker is needed."""
         await asyncio.sleep(max(self.first_poll_s, self.poll_interval_s))
         watch = await asyncio.to_thread(self.open_watch)
+        sending: set[asyncio.Task[None]] = set()
         try:
             while True:
                 look = await asyncio.to_thread(watch.look)
                 self.log.info("\n%s", look.text)
+                if look.due:
+                    sending.add(asyncio.create_task(asyncio.to_thread(alerting.send, look.due)))
                 if look.reason:
-                    event = {"reason": look.reason, "waits_for": look.waits_for}
-                    yield TriggerEvent({**event, "watched": _told(watch)})
+                    yield TriggerEvent({"reason": look.reason, "watched": _told(watch)})
                     return
                 await asyncio.sleep(self.poll_interval_s)
         finally:
             # Connections to brokers that hang take their time to close; the loop is everybody's.
-            await asyncio.shield(asyncio.to_thread(watch.close))
+            await asyncio.shield(asyncio.gather(asyncio.to_thread(watch.close), *sending))
 
     def open_watch(self) -> PlanWatch | ReassignmentWatch:
         """The blocking side of the trigger, on a gateway of its own."""

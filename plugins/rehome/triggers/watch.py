@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from rehome import installation, run_context
+from rehome import alerting, installation, run_context
 
 if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
     from include.domain.kafka import TopicPartition
     from include.execution.observation.foreign_reassignments import Watched
+    from include.execution.poll import Poll
+    from include.ledger.base.alert_records import DueAlert
 
-STALLED = "nothing moves"
 WRONG_CLUSTER = "the connection leads to another cluster"
 SHOWN = 10
 """Partitions that one line of the log names."""
@@ -27,12 +28,12 @@ class Look:
 
     :param reason: why the worker is needed; "" = it is not.
     :param text: for the log.
-    :param waits_for: why moves do not start, where none does.
+    :param due: what people are to be told of, by who has looked.
     """
 
     reason: str
     text: str
-    waits_for: str = ""
+    due: tuple[DueAlert, ...] = ()
 
 
 class PlanWatch:
@@ -58,6 +59,7 @@ class PlanWatch:
         self._backlog = Backlog()
         self._beside: tuple[TopicPartition, ...] | None = None
         self._ledger_away_since: float | None = None
+        self._first_look = True
 
     def look(self) -> Look:
         """Observe once. A cluster or a ledger that is away is borne for as long as a stall is."""
@@ -91,7 +93,6 @@ class PlanWatch:
         from include.execution.decide import needs_worker, waits_for
         from include.execution.governor.cluster_health import bystanders
         from include.execution.poll import poll
-        from include.execution.stall import STALL_ALERT, stall_alert_due
 
         plan, ledger = self._plan, self._ledger
         if self._beside is None:
@@ -99,17 +100,26 @@ class PlanWatch:
         found = poll(plan, ledger, self._cluster, self._policy, self._backlog, beside=self._beside)
         if found is None:
             return Look(f"the plan is {ledger.plan(plan.plan_id).state}", "")
-        view, seen, text = found.view, found.seen, found.progress.table()
+        seen, text = found.seen, found.progress.table()
         if held := waits_for(found.actions):
             text = f"{text}\nHeld back: {held}"
         for resource, error in seen.throttles_unread.items():
             text = f"{text}\nThe throttle of {resource} could not be read this time: {error}"
         if seen.unthrottled:
             text = f"{text}\nWhat throttles them is gone or changed: {_some(seen.unthrottled)}"
-        alerted_at = ledger.last_event_at(plan.plan_id, STALL_ALERT)
-        if stall_alert_due(view, alerted_at, seen.taken_at, self._policy):
-            return Look(STALLED, text, held)
-        return Look("there is something to do" if needs_worker(found.actions) else "", text)
+        reason = "there is something to do" if needs_worker(found.actions) else ""
+        return Look(reason, text, self._due(found))
+
+    def _due(self, found: Poll) -> tuple[DueAlert, ...]:
+        """What this poll has found that nobody was told of yet."""
+        from include.alerts.found import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
+
+        plan_id, ledger = self._plan.plan_id, self._ledger
+        if self._first_look:
+            ledger.close_alerts(plan_id, *OVER_WHEN_IT_RUNS)
+            self._first_look = False
+        alerts = at_poll(ledger.plan(plan_id), found, self._policy, ledger.alerts(plan_id))
+        return tuple(alerting.claim(ledger, alerts, not_any_more(plan_id, alerts), quiet_s=QUIET_S))
 
     def _overdue(self) -> bool:
         from include.execution.stall import overdue

@@ -29,6 +29,16 @@ def page_of_plan(plan_id: str) -> str:
     return f"{airflow_url()}/plugin/{VIEW}{PREFIX}/plans/{quote(plan_id)}"
 
 
+def report_of_plan(plan_id: str) -> str:
+    """A plan's report as the page serves it."""
+    return f"{airflow_url()}{PREFIX}/files/{quote(plan_id)}/report.html"
+
+
+def page_of_cluster(cluster_id: str) -> str:
+    """A cluster's page within Airflow's UI."""
+    return f"{airflow_url()}/plugin/{VIEW}{PREFIX}/clusters/{quote(cluster_id)}"
+
+
 @attrs.define()
 class PlanPageLink(BaseOperatorLink):
     """A task's button that opens the page of its run's plan."""

@@ -101,8 +101,11 @@ class Plans:
     def _follow(self, plan_id: str) -> Followed:
         ledger = self._opened()
         if plan_id not in self._followed:
-            patience_s = installation.settings().stall_alert_s
-            self._followed[plan_id] = Followed(PlanFollower(ledger, plan_id, patience_s))
+            settings = installation.settings()
+            follower = PlanFollower(
+                ledger, plan_id, settings.stall_alert_s, settings.stall_timeout_s
+            )
+            self._followed[plan_id] = Followed(follower)
         self._followed.move_to_end(plan_id)
         while len(self._followed) > FOLLOWED:
             self._followed.popitem(last=False)

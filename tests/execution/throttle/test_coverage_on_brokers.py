@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from include.alerts.found import LOST_OFTEN
+from include.alerts.sentences import throttle_restored
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
@@ -16,12 +18,11 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.decide import needs_worker
 from include.execution.poll import Poll, poll
-from include.execution.throttle.coverage import ALERT_AFTER, gone_text
 from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from include.execution.throttle.rate_scope import DEFAULT
 from include.ledger.base.records import SetBy
 from include.ledger.store import Ledger
-from include.ledger.stores.throttles import THROTTLE_ALERT, THROTTLE_GONE
+from include.ledger.stores.throttles import THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.throttle.test_set_up_on_brokers import (
@@ -92,8 +93,8 @@ def test_what_somebody_deletes_in_mid_copy_is_back_within_one_poll_and_told_of(
     throttles = standing(gateway, topic)
     seen = look(flying, ledger, gateway).seen
     assert (seen.unthrottled, seen.throttles_unread) == ((), {})
-    for times in range(1, ALERT_AFTER + 1):
-        assert ledger.throttles_gone_often(flying.plan_id, ALERT_AFTER) == []
+    for times in range(1, LOST_OFTEN + 1):
+        assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == []
         delete(gateway, resource, key)
         found = lacking(flying, ledger, gateway)
         assert set(found.seen.unthrottled) == flying.by_partition.keys()
@@ -106,14 +107,13 @@ def test_what_somebody_deletes_in_mid_copy_is_back_within_one_poll_and_told_of(
         assert len(gone_events(ledger, flying)) == times
         assert f"{resource} {key}" in gone_events(ledger, flying)[-1]
         wait_until(lambda: not look(flying, ledger, gateway).seen.unthrottled, "all to know of it")
-    often = ledger.throttles_gone_often(flying.plan_id, ALERT_AFTER)
+    often = ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN)
     assert [(entry.resource, entry.key) for entry in often] == [(resource, key)]
-    told = gone_text(flying.plan_id, often, 5)
+    told, _ = throttle_restored(often, 5)
     assert f"{key} was gone 3 times" in told
     assert "Each time it was set again." in told
-    ledger.record_throttle_alert(often, told)
-    assert ledger.throttles_gone_often(flying.plan_id, ALERT_AFTER) == [], "told once"
-    assert [e.kind for e in ledger.events(flying.plan_id)].count(THROTTLE_ALERT) == 1
+    ledger.mark_throttles_told(often)
+    assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == [], "told once"
 
 
 def test_a_list_that_loses_what_others_had_on_it_before_gets_what_in_flight_moves_need(

@@ -1,0 +1,226 @@
+"""What people are told when a run has ended: how, the plan, the state left, the next step."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from include.alerts import sentences
+from include.alerts.alert import Alert
+from include.alerts.kinds import AlertKind
+from include.domain.run.flows import RateReason
+from include.domain.run.states import MoveState, PlanState
+from include.domain.text import duration_text
+from include.domain.time_range import TimeRange
+from include.ledger.base.records import PlanRecord
+from include.ledger.store import Ledger
+from include.reporting.predicted_time import outcome
+
+
+class Ended(enum.StrEnum):
+    """How Airflow says that a run has ended."""
+
+    FAILED = "failed"
+    SUCCEEDED = "succeeded"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEnd:
+    """A plan when its run has ended.
+
+    :param moves: how many are in each state.
+    :param owed: configuration keys that are still to be taken back.
+    :param took: how long it took, beside what was predicted; "" = not known.
+    """
+
+    record: PlanRecord
+    moves: Mapping[MoveState, int]
+    owed: tuple[str, ...]
+    took: str = ""
+
+    @classmethod
+    def of(cls, record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any] | None) -> PlanEnd:
+        """By the ledger, and by what the dry run has predicted, where that can be read."""
+        sums = ledger.move_sums(record.plan_id)
+        entries = ledger.throttles(record.plan_id, open_only=True)
+        return cls(
+            record,
+            {state: each.moves for state, each in sorted(sums.items())},
+            tuple(f"{entry.resource} {entry.key}" for entry in entries),
+            _took(record, ledger, dry_run or {}, sum(each.moves for each in sums.values())),
+        )
+
+    @property
+    def report(self) -> str:
+        """Where its report lies in the warehouse."""
+        return f"{self.record.plan_dir}/report.html"
+
+    def facts(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "plan_id": self.record.plan_id,
+            "state": self.record.state.value,
+            "cause": self.record.cause,
+            "moves": {state.value: count for state, count in self.moves.items()},
+            "throttles_owed": list(self.owed),
+            "report": self.report,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """A run that has ended.
+
+    :param attempt: how often it was cleared.
+    :param reason: Airflow's.
+    :param recurring: it is one of many of its DAG, all of which do the same; of these the DAG
+        counts, not the run.
+    :param makes_plan: whether its DAG's runs change the cluster by a plan, and only by one.
+    :param plan: that it drove; None = there is none, or it is ``unknown``.
+    :param follow_up: the plan that follows it up; None = there is none, or it is not known.
+    :param unknown: why the plan is not known; ``follow_up_unknown``: likewise.
+    """
+
+    dag_id: str
+    run_id: str
+    ended: Ended
+    attempt: int = 0
+    reason: str = ""
+    recurring: bool = False
+    makes_plan: bool = False
+    plan: PlanEnd | None = None
+    follow_up: PlanEnd | None = None
+    unknown: str = ""
+    follow_up_unknown: str = ""
+    connection: str = ""
+    plans: tuple[PlanEnd, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        plans = tuple(plan for plan in (self.follow_up, self.plan) if plan is not None)
+        object.__setattr__(self, "plans", plans)
+
+    def alert(self) -> Alert:
+        """What people are told: by the last of its plans."""
+        last = self.plans[0].record if self.plans else None
+        paused = self._paused_at_window_end
+        subject, occurrence = f"{self.dag_id}/{self.run_id}", f"{self.run_id}#{self.attempt}"
+        if paused and last is not None:
+            subject = last.plan_id
+        if self.recurring:
+            subject = f"{self.dag_id} ({self.connection})" if self.connection else self.dag_id
+            occurrence = ""
+        kind = AlertKind.DONE if self.ended is Ended.SUCCEEDED else AlertKind.FAILED
+        return Alert(
+            kind=AlertKind.PAUSED_AT_WINDOW_END if paused else kind,
+            subject=subject,
+            text=self._text(),
+            next_step=self._next_step(),
+            plan_id=last.plan_id if last else "",
+            cluster_id=last.cluster_id if last else "",
+            connection=(last.planned_through if last else "") or self.connection,
+            state=last.state.value if last else "",
+            occurrence=occurrence,
+            report=self.plans[0].report if self.plans else "",
+            facts=self._facts(),
+        )
+
+    @property
+    def _paused_at_window_end(self) -> bool:
+        """A person's pause is none of the window's."""
+        return self.ended is Ended.SUCCEEDED and any(
+            plan.record.state is PlanState.PAUSED and not plan.record.pause_requested
+            for plan in self.plans
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            "dag_id": self.dag_id,
+            "run_id": self.run_id,
+            "ended": self.ended.value,
+            "reason": self.reason or None,
+        }
+        if self.plan is not None:
+            facts |= self.plan.facts()
+        elif self.unknown:
+            facts["unknown"] = self.unknown
+        if self.follow_up is not None:
+            facts["follow_up"] = self.follow_up.facts()
+        elif self.follow_up_unknown:
+            facts["follow_up"] = {"unknown": self.follow_up_unknown}
+        return facts
+
+    def _text(self) -> str:
+        run = f"Run {self.run_id} of {self.dag_id} {self.ended}."
+        if self.plan is None:
+            failed = self.ended is Ended.FAILED  # of a success, Airflow says no more than that
+            reason = f" {self.reason}." if failed and self.reason else ""
+            known = " No plan was made; nothing was changed." if self.makes_plan else ""
+            if self.unknown:
+                known = f" What it has changed is not known here: {self.unknown}"
+            return f"{run}{reason}{known}"
+        text = f"{run} {_plan_text(self.plan)}"
+        if self.follow_up_unknown:
+            text += f" Whether a plan follows it up is not known here: {self.follow_up_unknown}"
+        elif self.follow_up is not None:
+            text += " What appeared meanwhile is moved by a plan of its own."
+            text += f" {_plan_text(self.follow_up)}"
+        return text
+
+    def _next_step(self) -> str:
+        if self.plan is None:
+            return "See the log of the run."
+        return _next_step(self.ended, self.plans)
+
+
+def _plan_text(plan: PlanEnd) -> str:
+    record = plan.record
+    cause = f" ({record.cause})" if record.cause else ""
+    moves = ", ".join(f"{count} {state}" for state, count in plan.moves.items()) or "none"
+    took = f" {plan.took}" if plan.took else ""
+    return (
+        f"Plan {record.plan_id} is {record.state}{cause}.{took} "
+        f"Moves: {moves}. Throttles owed: {', '.join(plan.owed) or 'none'}."
+    )
+
+
+def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
+    """What people are to do.
+
+    :param plans: of the run, the last one first.
+    """
+    if any(plan.owed for plan in plans):
+        connection = plans[0].record.planned_through or ""
+        return sentences.owed((), (), connection)[1]
+    moved = [plan.record.plan_id for plan in plans if plan.moves.get(MoveState.DONE)]
+    if ended is Ended.FAILED and moved:
+        return (
+            "Read the report; trigger again for the rest, or take back what was done with "
+            f"action rollback and plan_id {', then '.join(moved)}."
+        )
+    if ended is Ended.FAILED:
+        return "Read the report, mend the cause, trigger again."
+    for plan in plans:
+        if plan.record.state is PlanState.PAUSED:
+            if plan.record.pause_requested:
+                return "A person has paused it: resume it with control_reassignment."
+            return sentences.paused_at_window_end()
+        if plan.record.state is PlanState.PLANNED:
+            return "The page shows the plan, and can run it."
+    return "None. The report has the proof."
+
+
+def _took(record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any], moves: int) -> str:
+    """The time of a plan that went through in one go, beside what was predicted of all of it."""
+    if record.state is not PlanState.DONE or record.started_at is None or record.ended_at is None:
+        return ""
+    seconds = (record.ended_at - record.started_at).total_seconds()
+    found = dry_run.get("predicted")
+    changed = any(r.reason is RateReason.REQUESTED for r in ledger.rate_changes(record.plan_id))
+    paused = ledger.last_event_at(record.plan_id, PlanState.PAUSED) is not None
+    if not found or changed or paused or dry_run.get("partitions") != moves:
+        return f"It took {duration_text(seconds)}."
+    predicted = TimeRange(found["least_s"], found["most_s"])
+    how = outcome(predicted, seconds, ended=True)
+    return f"It took {duration_text(seconds)}, {how}: {predicted}."

@@ -1,0 +1,211 @@
+"""The words of alerts about plans and clusters; those of a run's end are in ``run_end``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from include.domain.kafka import BrokerId
+from include.domain.run.flows import RateChange
+from include.domain.text import brokers_text, bytes_text, count_text, duration_text, listed
+from include.ledger.base.records import PlanRecord, ThrottleEntry, ThrottleState
+
+NAMED = 5
+"""So many of a kind are named; of more, how many there are."""
+
+Words = tuple[str, str]
+"""What it is, and the next step."""
+
+
+def failed_moves(count: int) -> Words:
+    """Moves of a plan have failed."""
+    return f"{count_text(count, 'move')} failed.", "The table below names the cause of each."
+
+
+def throttles_left(count: int) -> Words:
+    """As the page shows it, which knows the number alone."""
+    return (
+        f"{count_text(count, 'setting')} of this plan may still stand on the cluster.",
+        "sweep_throttles takes them back once their brokers answer.",
+    )
+
+
+def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> Words:
+    """Settings and copies of a plan that runs no more.
+
+    :param settings: throttles and cordons, each with why it is owed.
+    :param copies: partitions whose copy could not be stopped, or of which that is not known.
+    """
+    parts = []
+    if settings:
+        parts.append(f"Not taken back yet: {_some(settings, '; ')}.")
+    if copies:
+        parts.append(f"Still copied, or not known not to be: {_some(copies)}.")
+    where = (
+        "Its schedule sees to kafka_default."
+        if connection == "kafka_default"
+        else f"Its schedule sees to kafka_default: trigger it with kafka_config_id "
+        f"{connection or 'of the connection that leads there'}."
+    )
+    return (
+        " ".join(parts),
+        "Bring back brokers that are away, and let copies end that could not be cancelled; "
+        f"sweep_throttles then takes back what is left. {where}",
+    )
+
+
+def orphaned(record: PlanRecord) -> Words:
+    """A plan runs, and its run gives no sign of life."""
+    return (
+        f"The plan is running, but its run {record.driver} gives no sign of life. Its moves in "
+        "flight go on, throttled; nothing more is started, and nothing ends them at a window's "
+        "end.",
+        "Resume it or cancel it with control_reassignment.",
+    )
+
+
+def held() -> Words:
+    """Another client's reassignment goes first."""
+    return (
+        "The plan waits for another client's reassignment to end.",
+        "The parameter additional would let it run beside that.",
+    )
+
+
+def stalled(
+    since: datetime, now: datetime, waits_for: str, *, only_waits: bool, gives_up_s: float
+) -> Words:
+    """Nothing moves.
+
+    :param waits_for: why moves do not start; "" = none has to wait, or it is not known.
+    :param only_waits: it does nothing but wait for another client's reassignment.
+    """
+    still = duration_text((now - since).total_seconds())
+    text = f"Nothing has moved since {since:%H:%M:%S} UTC ({still})."
+    if waits_for:
+        text += f" Held back: {waits_for}."
+    if only_waits:
+        return text, "The plan goes on when that has ended."
+    return (
+        text,
+        f"What is in flight goes on; after {gives_up_s:g} s without progress it is cancelled and "
+        "the run fails. Check the destination brokers and the rate of the throttle.",
+    )
+
+
+def throttle_lowered(cut: RateChange, last: RateChange) -> Words:
+    """The governor has cut the rate.
+
+    :param cut: when and why; ``last``: what holds now.
+    """
+    return (
+        f"Throttle cut at {cut.at:%H:%M:%S} UTC: {cut.cause}. It is at "
+        f"{bytes_text(last.target_bytes_per_s)}/s of {bytes_text(last.limit_bytes_per_s)}/s asked "
+        "for.",
+        "It grows again by itself when partitions are well. Find out what else loads the brokers.",
+    )
+
+
+def throttle_restored(entries: Sequence[ThrottleEntry], poll_interval_s: float) -> Words:
+    """Throttles are taken away by somebody, again and again, or cannot be put back.
+
+    :param entries: as they are now: each was set again, unless it is not applied.
+    """
+    first, lost = entries[0], [e for e in entries if e.state is not ThrottleState.APPLIED]
+    more = f" (and {len(entries) - 1} others)" if len(entries) > 1 else ""
+    left = (
+        f"{lost[0].resource} {lost[0].key} could not be set again the last time: "
+        "what relies on it goes on WITHOUT a throttle."
+        if lost
+        else "Each time it was set again."
+    )
+    return (
+        f"{first.resource} {first.key}{more} was gone {count_text(first.times_gone, 'time')} "
+        f"while moves in flight relied on it. {left} Until the next poll, every "
+        f"{poll_interval_s:g} s, they run without a throttle.",
+        "Find out who takes it away: kafka-reassign-partitions does (--cancel, or --execute with a "
+        "throttle, for the same topic, without --preserve-throttles). Or pause the plan with "
+        "control_reassignment.",
+    )
+
+
+def silent(brokers: Sequence[BrokerId]) -> Words:
+    """Brokers did not answer."""
+    return f"{brokers_text(brokers).capitalize()} did not answer at the last poll.", ""
+
+
+def window_will_be_missed(ends_at: datetime, window_end: datetime) -> Words:
+    """At this pace the rest does not fit."""
+    late = duration_text((ends_at - window_end).total_seconds())
+    return (
+        f"At this pace the last copy ends {late} after the window closes, which is at "
+        f"{window_end:%H:%M} UTC.",
+        "What has not started by then is left for the next window. A higher throttle, with "
+        "control_reassignment, may bring it in.",
+    )
+
+
+def paused_at_window_end() -> str:
+    """The next step, where some of a plan is left."""
+    return (
+        "The next run of rebalance_in_window goes on with it, where that DAG is unpaused. Or "
+        "resume it with control_reassignment."
+    )
+
+
+def foreign_leftovers(throttles: Collection[str]) -> Words:
+    """Throttles that no plan has set, while nothing is reassigned."""
+    return (
+        f"Set by another client, while nothing is being reassigned: {_some(list(throttles), '; ')}."
+        " They are probably left over. Rehome leaves them alone.",
+        "Ask who set them; kafka-configs --alter --delete-config takes them back.",
+    )
+
+
+def disk_forecast(
+    full: Sequence[tuple[BrokerId, float, float]], days: float, *, after: bool
+) -> Words:
+    """Disks will be full soon.
+
+    :param full: broker, days until its disks are full, and the growth of its replicas in bytes per
+        second; the soonest first.
+    :param after: as a plan would leave them.
+    """
+    when = "after the move" if after else "from now"
+    told = [
+        f"broker {broker} in {left:.1f} days (it grows by {bytes_text(growth)}/s)"
+        for broker, left, growth in full
+    ]
+    return (
+        f"At the growth of their replicas disks are full within {days:g} days, counted {when}: "
+        f"{_some(told, '; ')}.",
+        "Move replicas away, shorten the retention of topics that grow, or add disks.",
+    )
+
+
+def approval_waiting(what: str, deadline: datetime | None) -> Words:
+    """A run waits for a person.
+
+    :param what: what the person is asked to approve.
+    :param deadline: until when the plan could run; None = there is no end.
+    """
+    until = f" Its window closes at {deadline:%Y-%m-%d %H:%M} UTC." if deadline else ""
+    return (
+        f"A run waits for a person's approval: {what}.{until}",
+        "Open the page; approve it, send it back or reject it.",
+    )
+
+
+def channel_failed(kind: str, channels: Sequence[str], why: str) -> Words:
+    """An alert has not reached everybody."""
+    return (
+        f"The alert {kind} could not be sent through {listed(list(channels))}: {why}",
+        "Check the channel's connection and its entry in the setting alert_channels. It is tried "
+        "again.",
+    )
+
+
+def _some(names: Sequence[str], separator: str = ", ") -> str:
+    shown = separator.join(names[:NAMED])
+    more = len(names) - NAMED
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,95 @@
+"""Raises alerts: each is sent once, by whichever process finds it first, and kept in the ledger."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from include.errors import RehomeError
+from rehome import installation
+from rehome.notifiers import delivery
+from rehome.ui.links import page_of_cluster, page_of_plan, report_of_plan
+
+if TYPE_CHECKING:
+    from include.alerts.alert import Alert
+    from include.alerts.kinds import AlertKind
+    from include.ledger.base.alert_records import DueAlert
+    from include.ledger.store import Ledger
+
+log = logging.getLogger(__name__)
+
+
+def raise_alerts(
+    ledger: Ledger,
+    found: Iterable[Alert],
+    over: Collection[tuple[AlertKind, str]] = (),
+    quiet_s: float = 0.0,
+) -> None:
+    """Send what people have not been told of yet, and wait for it: see :func:`claim`."""
+    send(claim(ledger, found, over, quiet_s))
+
+
+def claim(
+    ledger: Ledger,
+    found: Iterable[Alert],
+    over: Collection[tuple[AlertKind, str]] = (),
+    quiet_s: float = 0.0,
+) -> list[DueAlert]:
+    """What this process is to send now; the ledger knows of all that was found, and sends nothing.
+
+    :param over: what is not found any more, by kind and subject.
+    :param quiet_s: for how long it must not be found to be over.
+    """
+    again_s = installation.settings().alert_again_s
+    raised = [with_links(alert).raised(again_s) for alert in found]
+    return ledger.raise_alerts(raised, over, quiet_s=quiet_s)
+
+
+def send(due: Sequence[DueAlert]) -> None:
+    """Send what was claimed, and record how that went. No channel's failure is raised.
+
+    Where the ledger cannot record it, whoever finds it next sends it again.
+    """
+    from include.alerts.alert import Alert
+    from include.alerts.message import one_line
+
+    for item in due:
+        alert = Alert.from_json(item.alert)
+        tell(alert)
+        results = delivery.deliver(alert, item.channels)
+        try:
+            with installation.open_ledger() as ledger:
+                ledger.record_sent(item, one_line(alert), results)
+        except RehomeError as error:
+            log.error("That the alert %s was sent could not be recorded: %s", item.kind, error)
+
+
+def send_unrecorded(alert: Alert) -> None:
+    """Send an alert where the ledger is away: nobody knows whether it was sent before."""
+    alert = with_links(alert)
+    tell(alert)
+    delivery.deliver(alert)
+
+
+def send_left_over(ledger: Ledger) -> None:
+    """Send what was to be sent before, and has not reached every channel."""
+    send(ledger.claim_unsent_alerts())
+
+
+def tell(alert: Alert) -> None:
+    """Into the log: that is always there."""
+    from include.alerts.message import one_line
+    from include.domain.run.findings import Severity
+
+    levels = {Severity.ERROR: logging.ERROR, Severity.WARNING: logging.WARNING}
+    log.log(levels.get(alert.severity, logging.INFO), "%s", one_line(alert))
+
+
+def with_links(alert: Alert) -> Alert:
+    """The alert, with the page that it is about; and the report as that page serves it."""
+    if not alert.plan_id:
+        return replace(alert, page=page_of_cluster(alert.cluster_id)) if alert.cluster_id else alert
+    report = report_of_plan(alert.plan_id) if alert.report else ""
+    return replace(alert, page=page_of_plan(alert.plan_id), report=report)

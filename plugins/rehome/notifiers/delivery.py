@@ -1,0 +1,125 @@
+"""Sends an alert through every channel that takes it, each in a thread of its own."""
+
+from __future__ import annotations
+
+import contextvars
+import importlib
+import logging
+import threading
+import time
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook, BaseNotifier
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import redact
+
+from rehome import installation
+from rehome.notifiers.webhook import WEBHOOK_CONNECTION
+
+if TYPE_CHECKING:
+    from include.alerts.alert import Alert
+    from include.alerts.channels import Channel
+
+DEADLINE_S = 60.0
+"""After so long nobody waits for a channel any more. Below that of the ledger's claims."""
+
+SETTING = "the setting alert_channels"
+"""What entries that cannot be used are told of as: they have failed, too."""
+
+log = logging.getLogger(__name__)
+
+
+def channels() -> tuple[tuple[Channel, ...], tuple[str, ...]]:
+    """Those that are set up, and what is wrong with the setting.
+
+    The connection ``rehome_webhook``, where there is one, is a channel without being named.
+    """
+    from include.alerts.channels import WEBHOOK, Channel, read_channels
+
+    found, problems = read_channels(installation.settings().alert_channels)
+    named = any(
+        channel.notifier == WEBHOOK
+        and channel.arguments.get("webhook_conn_id", WEBHOOK_CONNECTION) == WEBHOOK_CONNECTION
+        for channel in found
+    )
+    if not named:
+        try:
+            BaseHook.get_connection(WEBHOOK_CONNECTION)
+        except AirflowNotFoundException:
+            return found, problems
+        found = (*found, Channel(WEBHOOK_CONNECTION, WEBHOOK))
+    return found, problems
+
+
+def deliver(alert: Alert, only: Collection[str] | None = None) -> dict[str, str]:
+    """Send it; never raises for what a channel does.
+
+    :param only: names of channels; None = all.
+    :returns: channel → why it has not taken it; "" = it has.
+    """
+    found, problems = channels()
+    chosen = [c for c in found if c.takes(alert) and (only is None or c.name in only)]
+    results = _all_sent(chosen, alert)
+    if problems and (only is None or SETTING in only):
+        results[SETTING] = " ".join(problems)
+    for name, why in results.items():
+        if why:
+            log.error("The alert %s was not sent through %s: %s", alert.kind, name, why)
+    return results
+
+
+def _all_sent(chosen: Collection[Channel], alert: Alert) -> dict[str, str]:
+    late = f"It did not end within {DEADLINE_S:g} s"
+    answers: dict[str, str] = {channel.name: late for channel in chosen}
+    threads = [_begun(channel, alert, answers) for channel in chosen]
+    until = time.monotonic() + DEADLINE_S
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return dict(answers)
+
+
+def _begun(channel: Channel, alert: Alert, answers: dict[str, str]) -> threading.Thread:
+    """A thread that ends with its process at the latest: a notifier may hang for ever."""
+
+    def send() -> None:
+        answers[channel.name] = _sent(channel, alert)
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(send,), daemon=True, name=channel.name)
+    thread.start()
+    return thread
+
+
+def _sent(channel: Channel, alert: Alert) -> str:
+    """Why a channel has not taken it; "" = it has."""
+    try:
+        notifier = notifier_class(channel.notifier)(**channel.arguments_for(alert))
+        notifier.notify(_context(alert))
+    except Exception as error:  # noqa: BLE001 a notifier is anybody's code: whatever it raises is told
+        told = " ".join(str(redact(str(error))).split()) or "no reason given"
+        return f"{type(error).__name__}: {told}"
+    return ""
+
+
+def notifier_class(path: str) -> type[BaseNotifier]:
+    """The class of this import path.
+
+    :raises ValueError: there is none, or it is no notifier; says what to do.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ImportError as error:
+        raise ValueError(
+            f"{path} cannot be imported ({error}): install its provider, or correct the path"
+        ) from None
+    if not (isinstance(found, type) and issubclass(found, BaseNotifier)):
+        raise ValueError(f"{path} is none of Airflow's notifiers: correct the path")
+    return found
+
+
+def _context(alert: Alert) -> Any:
+    """For notifiers that look at it: there may be no task, and no run."""
+    facts: Mapping[str, Any] = alert.facts
+    return {"params": {}, "reason": alert.text, "run_id": facts.get("run_id")}

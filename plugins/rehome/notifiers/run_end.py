@@ -1,0 +1,113 @@
+"""Tells people how a run ended: the plan, the state left, the next step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier
+
+from include.errors import RehomeError
+from rehome import alerting, installation, plan_of_run, run_context
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.alerts.run_end import PlanEnd, RunEnd
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+
+log = logging.getLogger(__name__)
+
+
+class RehomeNotifier(BaseNotifier):
+    """A DAG's failure and success callback. Of what it cannot find out it says so.
+
+    Runs that never started have neither a plan nor params: the context is read with care.
+
+    :param ended: ``failed`` or ``succeeded``.
+    :param makes_plan: whether the DAG's runs change the cluster by a plan, and only by one.
+    """
+
+    def __init__(self, ended: str, *, makes_plan: bool = False) -> None:
+        super().__init__()
+        self.ended = ended
+        self.makes_plan = makes_plan
+
+    def render_template_fields(self, context: Any, jinja_env: Any = None) -> None:
+        """Nothing to render: a scheduler's serialized DAG has no environment to render with."""
+
+    def notify(self, context: Context) -> None:
+        """Tell it once, through every channel; what ends with the run is over."""
+        from include.alerts.found import OVER_WITH_ITS_RUN
+
+        end = self._end(context)
+        try:
+            with installation.open_ledger() as ledger:
+                for plan in end.plans:
+                    ledger.close_alerts(plan.record.plan_id, *OVER_WITH_ITS_RUN)
+                alerting.raise_alerts(ledger, [end.alert()])
+        except RehomeError as error:
+            log.error("Whether this was told before is not known: %s", error)
+            alerting.send_unrecorded(end.alert())
+
+    def _end(self, context: Context) -> RunEnd:
+        from include.alerts.run_end import Ended, RunEnd
+
+        run = context.get("dag_run")
+        recurring = not self.makes_plan and getattr(run, "run_type", "") == "scheduled"
+        return RunEnd(
+            dag_id=str(getattr(run, "dag_id", None) or "of an unknown DAG"),
+            run_id=str(getattr(run, "run_id", None) or context.get("run_id")),
+            ended=Ended(self.ended),
+            attempt=getattr(run, "clear_number", 0),
+            reason=str(context.get("reason") or ""),
+            recurring=recurring,
+            makes_plan=self.makes_plan,
+            connection=str((context.get("params") or {}).get("kafka_config_id") or ""),
+            **_plans(context),
+        )
+
+
+def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of the run's plans; nothing = that there are none."""
+    if context.get("dag_run") is None or not context.get("params"):
+        return {"unknown": "Airflow does not say with which parameters it was triggered."}
+    try:
+        plan_id = run_context.plan_id_of(context)
+        with installation.open_ledger() as ledger:
+            record = plan_of_run.known(plan_id, ledger)
+            if record is None:
+                return {}
+            return {"plan": _plan_end(record, ledger), **_follow_up(record, ledger)}
+    except RehomeError as error:
+        return {"unknown": str(error)}
+
+
+def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
+    """Only a drain is followed up."""
+    from include.domain.request.request import Action
+
+    if record.action != Action.DRAIN.value:
+        return {}
+    try:
+        follow_up = plan_of_run.known(run_context.follow_up_id(record.plan_id), ledger)
+    except RehomeError as error:
+        return {"follow_up_unknown": str(error)}
+    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger)}
+
+
+def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
+    """The plan, with what its dry run predicted where that can be read."""
+    from include.alerts.run_end import PlanEnd
+    from include.warehouse import PlanDirectory
+
+    tried = None
+    try:
+        directory = PlanDirectory(record.plan_dir)
+        if directory.exists("dry_run.json"):
+            tried = directory.read_json("dry_run.json")
+    except (OSError, ValueError, RehomeError) as error:
+        log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
+    return PlanEnd.of(record, ledger, tried)
