@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = """
     page
     alerts
-    reporting            quality
+    reporting            quality              metrics
     execution.advance    execution.create_partitions     execution.simulation
     execution.dry_run    execution.poll
     execution.decide     execution.control               execution.completion

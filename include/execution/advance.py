@@ -33,7 +33,7 @@ from include.execution.actions import (
 from include.execution.admission.backlog import Backlog
 from include.execution.control.cancel import cancel_moves
 from include.execution.observation.log_dir_copies import wanted_log_dirs
-from include.execution.poll import poll
+from include.execution.poll import Poll, poll
 from include.execution.progress.progress import Progress
 from include.execution.throttle import set_up as throttle
 from include.ledger.base.database import Clock, utc_now
@@ -55,6 +55,8 @@ class Advance:
     :param holds: why nothing (more) was started.
     :param finished: the state the plan has ended or paused in; None = it goes on.
     :param progress: the last observation as KIP-179's table; None when nothing was observed.
+    :param look: the last poll, of which that is a part.
+    :param copied_bytes: what all polls of this step have seen being copied since those before.
     """
 
     actions: list[Decision] = field(default_factory=list)
@@ -67,6 +69,8 @@ class Advance:
     finished: PlanState | None = None
     cause: str = ""
     progress: Progress | None = None
+    look: Poll | None = None
+    copied_bytes: int = 0
 
 
 def advance(
@@ -96,7 +100,8 @@ def advance(
             record = ledger.plan(plan.plan_id)
             done.finished, done.cause = record.state, record.cause
             return done
-        done.progress = look.progress
+        done.progress, done.look = look.progress, look
+        done.copied_bytes += look.copied_bytes
         again = step.act(look.actions, look.seen, look.view.rate_bytes_per_s)
         if not again:
             return done

@@ -15,6 +15,7 @@ from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import Admit, Cancel, Decision, Finish
 from include.execution.admission.backlog import Backlog
+from include.execution.admission.slots import Direction
 from include.execution.decide import decide
 from include.execution.observation.observe import observe, observe_more
 from include.execution.progress.progress import Progress, record_progress
@@ -22,6 +23,7 @@ from include.execution.throttle.coverage import look_at_throttles
 from include.ledger.base.database import Clock, utc_now
 from include.ledger.store import Ledger
 
+_TAKEN_IN = (Direction.IN.value, Direction.ACROSS.value)
 DECISIONS_PER_POLL = 5
 """So often in one poll, at most, what `decide` chooses is read before it is acted upon."""
 
@@ -34,6 +36,14 @@ class Poll:
     seen: Observation
     actions: list[Decision]
     progress: Progress
+
+    @property
+    def copied_bytes(self) -> int:
+        """What brokers took in since the poll before, copies between log dirs among it."""
+        flows = self.view.flows
+        if not flows or flows[-1].at != self.seen.taken_at:
+            return 0  # another process has polled since, and counts it
+        return sum(flow.copied_bytes for flow in flows[-1].flows if flow.direction in _TAKEN_IN)
 
 
 def poll(

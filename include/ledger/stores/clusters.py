@@ -8,6 +8,7 @@ from sqlalchemy import func, or_, select
 
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
+from include.domain.run.states import PlanState
 from include.ledger.base.database import Database
 from include.ledger.base.models import PLANS, REASSIGNMENTS, THROTTLE_ENTRIES
 from include.ledger.base.records import PlanRecord, ThrottleState
@@ -25,6 +26,13 @@ class ClusterStore(Database):
         query = query.order_by(PLANS.c.created_at.desc(), PLANS.c.plan_id).limit(newest)
         with self.reading() as connection:
             return [record_of(row) for row in connection.execute(query).mappings()]
+
+    def plan_states_on(self, cluster_id: str) -> dict[PlanState, int]:
+        """How many plans for a cluster are in each state."""
+        query = select(PLANS.c.state, func.count()).group_by(PLANS.c.state)
+        query = query.where(PLANS.c.cluster_id == cluster_id)
+        with self.reading() as connection:
+            return {PlanState(state): count for state, count in connection.execute(query)}
 
     def owed_on(self, cluster_id: str) -> int:
         """Throttle settings on a cluster of plans that are not active, which may still stand."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.errors import PlanConflictError
-from rehome import installation, plan_of_run, run_context
+from rehome import installation, metrics, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.ui.links import PlanPageLink
 
@@ -26,6 +26,7 @@ class StartReassignmentOperator(ClusterOperator):
         from include.domain.run.states import PlanState
         from include.execution.advance import advance
         from include.execution.policy import policy_for
+        from include.metrics.readings import step_readings
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -46,6 +47,8 @@ class StartReassignmentOperator(ClusterOperator):
             run_context.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
             done = advance(plan, held.ledger, held.cluster, policy)
+        polled = metrics.polled(plan.cluster_id, plan.plan_id, policy)
+        metrics.emit(step_readings, polled, done)
         self.log.info("%d moves started, %d in flight", len(done.admitted), done.in_flight)
         for partition, error in done.errors.items():
             self.log.error("%s: %s", partition, error)

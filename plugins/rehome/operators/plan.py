@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,7 +15,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
-from rehome import alerting, installation, plan_of_run, run_context
+from rehome import alerting, installation, metrics, plan_of_run, run_context
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -54,16 +56,17 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             if made is not None:
                 return made
             directory = self._prepare(context)
+        begun = time.monotonic()
         try:
             with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
                 self._ship_sources(Path(scratch))
                 super().execute(context)
         except (AirflowException, RuntimeError):  # the hook raises either
-            self._show_gates(directory)
+            self._job_has_ended(begun, directory)
             if not directory.exists("failure.json"):
                 raise
             self._refuse(directory.read_json("failure.json"))
-        self._show_gates(directory)
+        self._job_has_ended(begun, directory)
         with run_context.plain_errors():
             return self._record(context, directory)
 
@@ -145,12 +148,18 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         self.log.error("%s", told)
         raise AirflowFailException(told) from None
 
-    def _show_gates(self, directory: PlanDirectory) -> None:
+    def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
+        """Show what the gates said, and measure the job; however it has ended."""
+        from include.metrics.readings import PlanJob, plan_job_readings
         from include.quality.engine.results import GateResult, describe
+        from include.warehouse import cluster_of
 
+        took, gates = timedelta(seconds=time.monotonic() - begun), {}
         if directory.exists("gates.json"):
             results = [GateResult.from_json(item) for item in directory.read_json("gates.json")]
             self.log.info("%s\nKept in %s/gates.json", describe(results), directory.uri)
+            gates = {result.gate: result.passed for result in results}
+        metrics.emit(plan_job_readings, PlanJob(cluster_of(self.snapshot), took, gates))
 
     def _record(self, context: Context, directory: PlanDirectory) -> str:
         from include.domain.plan.kafka_json import refuse_other_files

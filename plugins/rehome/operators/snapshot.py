@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome import installation, plan_of_run, run_context
+from rehome import installation, metrics, plan_of_run, run_context
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 
@@ -36,6 +36,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.cluster.interface.errors import require
         from include.cluster.interface.rights import Role, rights_to_start
         from include.cluster.snapshot.take import take_snapshot
+        from include.metrics.readings import ClusterFacts, cluster_readings
 
         if self.for_request:
             refuse_unshared_ledger(context, installation.settings().ledger_url)
@@ -61,6 +62,8 @@ class SnapshotClusterOperator(ClusterOperator):
             snapshot.duration_s,
             uri,
         )
+        taken = ClusterFacts(snapshot.cluster_id, snapshot_taken_at=snapshot.taken_at)
+        metrics.emit(cluster_readings, taken)
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rehome import alerting, installation, run_context
+from rehome import alerting, installation, metrics, run_context
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 
@@ -51,10 +51,12 @@ class SweepThrottlesOperator(ClusterOperator):
             cluster_id = cluster.describe_cluster().cluster_id
             orphan = self._orphan(context, ledger, cluster, cluster_id)
             self._sweep(ledger, cluster, context["dag_run"].run_id)
-            foreign = foreign_throttles(ledger, cluster)
-            self._tell_foreign(foreign)
-        self._alert(ledger, cluster_id, orphan, foreign)
+            found = foreign_throttles(ledger, cluster)
+            self._tell_foreign(found)
+        self._alert(ledger, cluster_id, orphan, found)
         alerting.send_left_over(ledger)
+        now, foreign = datetime.now(UTC), len(found.throttles)
+        metrics.emit_cluster(ledger, cluster_id, swept_at=now, foreign=foreign)
 
     def _orphan(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, cluster_id: str

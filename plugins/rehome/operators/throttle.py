@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from include.errors import RehomeError
-from rehome import alerting, installation, plan_of_run, run_context
+from rehome import alerting, installation, metrics, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.ui.links import PlanPageLink
 
@@ -44,11 +44,13 @@ class SetThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""
+        from include.domain.run.flows import RateReason
         from include.domain.run.states import PlanState
         from include.domain.text import bytes_text
         from include.execution.governor.control_loop import first_rate
         from include.execution.throttle.cordon import cordon
         from include.execution.throttle.set_up import set_up_throttle
+        from include.metrics.readings import rate_readings
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -71,6 +73,7 @@ class SetThrottleOperator(ClusterOperator):
             self._check(plan, run_context.terms_of(context, request), held)
             done = set_up_throttle(plan, held.ledger, held.cluster, first_rate(rate), rate, cause)
             cordoned = cordon(plan, request, held.ledger, held.cluster)
+        metrics.emit(rate_readings, plan.cluster_id, [RateReason.SET_UP])
         for broker in cordoned:
             self.log.info("Broker %d: its log dirs are cordoned (%s)", broker, request.cordon)
         for entry in done.entries:
@@ -127,6 +130,7 @@ class ClearThrottleOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Stop what is left, clear, give the lease back, say what is owed."""
         from include.domain.run.states import PlanState
+        from include.metrics.readings import end_readings
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
@@ -144,6 +148,8 @@ class ClearThrottleOperator(ClusterOperator):
                 return
             with run_context.driving(context, ledger, cluster, record, release=True) as held:
                 done = self._clear(record, held)
+            metrics.emit(end_readings, record.cluster_id, plan_id)
+            metrics.emit_cluster(ledger, record.cluster_id)
         self.log.info("%d throttle settings are as they were before", len(done.cleared))
         if done.owed:
             self._owe(context, done.owed)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.settings import FIRST_POLL_S
-from rehome import alerting, installation, plan_of_run, run_context
+from rehome import alerting, installation, metrics, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import Look, PlanWatch, ReassignmentWatch
@@ -87,6 +87,7 @@ class ReassignmentSensor(ClusterOperator):
         from include.execution.policy import policy_for
         from include.execution.stall import overdue
         from include.execution.throttle.set_up import sweep
+        from include.metrics.readings import ErrorKind, error_readings, step_readings
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
@@ -103,6 +104,7 @@ class ReassignmentSensor(ClusterOperator):
             except MissingRightError:
                 raise
             except ClusterError as error:
+                metrics.emit(error_readings, plan.cluster_id, ErrorKind.CLUSTER_AWAY)
                 view = ledger.view(plan.plan_id)
                 if overdue(view, datetime.now(UTC), policy.stall_timeout_s):
                     raise
@@ -110,6 +112,8 @@ class ReassignmentSensor(ClusterOperator):
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
             self._tell_of_throttles(ledger, plan.plan_id)
+        polled = metrics.polled(plan.cluster_id, plan.plan_id, policy)
+        metrics.emit(step_readings, polled, done)
         self._tell(done)
         return self._ended(plan.plan_id, done.finished, done.cause)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from rehome import alerting, installation, run_context
+from rehome import alerting, installation, metrics, run_context
 
 if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from include.execution.observation.foreign_reassignments import Watched
     from include.execution.poll import Poll
     from include.ledger.base.alert_records import DueAlert
+    from include.metrics.readings import ErrorKind
 
 WRONG_CLUSTER = "the connection leads to another cluster"
 SHOWN = 10
@@ -56,6 +57,7 @@ class PlanWatch:
         self._lease_s = ttl_s(installation.settings())
         self._plan = run_context.recorded_moves(self._ledger, record)
         self._policy = policy_for(run_context.recorded_request(record), installation.settings())
+        self._polled = metrics.polled(record.cluster_id, plan_id, self._policy)
         self._backlog = Backlog()
         self._beside: tuple[TopicPartition, ...] | None = None
         self._ledger_away_since: float | None = None
@@ -64,10 +66,12 @@ class PlanWatch:
     def look(self) -> Look:
         """Observe once. A cluster or a ledger that is away is borne for as long as a stall is."""
         from include.ledger.base.database import LedgerUnavailableError
+        from include.metrics.readings import ErrorKind
 
         try:
             look = self._look_alive()
         except LedgerUnavailableError as error:
+            self._count(ErrorKind.LEDGER_AWAY)
             now = time.monotonic()
             self._ledger_away_since = self._ledger_away_since or now
             overdue = now - self._ledger_away_since > self._policy.stall_timeout_s
@@ -78,6 +82,7 @@ class PlanWatch:
     def _look_alive(self) -> Look:
         from include.cluster.interface.errors import ClusterError
         from include.execution.access.own_cluster import WrongClusterError
+        from include.metrics.readings import ErrorKind
 
         if not self._ledger.heartbeat(self._plan.cluster_id, self._driver, self._lease_s):
             return Look("another run has taken the lease over", "")
@@ -86,6 +91,7 @@ class PlanWatch:
         except WrongClusterError as error:
             return Look(WRONG_CLUSTER, str(error))
         except ClusterError as error:
+            self._count(ErrorKind.CLUSTER_AWAY)
             text = f"Nothing could be seen this time: {error}"
             return Look("the cluster is away" if self._overdue() else "", text)
 
@@ -93,6 +99,7 @@ class PlanWatch:
         from include.execution.decide import needs_worker, waits_for
         from include.execution.governor.cluster_health import bystanders
         from include.execution.poll import poll
+        from include.metrics.readings import poll_readings
 
         plan, ledger = self._plan, self._ledger
         if self._beside is None:
@@ -100,6 +107,7 @@ class PlanWatch:
         found = poll(plan, ledger, self._cluster, self._policy, self._backlog, beside=self._beside)
         if found is None:
             return Look(f"the plan is {ledger.plan(plan.plan_id).state}", "")
+        metrics.emit(poll_readings, self._polled, found)
         seen, text = found.seen, found.progress.table()
         if held := waits_for(found.actions):
             text = f"{text}\nHeld back: {held}"
@@ -120,6 +128,11 @@ class PlanWatch:
             self._first_look = False
         alerts = at_poll(ledger.plan(plan_id), found, self._policy, ledger.alerts(plan_id))
         return tuple(alerting.claim(ledger, alerts, not_any_more(plan_id, alerts), quiet_s=QUIET_S))
+
+    def _count(self, kind: ErrorKind) -> None:
+        from include.metrics.readings import error_readings
+
+        metrics.emit(error_readings, self._plan.cluster_id, kind)
 
     def _overdue(self) -> bool:
         from include.execution.stall import overdue

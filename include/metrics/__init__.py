@@ -1,0 +1,1 @@
+"""What is measured of Rehome itself: one catalogue, and the values that it is given."""

@@ -1,0 +1,187 @@
+"""Every metric of Rehome: name, kind, unit, labels, meaning. Pure data.
+
+What emits, the mapping of the StatsD exporter, the Grafana dashboard, the alert rules and the
+documentation all go by it; see docs/monitoring.md.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+PREFIX = "airflow"
+"""What Airflow puts before every name, unless ``statsd_prefix`` says otherwise."""
+
+
+class Kind(enum.StrEnum):
+    """Kinds of metrics, as StatsD, OpenTelemetry and Prometheus know them."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    TIMER = "timer"
+
+
+class Unit(enum.StrEnum):
+    """What a value counts. A moment is in seconds since 1970 (UTC); 0 = there is none."""
+
+    BYTES = "bytes"
+    BYTES_PER_S = "bytes per second"
+    MOMENT = "Unix time"
+    MILLISECONDS = "milliseconds"
+    MESSAGES = "messages"
+    COUNT = "count"
+
+
+class Label(enum.StrEnum):
+    """What tells series of one metric apart. All but ``PLAN`` have few values."""
+
+    CLUSTER = "cluster"  # Kafka's cluster id
+    PLAN = "plan"
+    STATE = "state"
+    REASON = "reason"
+    KIND = "kind"
+    GATE = "gate"
+
+
+class Subject(enum.StrEnum):
+    """What a metric is about, which says when it is emitted."""
+
+    PLAN = "plan"
+    """The plan that runs: at each poll and each step; zero when it has ended or paused."""
+    CLUSTER = "cluster"
+    """A cluster: at each sweep, and when what it counts has changed."""
+    EVENT = "event"
+    """Something that has happened: when it happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric.
+
+    :param name: as Airflow is given it.
+    :param labels: in the order in which they follow the name where tags cannot be sent.
+    """
+
+    name: str
+    kind: Kind
+    unit: Unit
+    meaning: str
+    labels: tuple[Label, ...] = (Label.CLUSTER,)
+
+    @property
+    def subject(self) -> Subject:
+        """What it is about."""
+        if self.kind is not Kind.GAUGE:
+            return Subject.EVENT
+        return Subject.CLUSTER if self.name.startswith("rehome.cluster.") else Subject.PLAN
+
+
+def _plan(name: str, unit: Unit, meaning: str, *labels: Label) -> Metric:
+    return Metric(f"rehome.plan.{name}", Kind.GAUGE, unit, meaning, (Label.CLUSTER, *labels))
+
+
+def _cluster(name: str, unit: Unit, meaning: str, *labels: Label) -> Metric:
+    return Metric(f"rehome.cluster.{name}", Kind.GAUGE, unit, meaning, (Label.CLUSTER, *labels))
+
+
+def _counter(name: str, unit: Unit, meaning: str, *labels: Label) -> Metric:
+    return Metric(f"rehome.{name}", Kind.COUNTER, unit, meaning, (Label.CLUSTER, *labels))
+
+
+FRESH_UNTIL = _plan(
+    "fresh_until",
+    Unit.MOMENT,
+    "Until when the other gauges of the plan can be believed: each poll moves it on, the plan's "
+    "end or pause sets it to 0. The only metric that names a plan",
+    Label.PLAN,
+)
+BYTES_TOTAL = _plan("bytes_total", Unit.BYTES, "What the plan copies in all")
+BYTES_LEFT = _plan("bytes_left", Unit.BYTES, "What is not copied yet")
+RATE = _plan(
+    "rate", Unit.BYTES_PER_S, "Measured over the last polls, of the whole plan; 0 before the second"
+)
+ENDS_AT = _plan("ends_at", Unit.MOMENT, "When the last copy ends at this pace; 0 = not known")
+WINDOW_END = _plan("window_end", Unit.MOMENT, "When nothing may be in flight any more; 0 = never")
+MOVED_AT = _plan(
+    "moved_at",
+    Unit.MOMENT,
+    "When bytes or messages were last seen to move, or only another client's reassignment was "
+    "waited for",
+)
+LAG_LARGEST = _plan("lag_largest", Unit.MESSAGES, "Messages that the replica farthest behind lacks")
+LAG_SUM = _plan("lag_sum", Unit.MESSAGES, "Messages that all replicas in flight lack together")
+MOVES = _plan("moves", Unit.COUNT, "Moves of the plan, by state", Label.STATE)
+THROTTLE_ASKED = _plan(
+    "throttle_asked",
+    Unit.BYTES_PER_S,
+    "What was asked for, per broker and direction; 0 = not set yet. The same holds for the three "
+    "that follow",
+)
+THROTTLE_TARGET = _plan(
+    "throttle_target", Unit.BYTES_PER_S, "What brokers are to deliver: less than asked under strain"
+)
+THROTTLE_SET = _plan("throttle_set", Unit.BYTES_PER_S, "The rate that is set on the brokers")
+THROTTLE_DELIVERED = _plan(
+    "throttle_delivered",
+    Unit.BYTES_PER_S,
+    "What the broker and direction that copied most delivered between the last two polls",
+)
+OUTSIDE_ISR = _plan(
+    "strain_outside_isr",
+    Unit.COUNT,
+    "Replicas of watched partitions on live brokers that are out of the ISR",
+)
+MESSAGES_BEHIND = _plan(
+    "strain_messages_behind",
+    Unit.MESSAGES,
+    "Messages that in-sync followers of watched partitions lack together",
+)
+BROKERS_SILENT = _plan("brokers_silent", Unit.COUNT, "Brokers that did not answer at the last poll")
+
+SNAPSHOT_TAKEN_AT = _cluster("snapshot_taken_at", Unit.MOMENT, "When the newest snapshot was taken")
+SWEPT_AT = _cluster("swept_at", Unit.MOMENT, "When the sweep last looked at the cluster")
+PLANS = _cluster("plans", Unit.COUNT, "Plans in the ledger, by state", Label.STATE)
+PLANS_ORPHANED = _cluster(
+    "plans_orphaned", Unit.COUNT, "Plans that are running while their run gives no sign of life"
+)
+THROTTLES_OWED = _cluster(
+    "throttles_owed", Unit.COUNT, "Settings of plans that have ended, which may still stand"
+)
+THROTTLES_FOREIGN = _cluster(
+    "throttles_foreign", Unit.COUNT, "Throttles that no plan has set: Rehome leaves them alone"
+)
+
+MOVES_ADMITTED = _counter("moves_admitted", Unit.COUNT, "Moves that the controller has accepted")
+MOVES_ENDED = _counter("moves_ended", Unit.COUNT, "Moves that have ended, by state", Label.STATE)
+BYTES_MOVED = _counter("bytes_moved", Unit.BYTES, "Bytes that polls have seen being copied")
+THROTTLE_CHANGES = _counter(
+    "throttle_changes", Unit.COUNT, "Rates that were set on brokers, by reason", Label.REASON
+)
+ERRORS = _counter(
+    "errors",
+    Unit.COUNT,
+    "What went wrong at a poll or a step: refused (a broker or the controller refused a move), "
+    "cluster_away, ledger_away, throttle_unread",
+    Label.KIND,
+)
+GATES_FAILED = _counter(
+    "gates_failed", Unit.COUNT, "Gates that did not pass: snapshot, history, plan", Label.GATE
+)
+PLAN_JOB = Metric(
+    "rehome.plan_job",
+    Kind.TIMER,
+    Unit.MILLISECONDS,
+    "How long the Spark job took that gates and plans, whatever it ended with",
+    (Label.CLUSTER,),
+)
+
+METRICS: tuple[Metric, ...] = (
+    *(FRESH_UNTIL, BYTES_TOTAL, BYTES_LEFT, RATE, ENDS_AT, WINDOW_END, MOVED_AT),
+    *(LAG_LARGEST, LAG_SUM, MOVES),
+    *(THROTTLE_ASKED, THROTTLE_TARGET, THROTTLE_SET, THROTTLE_DELIVERED),
+    *(OUTSIDE_ISR, MESSAGES_BEHIND, BROKERS_SILENT),
+    *(SNAPSHOT_TAKEN_AT, SWEPT_AT, PLANS, PLANS_ORPHANED, THROTTLES_OWED, THROTTLES_FOREIGN),
+    *(MOVES_ADMITTED, MOVES_ENDED, BYTES_MOVED, THROTTLE_CHANGES, ERRORS, GATES_FAILED),
+    PLAN_JOB,
+)
+"""In the order in which people read them."""

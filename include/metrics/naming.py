@@ -1,0 +1,31 @@
+"""Names of a metric on the way from Airflow to Prometheus."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from include.metrics.catalog import PREFIX, Kind, Label, Metric
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def safe(value: str) -> str:
+    """A label's value as every backend takes it: what separates names or tags becomes ``_``."""
+    return _NOT_IN_NAMES.sub("_", value)
+
+
+def dotted(metric: Metric, labels: Mapping[Label, str]) -> str:
+    """The name with its labels' values, for StatsD without tags: ``rehome.plan.moves.ID.done``."""
+    return ".".join((metric.name, *(safe(labels[label]) for label in metric.labels)))
+
+
+def in_prometheus(metric: Metric, prefix: str = PREFIX) -> str:
+    """The name that Prometheus knows it by, through StatsD's exporter and OpenTelemetry alike.
+
+    A timer is an exception: the exporter's is in seconds (``…_seconds``), OpenTelemetry's in
+    milliseconds (``…_milliseconds``).
+    """
+    name = f"{prefix}.{metric.name}".replace(".", "_")
+    endings = {Kind.COUNTER: "_total", Kind.TIMER: "_seconds", Kind.GAUGE: ""}
+    return name + endings[metric.kind]

@@ -1,0 +1,126 @@
+"""Hands Rehome's metrics to Airflow's own: StatsD, Datadog or OpenTelemetry, as ``[metrics]`` says.
+
+No poll or step fails for want of its metrics, or waits for them: StatsD's are single datagrams, and
+OpenTelemetry sends from a thread of its own.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, ParamSpec
+
+from airflow.sdk.configuration import conf
+from airflow.sdk.observability import stats
+
+from rehome import installation
+
+if TYPE_CHECKING:
+    from include.domain.run.policy import Policy
+    from include.ledger.store import Ledger
+    from include.metrics.readings import ClusterFacts, Polled, Reading
+
+log = logging.getLogger(__name__)
+P = ParamSpec("P")
+
+
+class Way(enum.Enum):
+    """How labels travel."""
+
+    OFF = "off"  # no backend is set
+    TAGS = "tags"
+    NAMES = "names"  # plain StatsD has no tags: they follow the name, between dots
+
+
+def way() -> Way:
+    """How the backend that Airflow is set to takes labels."""
+    if conf.getboolean("metrics", "statsd_datadog_enabled"):
+        tags = conf.getboolean("metrics", "statsd_datadog_metrics_tags", fallback=True)
+        return Way.TAGS if tags else Way.NAMES
+    if conf.getboolean("metrics", "statsd_on"):
+        tags = conf.getboolean("metrics", "statsd_influxdb_enabled", fallback=False)
+        return Way.TAGS if tags else Way.NAMES
+    return Way.TAGS if conf.getboolean("metrics", "otel_on") else Way.OFF
+
+
+def emit(read: Callable[P, Iterable[Reading]], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Send what a function of ``include.metrics.readings`` returns.
+
+    It is not called where no backend is set. Whatever fails is logged: what the metrics are about
+    matters more than they do.
+    """
+    try:
+        chosen = way()
+        if chosen is Way.OFF:
+            return
+        for reading in read(*args, **kwargs):
+            _send(reading, chosen)
+    except Exception:
+        log.warning("Metrics could not be sent. The run goes on without them.", exc_info=True)
+
+
+def polled(cluster_id: str, plan_id: str, policy: Policy) -> Polled:
+    """The plan that a poll or a step of this installation is about."""
+    from include.execution.access.lease import ttl_s
+    from include.metrics.readings import Polled
+
+    return Polled(cluster_id, plan_id, policy, ttl_s(installation.settings()))
+
+
+def emit_cluster(
+    ledger: Ledger,
+    cluster_id: str,
+    *,
+    swept_at: datetime | None = None,
+    foreign: int | None = None,
+) -> None:
+    """Send what the ledger knows of a cluster.
+
+    :param swept_at: when the sweep looked at it; None = it is not the sweep that tells.
+    :param foreign: how many throttles no plan has set; None = nobody has looked.
+    """
+    from include.metrics.readings import cluster_readings
+    from include.warehouse import taken_at_of
+
+    def readings() -> Iterator[Reading]:
+        facts = _facts(ledger, cluster_id)
+        if swept_at is not None:
+            taken = installation.warehouse().latest_snapshot(cluster_id)
+            facts = replace(facts, snapshot_taken_at=taken and taken_at_of(taken))
+        return cluster_readings(replace(facts, swept_at=swept_at, foreign=foreign))
+
+    emit(readings)
+
+
+def _facts(ledger: Ledger, cluster_id: str) -> ClusterFacts:
+    from include.execution.control.resume import orphaned
+    from include.metrics.readings import ClusterFacts
+
+    active = ledger.active_plan(cluster_id)
+    return ClusterFacts(
+        cluster_id,
+        plans=ledger.plan_states_on(cluster_id),
+        orphaned=int(active is not None and orphaned(active, ledger)),
+        owed=ledger.owed_on(cluster_id),
+    )
+
+
+def _send(reading: Reading, chosen: Way) -> None:
+    from include.metrics.catalog import Kind
+    from include.metrics.naming import dotted, safe
+
+    metric, name, tags = reading.metric, reading.metric.name, None
+    if chosen is Way.TAGS:
+        tags = {label.value: safe(reading.labels[label]) for label in metric.labels}
+    else:
+        name = dotted(metric, reading.labels)
+    match metric.kind:
+        case Kind.GAUGE:
+            stats.gauge(name, reading.value, tags=tags)
+        case Kind.COUNTER:
+            stats.incr(name, int(reading.value), tags=tags)
+        case Kind.TIMER:
+            stats.timing(name, timedelta(milliseconds=reading.value), tags=tags)
