@@ -33,7 +33,12 @@ from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
 
-pytest_plugins = ["tests.airflow_home", "tests.browser", "tests.side_by_side"]
+pytest_plugins = [
+    "tests.airflow_home",
+    "tests.browser",
+    "tests.metrics.statsd_listener",
+    "tests.side_by_side",
+]
 
 settings.register_profile("the same cases in every run", derandomize=True)
 settings.load_profile("the same cases in every run")

@@ -21,11 +21,6 @@ def dotted(metric: Metric, labels: Mapping[Label, str]) -> str:
 
 
 def in_prometheus(metric: Metric, prefix: str = PREFIX) -> str:
-    """The name that Prometheus knows it by, through StatsD's exporter and OpenTelemetry alike.
-
-    A timer is an exception: the exporter's is in seconds (``…_seconds``), OpenTelemetry's in
-    milliseconds (``…_milliseconds``).
-    """
+    """The name that Prometheus knows it by, through StatsD's exporter and OpenTelemetry alike."""
     name = f"{prefix}.{metric.name}".replace(".", "_")
-    endings = {Kind.COUNTER: "_total", Kind.TIMER: "_seconds", Kind.GAUGE: ""}
-    return name + endings[metric.kind]
+    return f"{name}_total" if metric.kind is Kind.COUNTER else name

@@ -187,7 +187,7 @@ def cluster_readings(facts: ClusterFacts) -> Iterator[Reading]:
 def plan_job_readings(job: PlanJob) -> Iterator[Reading]:
     """How long a plan job took, and which gates let it pass."""
     at = {Label.CLUSTER: job.cluster_id}
-    yield Reading(catalog.PLAN_JOB, job.took.total_seconds() * 1000.0, at)
+    yield Reading(catalog.PLAN_JOB_S, job.took.total_seconds(), at)
     for gate, passed in job.gates.items():
         yield Reading(catalog.GATES_FAILED, int(not passed), at | {Label.GATE: gate})
 

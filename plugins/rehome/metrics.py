@@ -10,7 +10,7 @@ import enum
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, ParamSpec
 
 from airflow.sdk.configuration import conf
@@ -89,7 +89,8 @@ def emit_cluster(
         facts = _facts(ledger, cluster_id)
         if swept_at is not None:
             taken = installation.warehouse().latest_snapshot(cluster_id)
-            facts = replace(facts, snapshot_taken_at=taken and taken_at_of(taken))
+            if taken is not None:
+                facts = replace(facts, snapshot_taken_at=taken_at_of(taken))
         return cluster_readings(replace(facts, swept_at=swept_at, foreign=foreign))
 
     emit(readings)
@@ -117,10 +118,7 @@ def _send(reading: Reading, chosen: Way) -> None:
         tags = {label.value: safe(reading.labels[label]) for label in metric.labels}
     else:
         name = dotted(metric, reading.labels)
-    match metric.kind:
-        case Kind.GAUGE:
-            stats.gauge(name, reading.value, tags=tags)
-        case Kind.COUNTER:
-            stats.incr(name, int(reading.value), tags=tags)
-        case Kind.TIMER:
-            stats.timing(name, timedelta(milliseconds=reading.value), tags=tags)
+    if metric.kind is Kind.GAUGE:
+        stats.gauge(name, reading.value, tags=tags)
+    else:
+        stats.incr(name, int(reading.value), tags=tags)

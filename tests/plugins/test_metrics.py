@@ -1,0 +1,85 @@
+"""Readings on their way through Airflow's own metrics."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from include.metrics import catalog
+from include.metrics.catalog import Label
+from include.metrics.readings import PlanJob, Reading, plan_job_readings
+from local.process.waiting import wait_until
+from rehome import metrics
+from tests.metrics.statsd_listener import StatsdListener, restart_stats
+
+
+def some() -> Iterator[Reading]:
+    """One of each kind; a plan's id may hold what StatsD takes for a separator."""
+    at = {Label.CLUSTER: "c-1_x"}
+    yield Reading(catalog.BYTES_LEFT, 5000, at)
+    yield Reading(catalog.FRESH_UNTIL, 1.75e9, at | {Label.PLAN: "2030 a.b:c|d,e=f"})
+    yield Reading(catalog.THROTTLE_CHANGES, 2, at | {Label.REASON: "set up"})
+    yield from plan_job_readings(PlanJob("c-1_x", timedelta(seconds=1.5)))
+
+
+def test_labels_follow_the_name_where_statsd_has_no_tags(statsd: StatsdListener) -> None:
+    metrics.emit(some)
+    wait_until(lambda: len(statsd.lines()) == 4, "four lines", 10)
+    assert statsd.lines() == [
+        "airflow.rehome.plan.bytes_left.c-1_x:5000|g",
+        "airflow.rehome.plan.fresh_until.c-1_x.2030_a_b_c_d_e_f:1750000000.0|g",
+        "airflow.rehome.throttle_changes.c-1_x.set_up:2|c",
+        "airflow.rehome.cluster.plan_job_s.c-1_x:1.5|g",
+    ]
+
+
+def test_labels_are_tags_where_the_backend_takes_them(
+    statsd: StatsdListener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", "True")
+    restart_stats()
+    metrics.emit(some)
+    wait_until(lambda: len(statsd.lines()) == 4, "four lines", 10)
+    assert statsd.lines()[:2] == [
+        "airflow.rehome.plan.bytes_left,cluster=c-1_x:5000|g",
+        "airflow.rehome.plan.fresh_until,cluster=c-1_x,plan=2030_a_b_c_d_e_f:1750000000.0|g",
+    ]
+
+
+def test_without_a_backend_nothing_is_even_worked_out() -> None:
+    def never() -> Iterator[Reading]:
+        raise AssertionError("asked for")
+        yield
+
+    metrics.emit(never)
+
+
+def test_what_fails_on_the_way_is_logged_and_fails_nothing(
+    statsd: StatsdListener, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> Iterator[Reading]:
+        raise ValueError("no such label")
+        yield
+
+    with caplog.at_level(logging.WARNING):
+        metrics.emit(broken)
+    assert "The run goes on without them" in caplog.text
+    assert "no such label" in caplog.text
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
+def test_a_server_that_is_not_there_costs_no_time(
+    monkeypatch: pytest.MonkeyPatch, statsd: StatsdListener, host: str
+) -> None:
+    statsd.close()
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_HOST", host)
+    restart_stats()
+    metrics.emit(some)  # looks the host's name up, once
+    begun = time.monotonic()
+    for _ in range(100):
+        metrics.emit(some)
+    assert time.monotonic() - begun < 1.0
