@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from include.errors import PlanConflictError
-from rehome import installation, metrics, plan_of_run, run_context
+from rehome import assets, installation, metrics, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.ui.links import PlanPageLink
 
@@ -20,6 +20,10 @@ class StartReassignmentOperator(ClusterOperator):
     """
 
     operator_extra_links = (PlanPageLink(),)
+
+    def __init__(self, **kwargs: Any):
+        inlets = assets.with_asset(assets.PLANS, kwargs.pop("inlets", None))
+        super().__init__(inlets=inlets, **kwargs)
 
     def step(self, context: Context) -> None:
         """One advance."""

@@ -15,7 +15,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
-from rehome import alerting, installation, metrics, plan_of_run, run_context
+from rehome import alerting, assets, installation, metrics, plan_of_run, run_context
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
     def __init__(self, *, snapshot: str, **kwargs: Any):
         super().__init__(
             application=str(ROOT / "spark_jobs" / "plan.py"),
+            inlets=assets.with_asset(assets.SNAPSHOTS, kwargs.pop("inlets", None)),
+            outlets=assets.with_asset(assets.PLANS, kwargs.pop("outlets", None)),
             name="rehome-plan",
             conn_id=kwargs.pop("conn_id", "spark_default"),
             **kwargs,
@@ -78,8 +80,9 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         find = plan_of_run.recorded if look_only else plan_of_run.carried_on
         with installation.open_ledger() as ledger:
             record = find(context, ledger)
-        if record is None:
-            return None
+            if record is None:
+                return None
+            assets.tell_of_plan(context, ledger, record.plan_id)
         self.log.info("Plan %s is %s, and stays as it was made.", record.plan_id, record.state)
         return record.plan_id
 
@@ -177,6 +180,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
                 context["params"].get("kafka_config_id"),
                 run.dag_id,
             )
+            assets.tell_of_plan(context, ledger, plan.plan_id)
         summary = plan.summary
         self.log.info(
             "Plan %s: %d partitions, %d replica moves, %s to move (lower bound %s), "

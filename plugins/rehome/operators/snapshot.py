@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome import installation, metrics, plan_of_run, run_context
+from rehome import assets, installation, metrics, plan_of_run, run_context
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
 
@@ -28,7 +28,8 @@ class SnapshotClusterOperator(ClusterOperator):
     """
 
     def __init__(self, *, for_request: bool = False, **kwargs: Any):
-        super().__init__(**kwargs)
+        outlets = assets.with_asset(assets.SNAPSHOTS, kwargs.pop("outlets", None))
+        super().__init__(outlets=outlets, **kwargs)
         self.for_request = for_request
 
     def step(self, context: Context) -> str:
@@ -64,6 +65,7 @@ class SnapshotClusterOperator(ClusterOperator):
         )
         taken = ClusterFacts(snapshot.cluster_id, snapshot_taken_at=snapshot.taken_at)
         metrics.emit(cluster_readings, taken)
+        assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
