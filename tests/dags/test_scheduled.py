@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from include.execution.control.cancel import abort
 from include.execution.throttle.keys import (
@@ -21,10 +22,11 @@ from tests.dags.clusters import Throttles, throttles_of
 from tests.dags.runs import Run
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
+from tests.metrics.statsd_listener import StatsdListener
 
 
 def test_a_snapshot_lands_in_the_warehouse_and_in_the_history_of_plans(
-    tmp_path: Path, site: Site
+    tmp_path: Path, site: Site, statsd: StatsdListener
 ) -> None:
     topic = site.topics.create([[1, 2], [4, 3]])
     site.topics.fill(topic, 20)
@@ -35,6 +37,21 @@ def test_a_snapshot_lands_in_the_warehouse_and_in_the_history_of_plans(
     assert uri is not None
     assert uri in run.log
     snapshot = read_snapshot(uri)
+    assert extras("rehome_snapshots", run) == [
+        {
+            "cluster_id": site.cluster.cluster_id,
+            "connection": "kafka_default",
+            "uri": uri,
+            "taken_at": snapshot.taken_at.isoformat(),
+            "brokers": 4,
+            "topics": len(snapshot.topics),
+            "replicas": len(snapshot.replicas),
+            "hidden_topics": 0,
+        }
+    ]
+    taken = f"airflow.rehome.cluster.snapshot_taken_at.{site.cluster.cluster_id}"
+    wait_until(lambda: statsd.values(), "its metric", 10)
+    assert statsd.values() == {taken: [snapshot.taken_at.timestamp()]}
     assert [row["broker"] for row in snapshot.brokers.to_pylist() if row["answered"]] == [
         1,
         2,
@@ -53,6 +70,11 @@ def test_a_snapshot_lands_in_the_warehouse_and_in_the_history_of_plans(
     tried = site.run(action="drain", brokers=[4], topics=[topic], dry_run=True)
     assert tried.state == "success", tried.log
     (plan,) = site.ledger.plans()
+    (told,) = extras("rehome_plans", tried)
+    assert told["plan_id"] == plan.plan_id
+    assert (told["plan_hash"], told["uri"]) == (plan.plan_hash, plan.plan_dir)
+    assert (told["cluster_id"], told["dry_run"]) == (plan.cluster_id, True)
+    assert (told["moves"], told["bytes_to_copy"]) == (1, plan.bytes_total)
     load = PlanDirectory(plan.plan_dir).read_json("load.json")
     assert load["history"]["snapshots"] == 1
     told = "the history covers 0.0 h of the 24 h it takes"
@@ -60,7 +82,7 @@ def test_a_snapshot_lands_in_the_warehouse_and_in_the_history_of_plans(
 
 
 def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
-    foreign_throttle: Callable[[str], Throttles], site: Site
+    foreign_throttle: Callable[[str], Throttles], site: Site, statsd: StatsdListener
 ) -> None:
     topic = site.topics.create([[1, 2], [2, 3]])
     foreign = foreign_throttle(topic)
@@ -104,6 +126,15 @@ def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
     assert "Nothing is being reassigned, so these are probably left over" in ended.log
     assert not site.ledger.throttles(open_only=True)
     wait_until(lambda: throttles_of(site.gateway, [topic]) == foreign, "the throttles as they were")
+    measured = {
+        name.removeprefix("airflow.rehome.cluster.").split(".")[0]: values
+        for name, values in statsd.values().items()
+        if name.endswith(f".{site.cluster.cluster_id}")
+    }
+    assert measured["throttles_owed"] == [0, owed, 0]
+    assert measured["throttles_foreign"] == [len(told) - 1, len(told) - 1, len(told)]
+    assert measured["plans_orphaned"] == [1, 0, 0], "nothing holds the lease of the first"
+    assert len(measured["swept_at"]) == 3
     assert left_alone(ended) == told
     assert left_alone(running) == told - {rate}, "the plan had a lower rate stand there"
 
@@ -117,6 +148,18 @@ def test_the_schedule_opens_no_connection_that_nobody_has_planned_through(ledger
     assert was_planned_through(ledger, "tokyo")
     ledger.create_plan(make_plan("p2"), {}, "file:///x", "a-run", "test")
     assert was_planned_through(ledger, "kafka_default"), "of an earlier Rehome nobody knows"
+
+
+def extras(asset: str, run: Run) -> list[Any]:
+    """What the events of an asset say that a run has made."""
+    from airflow.models.asset import AssetEvent, AssetModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    query = select(AssetEvent).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+    query = query.where(AssetModel.name == asset, AssetEvent.source_run_id == run.run_id)
+    with create_session() as session:
+        return [event.extra for event in session.scalars(query)]
 
 
 def left_alone(run: Run) -> set[str]:

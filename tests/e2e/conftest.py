@@ -20,9 +20,11 @@ from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from tests.e2e.webhook import Webhook
 from tests.ledger.postgresql import PostgreSQL
+from tests.metrics.statsd_listener import StatsdListener
 from tests.spark_session import quick_spark
 
 WINDOW_DAG = "rebalance_in_window"
+AFTER_PLANS = "after_plans"
 DAGS = ("reassign_partitions", "control_reassignment", WINDOW_DAG)
 """Those that these tests run. Each costs some CPU seconds whenever Airflow is started, and
 `sweep_throttles` would run by itself every ten minutes.
@@ -34,6 +36,7 @@ BETWEEN_WINDOWS = timedelta(seconds=15)
 class World:
     """Airflow, what it remembers, and whom it tells.
 
+    :param statsd: where its metrics of Rehome go.
     :param every: time from the opening of a maintenance window to that of the next one.
     """
 
@@ -42,6 +45,7 @@ class World:
     webhook: Webhook
     every: timedelta
     warehouse: Warehouse
+    statsd: StatsdListener
 
     def password(self, user: str) -> str:
         """What a user logs in with: Airflow has made that of the viewer."""
@@ -71,7 +75,7 @@ def world(
     minutes = _minutes_between_openings()
     every = timedelta(minutes=minutes)
     ledger_url, warehouse = postgresql.new_database(), (home / "warehouse").as_uri()
-    with Webhook() as webhook, Ledger.open(ledger_url) as ledger:
+    with Webhook() as webhook, Ledger.open(ledger_url) as ledger, StatsdListener() as statsd:
         settings = AirflowSettings.read().with_connections(
             {
                 "kafka_default": {
@@ -98,15 +102,18 @@ def world(
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
             # Nobody edits a DAG here, and parsing costs some CPU seconds a file.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+            **statsd.env(),
         }
-        with AirflowStandalone(Path(home), settings=settings, env=env, dags=DAGS) as airflow:
-            yield World(airflow, ledger, webhook, every, Warehouse(warehouse))
+        dags = (*DAGS, AFTER_PLANS)
+        with AirflowStandalone(Path(home), settings=settings, env=env, dags=dags) as airflow:
+            yield World(airflow, ledger, webhook, every, Warehouse(warehouse), statsd)
 
 
 def _dags_folder(directory: Path) -> Path:
     directory.mkdir()
     for name in DAGS:
         shutil.copy(ROOT / "dags" / f"{name}.py", directory)
+    shutil.copy(Path(__file__).with_name(f"{AFTER_PLANS}.py"), directory)
     return directory
 
 

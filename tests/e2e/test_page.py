@@ -20,7 +20,7 @@ from local.process.waiting import wait_until
 from tests.browser import keep, opened
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
-from tests.e2e.conftest import World
+from tests.e2e.conftest import AFTER_PLANS, World
 from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, wait_for_state
 
 if TYPE_CHECKING:
@@ -229,10 +229,20 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_told_of(
     before = throttles_of(gateway, [topic])
     moves = to(topic, {0: [3, 2]})
     conf = {"action": "reassign", "reassignment": moves, "throttle": 150_000}
+    world.airflow.api.set_paused(AFTER_PLANS, paused=False)
     run = world.airflow.api.trigger(DAG, conf)
     wait_for_state(world, run, "progress", {"deferred"})
     record = plan_of(world, run)
     assert record is not None
+    assert record.plan_id in told_to_another_dag(world)
+    world.airflow.api.set_paused(AFTER_PLANS, paused=True)
+    measured = f"airflow.rehome.plan.fresh_until.{record.cluster_id}.{record.plan_id}"
+    strain = f"airflow.rehome.plan.strain_outside_isr.{record.cluster_id}"
+    wait_until(
+        lambda: len({measured, strain} & world.statsd.values().keys()) == 2,
+        "the triggerer's metrics: workers do not watch for strain",
+        TIMEOUT_S,
+    )
     with logged_in(browser, world) as tab:
         page = plan_page(tab, world, record.plan_id)
         world.airflow.api.set_run_state(DAG, run, "failed")
@@ -243,3 +253,12 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_told_of(
     assert not gateway.list_reassignments()
     (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
     assert (told["ended"], told["state"], told["throttles_owed"]) == ("failed", "failed", [])
+    assert world.statsd.values()[measured][-1] == 0, "nothing of it is shown any more"
+    assert max(world.statsd.values()[f"airflow.rehome.bytes_moved.{record.cluster_id}"]) > 0
+
+
+def told_to_another_dag(world: World) -> str:
+    """What the first run of a DAG that is scheduled on plans has printed."""
+    (run,) = wait_until(lambda: world.airflow.api.runs(AFTER_PLANS), "its run", TIMEOUT_S)
+    assert world.airflow.api.wait_for_run(AFTER_PLANS, run["dag_run_id"], TIMEOUT_S) == "success"
+    return world.airflow.api.task_log(AFTER_PLANS, run["dag_run_id"], "told")

@@ -1,0 +1,19 @@
+"""Somebody else's DAG, which is to run whenever Rehome has made a plan."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from airflow.sdk import DAG, Asset, task
+
+with DAG("after_plans", schedule=[Asset("rehome_plans")]) as dag:
+
+    @task
+    def told(triggering_asset_events: Any = None) -> None:
+        """Print what the events say."""
+        for events in triggering_asset_events.values():
+            for event in events:
+                print("told of", json.dumps(event.extra))
+
+    told()
