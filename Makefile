@@ -46,12 +46,18 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 browser: setup ## install the Chromium that the tests of the page use, where this machine may
 	@bin/setup browser
 
+.PHONY: test-monitoring
+test-monitoring: setup ## a drain on real brokers as a real Prometheus sees it: dashboard, alert rules, OpenTelemetry
+	@bin/setup monitoring
+	timeout -k 30 1200 $(PY) -m pytest tests/metrics tests/dags/test_prometheus.py -m "" $(ARGS)
+
 .PHONY: test
 test: browser ## every test, on real brokers too; ARGS="-k drain" picks some
 	timeout -k 30 4500 $(PY) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 .PHONY: test-thorough
 test-thorough: browser ## every test with every random case, those that take minutes too: an hour and more
+	@bin/setup monitoring || echo "tests that need Prometheus are skipped"
 	REHOME_EXAMPLES=all $(PY) -m pytest $(SIDE_BY_SIDE) -m "" $(ARGS)
 
 # Cases wait for brokers to die and to return more than they compute: two clusters side by side.

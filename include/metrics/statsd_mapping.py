@@ -29,4 +29,4 @@ def _rules(metric: Metric, prefix: str) -> list[dict[str, Any]]:
         rule["ttl"] = PLAN_TTL
     labels = {label.value: f"${at}" for at, label in enumerate(metric.labels, 1)}
     in_name = rule | {"match": rule["match"] + ".*" * len(labels), "labels": labels}
-    return [in_name, rule]
+    return [rule, in_name]  # the exporter finds a name without wildcards only before the longer one
