@@ -118,11 +118,29 @@ bench-governor: setup ## measure what brokers deliver of a throttle, with and wi
 bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.peers $(ARGS)
 
+.PHONY: docs
+docs: setup ## build the handbook into .state/docs; a broken link or anchor ends it
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+
+.PHONY: docs-reference
+docs-reference: setup ## write docs/reference from the parameters, settings and states in the code
+	@$(PY) -m handbook.reference
+
+SHOTS := $(ROOT)/.state/screenshots
+
+.PHONY: screenshots
+screenshots: browser ## take the handbook's pictures again, from the browser tests
+	@rm -rf $(SHOTS) && mkdir -p $(SHOTS)
+	REHOME_SCREENSHOTS=$(SHOTS) timeout -k 30 1500 $(PY) -m pytest tests/e2e/test_page.py \
+		tests/ui/test_planning.py -k "is_planned_approved or chosen_in_a_browser"
+	$(PY) -m handbook.screenshots $(SHOTS)
+
 .PHONY: lint
-lint: setup ## ruff and mypy
+lint: setup ## ruff, mypy, and the links of the handbook
 	ruff check .
 	ruff format --check .
 	mypy
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 .PHONY: format
 format: setup ## let ruff format the code

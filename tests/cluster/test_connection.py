@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection.settings import CONTROLLER_SERVERS, HOST_CHECK, Connection
+from include.cluster.connection.keys import CONTROLLER_SERVERS, HOST_CHECK
+from include.cluster.connection.settings import Connection
 from include.errors import InvalidRequestError
 from local.kafka.certificates import CertificateAuthority
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from include.cluster.connection.check import check_connection
-from include.cluster.connection.settings import CONTROLLER_SERVERS, Connection
+from include.cluster.connection.keys import CONTROLLER_SERVERS
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.interface.errors import ClusterError, ClusterUnreachableError
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource

@@ -25,7 +25,8 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.parser import KafkaProtocol
 
 from include.cluster.clients.wire import NoAnswerError, Wire
-from include.cluster.connection.settings import MECHANISMS, Connection
+from include.cluster.connection.keys import MECHANISMS
+from include.cluster.connection.settings import Connection
 from local.process.waiting import wait_until
 from tests.ending import BEYOND_PATIENCE_S, ends
 

@@ -208,9 +208,12 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
         expect(page.locator("#plan-head .state")).to_contain_text(
             "Rolled back", timeout=TIMEOUT_S * 1e3
         )
+        back = next(plan for plan in world.ledger.plans() if plan.action == "rollback")
+        assert api.wait_for_run(DAG, back.run_id, TIMEOUT_S) == "success"
+        page = plan_page(tab, world, back.plan_id)
+        expect(page.locator("#plan-head .state")).to_contain_text("Done")
+        keep(tab, "done in Airflow")
     wait_until(lambda: replicas_of(gateway, small) == {(1, 2)}, "it to go back", TIMEOUT_S)
-    back = next(plan for plan in world.ledger.plans() if plan.action == "rollback")
-    assert api.wait_for_run(DAG, back.run_id, TIMEOUT_S) == "success"
     assert (world.ledger.plan(back.plan_id).state, back.actor) == (PlanState.DONE, "admin")
     (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
     assert (told["plan_id"], told["state"]) == (record.plan_id, "cancelled")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from include.cluster.connection.settings import CONTROLLER_SERVERS, Connection
+from include.cluster.connection.keys import CONTROLLER_SERVERS
+from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition

@@ -13,14 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from include.cluster.connection.keys import (
+    CONTROLLER_SERVERS,
+    HOST_CHECK,
+    KEYS,
+    MECHANISMS,
+    POLICY,
+    PROTOCOLS,
+)
 from include.errors import InvalidRequestError
-
-CONTROLLER_SERVERS = "rehome.controller.servers"
-HOST_CHECK = "ssl.endpoint.identification.algorithm"
-POLICY = "rehome.policy"
-"""Says what may be done through the connection, not how to reach the cluster: no client gets it."""
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def _names(text: str) -> frozenset[str]:
@@ -48,11 +49,7 @@ _ALIASES = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
 }
-_TRANSLATED = _names(
-    """bootstrap.servers security.protocol sasl.mechanism sasl.username sasl.password
-    ssl.ca.location ssl.ca.pem ssl.certificate.location ssl.key.location ssl.key.password
-    ssl.endpoint.identification.algorithm enable.ssl.certificate.verification"""
-) | {CONTROLLER_SERVERS}
+_TRANSLATED = {key.name for key in KEYS}
 
 # kafka-python writes its whole configuration, password included, to its log at DEBUG.
 logging.getLogger("kafka").setLevel(max(logging.getLogger("kafka").level, logging.WARNING))

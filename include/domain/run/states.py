@@ -14,13 +14,23 @@ class PlanState(enum.StrEnum):
     """States of a plan: planned → approved → running ⇄ paused → one of the ended ones."""
 
     PLANNED = "planned"
+    """It is in the ledger, and nothing of it has started."""
     APPROVED = "approved"
+    """A person, or its run, has approved it; nothing of it has started."""
     RUNNING = "running"
+    """A run drives it. It holds its cluster: no other plan can start there."""
     PAUSED = "paused"
+    """Nothing of it is in flight. The next window, or a person, goes on with it. It still holds
+    its cluster."""
     DONE = "done"
+    """Every move is done."""
     CANCELLED = "cancelled"
+    """A person ended it, or its run gave it up: what was in flight was cancelled."""
     ROLLED_BACK = "rolled_back"
+    """Another plan has taken back what it had moved."""
     FAILED = "failed"
+    """Not every move is done, nothing moved for too long, or its run was ended. Its cause says
+    which."""
 
     @property
     def ended(self) -> bool:
@@ -42,11 +52,17 @@ class MoveState(enum.StrEnum):
     """States of a move: pending → admitted → one of the ended ones."""
 
     PENDING = "pending"
-    ADMITTED = "admitted"  # journalled, and sent unless something came between
+    """It waits to be started."""
+    ADMITTED = "admitted"
+    """It was written to the ledger, and sent to the controller unless something came between."""
     DONE = "done"
+    """The controller lists no reassignment of the partition, and its replicas are the target."""
     CANCELLED = "cancelled"
-    SUPERSEDED = "superseded"  # another client reassigned the partition
-    FAILED = "failed"  # the controller refused it, or its topic is gone
+    """It was taken back, or never started."""
+    SUPERSEDED = "superseded"
+    """Another client has reassigned the partition."""
+    FAILED = "failed"
+    """The controller refused it, or its topic is gone."""
 
     @property
     def ended(self) -> bool:

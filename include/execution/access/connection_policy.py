@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from include.cluster.connection.settings import POLICY as KEY
+from include.cluster.connection.keys import POLICY as KEY
 from include.domain.request import param_types
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.states import Control

@@ -2,7 +2,7 @@
 
 Brokers deliver less than the rate that is set (they check their quota only between
 fetches), so the nominal rate is corrected by what was measured. State is what the ledger holds:
-the changes of the rate, and the samples of what brokers copied. See docs/execution.md.
+the changes of the rate, and the samples of what brokers copied. See docs/throttling.md.
 """
 
 from __future__ import annotations

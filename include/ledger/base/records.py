@@ -138,11 +138,16 @@ class ThrottleState(enum.StrEnum):
     A cordon that is to stay is kept instead.
     """
 
-    JOURNALLED = "journalled"  # about to be set: may stand on the cluster or not
-    APPLIED = "applied"  # read back from the cluster
-    CLEARED = "cleared"  # read back: what stood there before stands there again
-    OWED = "owed"  # could not be cleared yet
-    KEPT = "kept"  # stands on the cluster, and is to stay: nothing takes it back
+    JOURNALLED = "journalled"
+    """It is about to be set: it may stand on the cluster or not."""
+    APPLIED = "applied"
+    """It was read back from the cluster."""
+    CLEARED = "cleared"
+    """Read back: what stood there before stands there again."""
+    OWED = "owed"
+    """It could not be taken back yet: the sweep tries again."""
+    KEPT = "kept"
+    """It stands on the cluster, and is to stay: nothing takes it back."""
 
     @property
     def open(self) -> bool:

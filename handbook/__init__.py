@@ -1,0 +1,1 @@
+"""The handbook: docs/ as a site, its generated pages, its pictures."""

@@ -1,0 +1,111 @@
+"""Writes docs/reference from the code: parameters, settings, connection keys, states.
+
+    python -m handbook.reference
+
+A test fails where a page there is not what this writes.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+from handbook.markdown import table
+from handbook.parameters import parameters_page
+from handbook.sources import ROOT, dags, member_docs, param_docs
+from include.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
+from include.described import Described, described
+from include.domain.run.states import MoveState, PlanState
+from include.execution.access.connection_policy import ConnectionPolicy
+from include.ledger.base.records import ThrottleState
+from include.settings import Settings
+
+REFERENCE = ROOT / "docs" / "reference"
+NOTE = "<!-- Written by `make docs-reference` from the code: change it there. -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """File name → text of each generated page."""
+    made = {
+        "parameters.md": parameters_page(list(dags())),
+        "settings.md": settings_page(),
+        "connection.md": connection_page(),
+        "states.md": states_page(),
+    }
+    return {name: NOTE + text for name, text in made.items()}
+
+
+def settings_page() -> str:
+    """Every setting with its default."""
+    rows = [
+        (f"`{item.name}`", _values(item), _code(item.shown_default), item.description)
+        for item in described(Settings)
+    ]
+    return f"""# Settings
+
+A setting is a key of the Airflow Variable `rehome` (a JSON object), or an environment variable
+`REHOME_` and its name in capitals, such as `REHOME_POLL_INTERVAL_S`. The Variable wins. The
+connection `rehome_ledger` replaces `ledger_url`. A change of the Variable or of that connection is
+read within half a minute; the environment is read when a process starts.
+
+{table(("setting", "values", "default", "meaning"), rows)}
+"""
+
+
+def _values(item: Described) -> str:
+    return f"{item.kind}; {item.unit}" if item.unit else item.kind
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def connection_page() -> str:
+    """Every key of a connection, and of its policy."""
+    rows = [_key_row(key) for key in (*KEYS, OF_POLICY)]
+    policy = param_docs(ConnectionPolicy)
+    limits = [(f"`{name}`", text) for name, text in policy.items() if name != "connection"]
+    return f"""# Connection
+
+Rehome reads an Airflow connection of type `kafka`, by default `kafka_default`. Its extra is a JSON
+object of librdkafka's settings. A setting that one of Rehome's two Kafka clients cannot honour is
+refused by name. Settings of producers and consumers may stand beside them and are ignored.
+
+{table(("key", "values", "default", "meaning"), rows)}
+
+## Policy
+
+Keys of the JSON object `rehome.policy`. What is left out is not limited. [How to use
+it](../security.md#what-may-be-done-through-a-connection).
+
+{table(("key", "meaning"), limits)}
+"""
+
+
+def _key_row(key: ConnectionKey) -> tuple[str, ...]:
+    return f"`{key.name}`", key.values, _code(key.default), key.meaning
+
+
+def states_page() -> str:
+    """States of plans, moves and throttle entries in the ledger."""
+    parts = ["# States", "What the ledger says of a plan, of its moves, and of what it has set."]
+    parts += _states("A plan", PlanState)
+    parts += _states("A move", MoveState)
+    parts += _states("A throttle entry", ThrottleState)
+    return "\n\n".join(parts) + "\n"
+
+
+def _states(title: str, states: type[enum.StrEnum]) -> Iterator[str]:
+    yield f"## {title}"
+    rows = [(f"`{value}`", text) for value, text in member_docs(states).items()]
+    yield table(("state", "meaning"), rows)
+
+
+def main() -> None:
+    """Write every page."""
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""What the code says of itself: docstrings of parameters and of an enum's members, DAG files."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import importlib.util
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def param_docs(subject: type) -> dict[str, str]:
+    """Name → text of each ``:param name:`` in a class's docstring, on one line."""
+    found = re.findall(
+        r"^:param (\w+): (.*?)(?=^:|^\S|\Z)", inspect.getdoc(subject) or "", re.M | re.S
+    )
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def member_docs(subject: type[enum.StrEnum]) -> dict[str, str]:
+    """Value → docstring of each member of an enum, in their order.
+
+    :raises ValueError: a member has none.
+    """
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(subject))).body
+    assert isinstance(body, ast.ClassDef)
+    texts: dict[str, str] = {}
+    for statement, after in zip(body.body, body.body[1:], strict=False):
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            texts[statement.targets[0].id] = _text(after)
+    missing = [member.name for member in subject if not texts.get(member.name)]
+    if missing:
+        raise ValueError(f"{subject.__name__}: no docstring below {', '.join(missing)}")
+    return {member.value: texts[member.name] for member in subject}
+
+
+def _text(statement: ast.stmt) -> str:
+    match statement:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return " ".join(text.split())
+    return ""
+
+
+def dags() -> Iterator[Any]:
+    """Every DAG of the project, by name; their files are read as Airflow reads them."""
+    for path in sorted((ROOT / "dags").glob("*.py")):
+        spec = importlib.util.spec_from_file_location(f"handbook_dag_{path.stem}", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module.dag
