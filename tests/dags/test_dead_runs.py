@@ -13,11 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from include.alerts.kinds import AlertKind
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
-from include.execution.stall import STALL_ALERT
 from include.ledger.base import database
 from include.ledger.base.database import utc_now
 from local.process.waiting import wait_until
@@ -42,6 +42,7 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
             assert swept.state == "success", swept.log
             assert "its run dead-run gives no sign of life" in swept.log
         (alert,) = webhook.about("dead-run")
+        assert [told["kind"] for told in webhook.told] == ["orphaned"]
         monkeypatch.delenv("AIRFLOW_CONN_REHOME_WEBHOOK")
     assert alert["plan_id"] == plan.plan_id
     assert "Resume it or cancel it with control_reassignment." in alert["text"]
@@ -104,16 +105,20 @@ def test_a_stall_is_told_also_where_each_look_finds_something_to_do(
     site: Site, abandoned: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the controller refuses, again and again, what the worker is woken for."""
-    from rehome.triggers.watch import STALLED, PlanWatch
+    from rehome.triggers.watch import PlanWatch
 
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "0.01")
     monkeypatch.setattr("include.execution.stall.silence_s", lambda rate: 0.0)
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
     with closing(PlanWatch(gateway, plan.plan_id)) as watch:
-        wait_until(lambda: watch.look().reason == STALLED, "a look at which nothing has moved")
-        site.ledger.add_event(STALL_ALERT, "told", plan_id=plan.plan_id)
-        assert watch.look().reason == "there is something to do"
+        found = wait_until(
+            lambda: (look := watch.look()).due and look, "a look at which nothing has moved"
+        )
+        assert found
+        assert [due.kind for due in found.due] == [AlertKind.STALLED]
+        assert found.reason == "there is something to do"
+        assert watch.look().due == (), "this process was to send it"
 
 
 def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 
@@ -20,6 +19,7 @@ from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
 from tests.e2e.webhook import Webhook
 from tests.planning.evenness import is_even
+from tests.plugins.mailbox import Mailbox, text_of, told_by
 
 DRAINED = 4
 HANGING = 3
@@ -139,9 +139,8 @@ def test_a_destination_that_hangs_is_told_then_given_up_and_everything_is_as_bef
     helper = threading.Thread(target=hang_in_mid_move, daemon=True)
     helper.start()
     try:
-        with Webhook() as webhook:
-            hook = {"conn_type": "http", "host": webhook.url}
-            monkeypatch.setenv("AIRFLOW_CONN_REHOME_WEBHOOK", json.dumps(hook))
+        with Webhook() as webhook, Mailbox() as mailbox:
+            told_by(monkeypatch, webhook, mailbox)
             wanted = to(topic, {0: [HANGING, 2]})
             run = rehome(brokers, action="reassign", reassignment=wanted, throttle=500_000)
     finally:
@@ -157,8 +156,9 @@ def test_a_destination_that_hangs_is_told_then_given_up_and_everything_is_as_bef
     assert not ledger.throttles(open_only=True)
     wait_until(lambda: state_of(owned, [topic]) == before, "the cluster as it was")
 
-    *alerts, ended = webhook.told
-    assert alerts
-    for alert in alerts:  # one a stall: on a busy machine the copy may pause before
-        assert alert["text"].startswith(f"Plan {plan.plan_id}: nothing has moved since")
-    assert (ended["ended"], ended["plan_id"]) == ("failed", plan.plan_id)
+    assert [told["kind"] for told in webhook.told] == ["stalled", "failed"]
+    stalled, ended = webhook.told
+    assert stalled["text"].startswith(f"Plan {plan.plan_id}: Nothing has moved since")
+    assert (ended["ended"], ended["plan_id"], ended["state"]) == ("failed", plan.plan_id, "failed")
+    assert mailbox.subjects() == [told["title"] for told in webhook.told]
+    assert all(plan.plan_id in text_of(mail) for mail in mailbox.mails)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import socket
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import default
 from types import TracebackType
 from typing import Any
 
+import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from include.alerts.channels import SMTP as SMTP_NOTIFIER
+from tests.e2e.webhook import Webhook
 
 TO, FROM = "kafka-team@example.org", "rehome@example.org"
 CHANNEL = {"notifier": SMTP_NOTIFIER, "arguments": {"to": TO, "from_email": FROM}}
@@ -32,14 +35,18 @@ class Mailbox:
                 mails.append(mail)
                 return "250 OK"
 
-        self._server = Controller(Keep(), hostname="127.0.0.1", port=0)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self._server = Controller(Keep(), hostname="127.0.0.1", port=self._port)
 
     @property
     def connection(self) -> str:
         """As an Airflow connection of type smtp."""
-        port = self._server.server.sockets[0].getsockname()[1]
         extra = {"disable_ssl": True, "disable_tls": True, "retry_limit": 1}
-        return json.dumps({"conn_type": "smtp", "host": "127.0.0.1", "port": port, "extra": extra})
+        return json.dumps(
+            {"conn_type": "smtp", "host": "127.0.0.1", "port": self._port, "extra": extra}
+        )
 
     def subjects(self) -> list[str]:
         """Of all mails, as they came."""
@@ -63,3 +70,11 @@ def text_of(mail: EmailMessage) -> str:
     body = mail.get_body(("html", "plain"))
     assert body is not None
     return str(body.get_content())
+
+
+def told_by(patch: pytest.MonkeyPatch, webhook: Webhook, mailbox: Mailbox) -> None:
+    """Have Rehome's alerts sent to both."""
+    hook = {"conn_type": "http", "host": webhook.url}
+    patch.setenv("AIRFLOW_CONN_REHOME_WEBHOOK", json.dumps(hook))
+    patch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
+    patch.setenv("REHOME_ALERT_CHANNELS", json.dumps([CHANNEL]))
