@@ -25,8 +25,10 @@ from tests.conftest import Topics
 from tests.dags.clusters import to
 from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag
 from tests.dags.site import Site
+from tests.e2e.webhook import Webhook
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.small_plans import make_plan, move
+from tests.plugins.mailbox import Mailbox, Told, told_by
 from tests.spark_session import quick_spark
 
 if TYPE_CHECKING:
@@ -105,18 +107,27 @@ def site(
 
 
 @pytest.fixture
-def abandoned(site: Site, tmp_path: Path) -> Iterator[Callable[[str], Plan]]:
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+    """A mail server and a webhook, both of which get every alert."""
+    with Webhook() as webhook, Mailbox() as mailbox:
+        told_by(monkeypatch, webhook, mailbox)
+        yield Told(webhook, mailbox)
+
+
+@pytest.fixture
+def abandoned(site: Site, tmp_path: Path) -> Iterator[Callable[..., Plan]]:
     """A plan with one move in flight and one to come, whose run has given its last sign of life.
 
     Whatever the test leaves of it is taken back.
     """
     plans: list[Plan] = []
 
-    def make(topic: str) -> Plan:
+    def make(topic: str, **more: Any) -> Plan:
         site.topics.fill(topic, 1000, size_bytes=10_000)
         moves = (move(topic, n, (1, 2), (3, 2), 10_000_000) for n in (0, 1))
         plan = make_plan(f"dead-{topic}", *moves, cluster_id=site.cluster.cluster_id)
-        params = {"action": "reassign", "reassignment": to(topic, {0: [3, 2], 1: [3, 2]})}
+        wanted = to(topic, {0: [3, 2], 1: [3, 2]})
+        params = {"action": "reassign", "reassignment": wanted, **more}
         plans.append(plan)
         directory = Warehouse((tmp_path / "warehouse").as_uri()).plan(plan.plan_id)
         directory.save(plan, parse_request(params))

@@ -25,6 +25,7 @@ from spark_jobs import plan as job
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
+from tests.plugins.mailbox import Told
 
 FASTER = {"rate_bytes_per_s": 987_654_321}
 
@@ -142,7 +143,7 @@ def test_what_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
 
 
 def test_what_changes_while_a_person_decides_is_asked_for_again(
-    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site, told: Told
 ) -> None:
     from rehome.operators.approve import SentBackError
 
@@ -165,6 +166,10 @@ def test_what_changes_while_a_person_decides_is_asked_for_again(
     moved = to(topic, {0: [3, 2]})
     run = site.run(action="reassign", reassignment=moved, approval=True, throttle=4_000_000)
     assert run.state == "success", run.log
+    assert told.kinds() == ["approval_waiting", "done"], "this answer and the next: one attempt"
+    waiting = told.only("approval_waiting")
+    assert "reassign of 1 partition" in waiting["text"]
+    assert waiting["page"].endswith(f"/plans/{waiting['plan_id']}")
     (_, first), (body, second) = asked
     assert "3000000 bytes per second" in body
     assert "what was approved is not what would run by now" in body

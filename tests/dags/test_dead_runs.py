@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Callable
@@ -23,27 +22,23 @@ from include.ledger.base.database import utc_now
 from local.process.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.site import Site
-from tests.e2e.webhook import Webhook
+from tests.plugins.mailbox import Told
 
 FAST = 20_000_000
 
 
 def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
-    site: Site, abandoned: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+    site: Site, abandoned: Callable[[str], Plan], told: Told
 ) -> None:
     topic = site.topics.create([[1, 2], [1, 2]])
     before = throttles_of(site.gateway, [topic])
     plan = abandoned(topic)
-    with Webhook() as webhook:
-        hook = json.dumps({"conn_type": "http", "host": webhook.url})
-        monkeypatch.setenv("AIRFLOW_CONN_REHOME_WEBHOOK", hook)
-        for _ in range(2):
-            swept = site.run(dag="sweep_throttles")
-            assert swept.state == "success", swept.log
-            assert "its run dead-run gives no sign of life" in swept.log
-        (alert,) = webhook.about("dead-run")
-        assert [told["kind"] for told in webhook.told] == ["orphaned"]
-        monkeypatch.delenv("AIRFLOW_CONN_REHOME_WEBHOOK")
+    for _ in range(2):
+        swept = site.run(dag="sweep_throttles")
+        assert swept.state == "success", swept.log
+        assert "its run dead-run gives no sign of life" in swept.log
+    assert told.kinds() == ["orphaned"]
+    (alert,) = told.webhook.about("dead-run")
     assert alert["plan_id"] == plan.plan_id
     assert "Resume it or cancel it with control_reassignment." in alert["text"]
     assert len(site.gateway.list_reassignments()) == 1
@@ -57,6 +52,12 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
     assert (record.state, record.run_id) == (PlanState.DONE, run.run_id)
     partitions = site.gateway.describe_topics([topic])[topic].partitions
     assert [partitions[n].replicas for n in (0, 1)] == [(3, 2), (3, 2)]
+    assert told.kinds() == ["orphaned", "failed", "done"]
+    assert told.only("done")["plan_id"] == plan.plan_id
+    assert told.only("done")["report"].endswith(f"/files/{plan.plan_id}/report.html")
+    assert "It took" in told.only("done")["text"]
+    (orphan,) = (a for a in site.ledger.alerts(plan.plan_id) if a.kind is AlertKind.ORPHANED)
+    assert orphan.closed_at is not None, "its new run gives signs of life"
     starts = site.ledger.reassignments(plan.plan_id)
     assert [start.outcome for start in starts] == [MoveState.DONE] * 2, "nothing is moved twice"
     wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")

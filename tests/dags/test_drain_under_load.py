@@ -17,9 +17,8 @@ from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway, revive
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
-from tests.e2e.webhook import Webhook
 from tests.planning.evenness import is_even
-from tests.plugins.mailbox import Mailbox, text_of, told_by
+from tests.plugins.mailbox import Told, text_of
 
 DRAINED = 4
 HANGING = 3
@@ -114,6 +113,7 @@ def test_a_destination_that_hangs_is_told_then_given_up_and_everything_is_as_bef
     owned_topics: Topics,
     ledger: Ledger,
     rehome: Callable[..., Run],
+    told: Told,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic = owned_topics.create([[1, 2]])
@@ -139,10 +139,8 @@ def test_a_destination_that_hangs_is_told_then_given_up_and_everything_is_as_bef
     helper = threading.Thread(target=hang_in_mid_move, daemon=True)
     helper.start()
     try:
-        with Webhook() as webhook, Mailbox() as mailbox:
-            told_by(monkeypatch, webhook, mailbox)
-            wanted = to(topic, {0: [HANGING, 2]})
-            run = rehome(brokers, action="reassign", reassignment=wanted, throttle=500_000)
+        wanted = to(topic, {0: [HANGING, 2]})
+        run = rehome(brokers, action="reassign", reassignment=wanted, throttle=500_000)
     finally:
         helper.join(120)
         brokers.resume(HANGING)
@@ -156,9 +154,8 @@ def test_a_destination_that_hangs_is_told_then_given_up_and_everything_is_as_bef
     assert not ledger.throttles(open_only=True)
     wait_until(lambda: state_of(owned, [topic]) == before, "the cluster as it was")
 
-    assert [told["kind"] for told in webhook.told] == ["stalled", "failed"]
-    stalled, ended = webhook.told
+    assert told.kinds() == ["stalled", "failed"]
+    stalled, ended = told.webhook.told
     assert stalled["text"].startswith(f"Plan {plan.plan_id}: Nothing has moved since")
     assert (ended["ended"], ended["plan_id"], ended["state"]) == ("failed", plan.plan_id, "failed")
-    assert mailbox.subjects() == [told["title"] for told in webhook.told]
-    assert all(plan.plan_id in text_of(mail) for mail in mailbox.mails)
+    assert all(plan.plan_id in text_of(mail) for mail in told.mailbox.mails)

@@ -23,6 +23,7 @@ from tests.dags.cleared_tasks import ClearedRun, Outcome, reach
 from tests.dags.clusters import throttles_of
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
+from tests.plugins.mailbox import Told
 
 DAG = "rebalance_in_window"
 CRAWL, FAST = 10_000, 20_000_000
@@ -40,7 +41,7 @@ def window(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_what_does_not_fit_into_a_window_goes_on_in_the_next(
-    window: Callable[[str], None], site: Site
+    window: Callable[[str], None], site: Site, told: Told
 ) -> None:
     small, large = site.topics.create([[4]]), site.topics.create([[4]])
     site.topics.fill(small, 5)
@@ -57,8 +58,15 @@ def test_what_does_not_fit_into_a_window_goes_on_in_the_next(
     assert states == {small: MoveState.DONE, large: MoveState.PENDING}
     wait_until(lambda: throttles_of(site.gateway, [small, large]) == before, "no throttle")
 
+    assert "paused_at_window_end" in told.kinds()
+    paused = told.only("paused_at_window_end")
+    assert (paused["plan_id"], paused["state"]) == (plan.plan_id, "paused")
+    assert "1 done, 1 pending" in paused["text"]
+    assert "rebalance_in_window goes on with it" in paused["next_step"]
+
     then = site.run(dag=DAG, throttle=FAST, **drain)
     assert then.state == "success", then.log
+    assert told.kinds()[-1] == told.only("done")["kind"]
     assert [(p.plan_id, p.state) for p in site.ledger.plans()] == [(plan.plan_id, PlanState.DONE)]
     assert [e.detail for e in site.ledger.events(plan.plan_id) if e.kind == CONTINUED] == [
         f"{DAG}/{then.run_id}"

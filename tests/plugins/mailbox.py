@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import dataclass
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import default
@@ -78,3 +79,27 @@ def told_by(patch: pytest.MonkeyPatch, webhook: Webhook, mailbox: Mailbox) -> No
     patch.setenv("AIRFLOW_CONN_REHOME_WEBHOOK", json.dumps(hook))
     patch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
     patch.setenv("REHOME_ALERT_CHANNELS", json.dumps([CHANNEL]))
+
+
+@dataclass(frozen=True)
+class Told:
+    """Who gets every alert."""
+
+    webhook: Webhook
+    mailbox: Mailbox
+
+    def kinds(self) -> list[str]:
+        """Of all alerts; each has reached both, in the same order of each kind."""
+        alerts = list(self.webhook.told)
+        assert sorted(self.mailbox.subjects()) == sorted(told["title"] for told in alerts)
+        for told in alerts:
+            assert told["text"], told
+            assert told["next_step"], told
+            assert told["page"] or not (told["plan_id"] or told["cluster_id"]), told
+            assert told["runbook"] == f"docs/alerts/{told['kind']}.md"
+        return [told["kind"] for told in alerts]
+
+    def only(self, kind: str) -> dict[str, Any]:
+        """The one alert of this kind."""
+        (found,) = (told for told in self.webhook.told if told["kind"] == kind)
+        return found
