@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from airflow.sdk import DAG
 
-from include.settings import Settings
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.params import window_params
 from rehome.task_graph import reassign, task_defaults
-from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+from rehome.timetables.maintenance_window import maintenance_windows
 
 DOC = """
 ### Rebalance in a window
@@ -25,16 +22,10 @@ in the environment. A run triggered by hand gets the window that was opened last
 when that has closed.
 """
 
-settings = Settings.load()
-
 with DAG(
     "rebalance_in_window",
     doc_md=DOC,
-    schedule=MaintenanceWindowTimetable(
-        settings.window_cron,
-        duration=timedelta(seconds=settings.window_duration_s),
-        timezone=settings.window_timezone,
-    ),
+    schedule=maintenance_windows(),
     catchup=False,
     params=window_params(),
     max_active_runs=1,

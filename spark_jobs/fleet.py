@@ -27,12 +27,8 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.plan.plan import Plan
-from include.domain.request.request import (
-    Action,
-    ReassignmentRequest,
-    parse_request,
-    request_to_params,
-)
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import Action, ReassignmentRequest, request_to_params
 from include.errors import InvalidRequestError, RehomeError
 from include.load_history.forecast import load_report
 from include.load_history.known_rates import Demands, LoadHistory

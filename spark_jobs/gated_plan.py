@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from include.domain.plan.kafka_json import KafkaFiles
-from include.domain.request.request import Action, parse_request
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import Action
 from include.errors import InvalidRequestError, RehomeError
 from include.quality.engine.results import GateResult, describe, refusal
 from include.quality.gates import Evidence, check_evidence, check_snapshot

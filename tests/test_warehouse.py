@@ -15,7 +15,8 @@ import pytest
 
 from include.cluster.snapshot.model import TABLES, Snapshot
 from include.domain.plan.plan import Plan
-from include.domain.request.request import Action, ReassignmentRequest, parse_request
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import Action, ReassignmentRequest
 from include.errors import RehomeError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

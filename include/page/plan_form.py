@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from include.domain.request.request import Action, parse_request
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import ABOUT, Action, words
 from include.domain.text import rate_in
 from include.errors import InvalidRequestError
 
-CHOICES: Mapping[Action, str] = {
-    Action.DRAIN: "Empty brokers: all that is on them goes to the others.",
-    Action.REBALANCE: "Bring brokers to their share of bytes, and of traffic where it is known.",
-    Action.EXPAND: "Fill the brokers that you choose; nothing moves between the others.",
-    Action.REPAIR_RACKS: "Spread replicas over racks where they are not.",
-    Action.SET_REPLICATION_FACTOR: "Give topics more replicas, or fewer.",
-    Action.FIX_OFFLINE_REPLICAS: "Put replicas that are offline on brokers that are alive.",
-    Action.BALANCE_LEADERS: "Let brokers lead their share; nothing is copied.",
-    Action.MOVE_LOG_DIRS: "Even out the log dirs of each broker.",
-}
+NOT_OFFERED = (Action.REASSIGN, Action.ROLLBACK)
+"""What takes a file, or another plan."""
+CHOICES = {action: about for action, about in ABOUT.items() if action not in NOT_OFFERED}
 """Actions that the form offers, a line each."""
-WORDS = {action: action.value.replace("_", " ").capitalize() for action in CHOICES}
+WORDS = {action: words(action) for action in CHOICES}
 
 
 @dataclass(frozen=True, slots=True)

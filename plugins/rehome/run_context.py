@@ -18,13 +18,15 @@ from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from rehome import installation
 from rehome.executors import UnsharedLedgerError
-from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+from rehome.params import FORM_DEFAULTS
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_closes
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.cluster.interface.port import ClusterPort
     from include.domain.plan.plan import Plan
+    from include.domain.request.presets import Filled
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
     from include.execution.access.connection_policy import ConnectionPolicy
@@ -105,11 +107,24 @@ def _named(context: Context | Mapping[str, Any]) -> str | None:
     from include.domain.request.param_types import checked_plan_id
     from include.domain.request.request import Action
 
-    params = context["params"]
+    params = params_of(context)
     named = str(params.get("plan_id") or "").strip()
     if not named or params.get("action") == Action.ROLLBACK.value:
         return None
     return checked_plan_id(named)
+
+
+def params_of(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters of the run, with what its preset fills in."""
+    return filled_params(context).params
+
+
+def filled_params(context: Context | Mapping[str, Any]) -> Filled:
+    """The same, with what the preset has set and what it has left."""
+    from include.domain.request.presets import filled
+
+    run_after = context["dag_run"].run_after
+    return filled(context["params"], FORM_DEFAULTS, lambda: window_closes(run_after))
 
 
 def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
@@ -125,7 +140,7 @@ def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
 
 def _new_plan_id(context: Context | Mapping[str, Any]) -> str:
     run = context["dag_run"]
-    action = str(context["params"].get("action") or run.dag_id)
+    action = str(params_of(context).get("action") or run.dag_id)
     return f"{run.run_after:%Y%m%dT%H%M%SZ}-{action}-{run_digest(run.dag_id, run.run_id)}"
 
 
@@ -306,12 +321,12 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    from include.domain.request.request import parse_request
+    from include.domain.request.parameters import parse_request
 
     begun = context["dag_run"].run_after
     if in_follow_up(context):
         return policy_of(context).bounded(_follow_up_request(first_plan_id(context)), begun)
-    params, end = dict(context["params"]), window_end_of(context)
+    params, end = dict(params_of(context)), window_end_of(context)
     if end is not None:
         params["window_end"] = end
     request = parse_request(params, now=begun)
@@ -356,7 +371,7 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
 
 def recorded_request(record: PlanRecord) -> ReassignmentRequest:
     """What a plan was asked for; its window may be over by now."""
-    from include.domain.request.request import parse_request
+    from include.domain.request.parameters import parse_request
 
     return parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,14 @@ from tests.airflow_home import HOME, ROOT
 # isort: split
 from airflow.sdk.exceptions import ParamValidationError
 
-from include.domain.request.request import NEEDED, Action, ReassignmentRequest, parse_request
-from rehome.params import reassignment_params, window_params
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import NEEDED, Action, ReassignmentRequest
+from rehome.params import (
+    control_params,
+    partition_params,
+    reassignment_params,
+    window_params,
+)
 from rehome.task_graph import POOL
 
 HEAVY = ("pyspark", "great_expectations", "pandas", "kafka")
@@ -114,8 +122,23 @@ def test_the_form_takes_as_text_what_the_api_takes_as_numbers(
 def test_the_form_has_every_parameter_of_a_request() -> None:
     known = {item.name for item in fields(ReassignmentRequest)} - {"throttle_bytes_per_s"}
     assert reassignment_params().keys() == known | {"throttle", "kafka_config_id", "cluster_id"}
-    once = {"window_end", "plan_id", "reassignment"}
+    once = {"preset", "window_end", "plan_id", "reassignment"}
     assert window_params().keys() == reassignment_params().keys() - once
+
+
+@pytest.mark.parametrize("params", [reassignment_params, partition_params, control_params])
+def test_the_form_tells_of_every_field_what_it_is_for(params: Callable[[], Any]) -> None:
+    for name, param in params().items():
+        schema = param.schema
+        assert schema["title"], name
+        assert schema["section"], name
+        assert schema["description_md"].split("\n\n")[0].endswith("."), name
+        for value in schema.get("examples", ()):
+            param.resolve(value)
+        if "enum" in schema:
+            assert schema["values_display"].keys() == set(schema["enum"]), name
+        elif schema.get("type") != "boolean":
+            assert "For example" in schema["description_md"], name
 
 
 @pytest.mark.parametrize("params", [reassignment_params(), window_params()])

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.request.request import Action, parse_request
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import Action
 from include.errors import InvalidRequestError
 from include.page.plan_form import CHOICES, WORDS, PlanForm
 

@@ -15,7 +15,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from include.alerts.alert import Alert
 from include.alerts.message import payload
-from include.domain.request.request import parse_request, request_to_params
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import request_to_params
 from include.domain.run.states import PlanState
 from include.execution.control.resume import bounds_of
 from include.ledger.base.records import EndReason, PlanRecord

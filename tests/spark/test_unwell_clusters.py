@@ -22,7 +22,8 @@ from include.cluster.snapshot.take import take_snapshot
 from include.domain.kafka import PartitionState, TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan
-from include.domain.request.request import ReassignmentRequest, parse_request
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import ReassignmentRequest
 from include.domain.run.states import PlanState
 from include.execution.dry_run.dry_run import describe, dry_run
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle

@@ -148,21 +148,15 @@ def reassignment(value: Any) -> Mapping[str, Any] | None:
     return parsed
 
 
-def time_after(now: datetime) -> Callable[[Any], datetime]:
-    """An aware time, in UTC, after the given one."""
-
-    def parse(value: Any) -> datetime:
-        try:
-            time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-        except (TypeError, ValueError):
-            raise ValueError("is not an ISO 8601 time") from None
-        if time.tzinfo is None:
-            raise ValueError("has no time zone: write 2030-01-31T04:00:00Z or +01:00")
-        if time <= now:
-            raise ValueError("has passed already")
-        return time.astimezone(UTC)
-
-    return parse
+def time(value: Any) -> datetime:
+    """An aware time, in UTC."""
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError("is not an ISO 8601 time") from None
+    if found.tzinfo is None:
+        raise ValueError("has no time zone: write 2030-01-31T04:00:00Z or +01:00")
+    return found.astimezone(UTC)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -193,3 +187,19 @@ def weights(value: Any) -> dict[BrokerId, float]:
             raise ValueError("holds a size that is not positive")
         read[broker] = float(item)
     return read
+
+
+def partition_counts(value: Any) -> dict[str, int]:
+    """Topic → number of partitions.
+
+    :raises InvalidRequestError: names every topic whose number is none.
+    """
+    counts = {str(topic).strip(): (n, int_of(n)) for topic, n in _mapping(value).items()}
+    wrong = [
+        f"partitions of {topic!r}: {written!r} is not a whole number above 0."
+        for topic, (written, number) in counts.items()
+        if number is None or number < 1
+    ]
+    if wrong:
+        raise InvalidRequestError(wrong)
+    return {topic: int(number or 0) for topic, (_, number) in sorted(counts.items())}

@@ -7,11 +7,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from include.described import Section
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.request import param_types
+from include.domain.request import field_types as types
+from include.domain.request import parameters
+from include.domain.request.reading import given
 from include.errors import InvalidRequestError
+
+_WHAT = Section("What to do")
 
 Replicas = tuple[BrokerId, ...]
 
@@ -34,38 +41,68 @@ class PartitionCountsRequest:
     approval: bool = False
 
 
+class PartitionCountsParams(BaseModel):
+    """What a run of `add_partitions` takes, and how forms show it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kafka_config_id: parameters.Cluster = "kafka_default"
+    partitions: Annotated[
+        types.PartitionCounts,
+        _WHAT,
+        Field(
+            default_factory=dict,
+            title="Partitions",
+            description="How many partitions each topic is to have, old and new ones together.",
+            examples=[{"orders": 12, "payments": 24}],
+        ),
+    ]
+    exclude_brokers: Annotated[
+        types.BrokerIds,
+        _WHAT,
+        Field(
+            title="Brokers that get nothing",
+            description="Ids of brokers that get none of the new replicas.",
+            examples=["3", "3, 4"],
+        ),
+    ] = ()
+    ignore_racks: Annotated[
+        types.YesOrNo,
+        _WHAT,
+        Field(title="Ignore racks", description="Place as if no broker had a rack."),
+    ] = False
+    seed: Annotated[
+        int,
+        types.whole_number(0),
+        _WHAT,
+        Field(
+            title="Seed",
+            description="Breaks ties: the same cluster, request and seed give the same placement.",
+            examples=[0, 7],
+        ),
+    ] = 0
+    dry_run: parameters.Dryness = False
+    approval: parameters.Approval = False
+
+
 def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
     """The raw parameters of a run as a request. Whether topics exist is for :func:`place` to say.
 
     :raises InvalidRequestError: lists every problem.
     """
-    problems: list[str] = []
-    known = ("partitions", "exclude_brokers", "ignore_racks", "seed", "dry_run", "approval")
-    for name in sorted(set(params) - {*known, "kafka_config_id"}):
-        problems.append(f"Unknown parameter {name!r}; known: {', '.join(known)}.")
-    given = params.get("partitions") or {}
-    totals = {str(topic).strip(): param_types.int_of(total) for topic, total in given.items()}
-    if not totals:
+    read = given(PartitionCountsParams, params)
+    problems = list(read.problems)
+    if not read.values.partitions and "partitions" not in read.failed:
         problems.append("partitions needs at least one topic with its new number of partitions.")
-    problems += [
-        f"partitions of {topic!r}: {given[topic]!r} is not a whole number above 0."
-        for topic, total in totals.items()
-        if total is None or total < 1
-    ]
-    excluded: tuple[BrokerId, ...] = ()
-    try:
-        excluded = param_types.broker_ids(params.get("exclude_brokers") or [])
-    except ValueError as error:
-        problems.append(f"exclude_brokers={params['exclude_brokers']!r} {error}.")
     if problems:
         raise InvalidRequestError(problems)
     return PartitionCountsRequest(
-        totals={topic: int(total or 0) for topic, total in sorted(totals.items())},
-        exclude_brokers=excluded,
-        ignore_racks=bool(params.get("ignore_racks")),
-        seed=int(params.get("seed") or 0),
-        dry_run=bool(params.get("dry_run")),
-        approval=bool(params.get("approval")),
+        totals=read.values.partitions,
+        exclude_brokers=read.values.exclude_brokers,
+        ignore_racks=read.values.ignore_racks,
+        seed=read.values.seed,
+        dry_run=read.values.dry_run,
+        approval=read.values.approval,
     )
 
 

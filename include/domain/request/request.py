@@ -1,17 +1,19 @@
-"""What an operator asks for: the parameters of `reassign_partitions`, validated as a whole."""
+"""What an operator asks for, as the planner and its surroundings use it.
+
+:mod:`include.domain.request.parameters` reads it from the parameters of a run.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from math import inf
 from typing import Any
 
 from include.domain.kafka import BrokerId
 from include.domain.request import param_types
-from include.errors import InvalidRequestError
 
 
 class Action(enum.StrEnum):
@@ -44,9 +46,39 @@ class Cordon(enum.StrEnum):
     UNDO = "undo"  # until the plan ends
 
 
+class Preset(enum.StrEnum):
+    """What fills in parameters: see :mod:`include.domain.request.presets`."""
+
+    NONE = "none"
+    CHECK_ONLY = "check_only"
+    DRAIN_GENTLY = "drain_gently"
+    EXPAND = "expand"
+    REBALANCE_TONIGHT = "rebalance_tonight"
+
+
+ABOUT: Mapping[Action, str] = {
+    Action.DRAIN: "Empty brokers: all that is on them goes to the others.",
+    Action.REBALANCE: "Bring brokers to their share of bytes, and of traffic where it is known.",
+    Action.EXPAND: "Fill the brokers that you choose; nothing moves between the others.",
+    Action.REPAIR_RACKS: "Spread replicas over racks where they are not.",
+    Action.SET_REPLICATION_FACTOR: "Give topics more replicas, or fewer.",
+    Action.FIX_OFFLINE_REPLICAS: "Put replicas that are offline on brokers that are alive.",
+    Action.BALANCE_LEADERS: "Let brokers lead their share; nothing is copied.",
+    Action.MOVE_LOG_DIRS: "Even out the log dirs of each broker.",
+    Action.REASSIGN: "Carry out a reassignment that you have written in Kafka's JSON.",
+    Action.ROLLBACK: "Take a plan back that has ended.",
+}
+"""What each action is for, a sentence each."""
+
+
+def words(action: Action) -> str:
+    """An action as people read it: ``Repair racks``."""
+    return action.value.replace("_", " ").capitalize()
+
+
 @dataclass(frozen=True, slots=True)
 class ReassignmentRequest:
-    """A validated request. See design: "Params of `reassign_partitions`".
+    """A validated request.
 
     :param brokers: ids the action is about (drain: to empty; expand: to fill;
         fix_offline_replicas: whose replicas are offline; rebalance, move_log_dirs and this one:
@@ -78,6 +110,7 @@ class ReassignmentRequest:
         can with that, and names what it leaves. None = no limit.
     :param ignore_racks: plan as if no broker had a rack.
     :param seed: breaks ties; same snapshot, request and seed give the same plan.
+    :param preset: what has filled in the rest of the request, for those who read it later.
     """
 
     action: Action
@@ -107,6 +140,7 @@ class ReassignmentRequest:
     budget_moves: int | None = None
     ignore_racks: bool = False
     seed: int = 0
+    preset: Preset = Preset.NONE
 
 
 SPREADS_TOPICS = (Action.REBALANCE, Action.EXPAND, Action.DRAIN)
@@ -194,53 +228,8 @@ USED_BY = {
 """Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""
 
 
-def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> ReassignmentRequest:
-    """The raw parameters of a DAG run, or of a request file, as a validated request.
-
-    None and empty strings mean "not given". ``kafka_config_id`` and ``cluster_id`` are accepted and
-    left to the caller. Whether topics, partitions and brokers exist is for the planner to say.
-
-    :param now: the time a window must end after; the clock's when not given.
-    :raises InvalidRequestError: lists every problem, unknown keys included: Airflow checks
-        neither those nor the format of times.
-    """
-    reader = _Reader(params)
-    throttle = reader.read("throttle", param_types.throttle)
-    found: dict[str, Any] = {
-        "action": reader.read("action", param_types.one_of(Action)),
-        "brokers": reader.read("brokers", param_types.broker_ids),
-        "topics": reader.read("topics", param_types.texts),
-        "replication_factor": reader.read("replication_factor", param_types.integer(1)),
-        "reassignment": reader.read("reassignment", param_types.reassignment),
-        "plan_id": reader.read("plan_id", param_types.plan_id),
-        "throttle_bytes_per_s": None if throttle == "auto" else throttle,
-        "throttle_min": reader.read("throttle_min", param_types.integer(1)),
-        "throttle_max": reader.read("throttle_max", param_types.integer(1)),
-        "window_end": reader.read("window_end", param_types.time_after(now or datetime.now(UTC))),
-        "on_window_end": reader.read("on_window_end", param_types.one_of(OnWindowEnd)),
-        "cordon": reader.read("cordon", _cordon),
-        "max_moves_per_broker": reader.read("max_moves_per_broker", param_types.integer(1)),
-        "tolerance": reader.read("tolerance", param_types.fraction),
-        "tolerances": reader.read("tolerances", param_types.tolerances),
-        "move_overhead_bytes": reader.read("move_overhead_bytes", param_types.integer(0)),
-        "exclude_topics": reader.read("exclude_topics", param_types.texts),
-        "exclude_brokers": reader.read("exclude_brokers", param_types.broker_ids),
-        "weights": reader.read("weights", param_types.weights),
-        "budget_bytes": reader.read("budget_bytes", param_types.integer(1)),
-        "budget_moves": reader.read("budget_moves", param_types.integer(1)),
-        "seed": reader.read("seed", param_types.integer(0)),
-    }
-    for name in ("dry_run", "approval", "additional", "ignore_racks", "one_sided"):
-        found[name] = reader.read(name, param_types.boolean)
-    given = {name: value for name, value in found.items() if value is not None}
-    problems = reader.problems + _conflicts(given, reader.failed)
-    if problems:
-        raise InvalidRequestError(problems)
-    return ReassignmentRequest(**given)
-
-
 def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
-    """The request as plain JSON types; :func:`parse_request` reads it back (``request.json``)."""
+    """The request as plain JSON types; ``parse_request`` reads it back (``request.json``)."""
     end = request.window_end
     params = {item.name: getattr(request, item.name) for item in fields(request)}
     params["throttle"] = params.pop("throttle_bytes_per_s") or "auto"
@@ -248,69 +237,9 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     params["action"] = request.action.value
     params["on_window_end"] = request.on_window_end.value
     params["cordon"] = request.cordon.value
+    params["preset"] = request.preset.value
     for name in ("brokers", "topics", "exclude_topics", "exclude_brokers"):
         params[name] = list(params[name])
     params["tolerances"] = dict(request.tolerances)
     params["weights"] = {str(broker): size for broker, size in request.weights.items()}
     return params
-
-
-def _cordon(value: Any) -> Cordon | None:
-    """None where nothing is to be cordoned: that is the default of every action."""
-    found = Cordon(param_types.one_of(Cordon)(value))
-    return None if found is Cordon.NO else found
-
-
-class _Reader:
-    """Reads parameters one by one and keeps what was wrong with each."""
-
-    def __init__(self, params: Mapping[str, Any]) -> None:
-        self._params = params
-        self.failed: set[str] = set()
-        known = {item.name for item in fields(ReassignmentRequest)} | {"throttle"}
-        known = (known - {"throttle_bytes_per_s"}) | {"kafka_config_id", "cluster_id"}
-        self.problems = [
-            f"Unknown parameter {name!r}; known: {', '.join(sorted(known))}."
-            for name in params
-            if name not in known
-        ]
-
-    def read(self, name: str, parse: Callable[[Any], Any]) -> Any:
-        value = self._params.get(name)
-        if value is None or (isinstance(value, str) and not value.strip()):
-            return None
-        try:
-            return parse(value)
-        except InvalidRequestError as error:
-            self.problems += error.problems
-        except (TypeError, ValueError) as error:
-            self.problems.append(f"{name}={_shown(value)} {error}.")
-        self.failed.add(name)
-        return None
-
-
-def _conflicts(given: Mapping[str, Any], failed: Collection[str]) -> list[str]:
-    action = given.get("action")
-    if action is None:
-        return [] if "action" in failed else ["An action is needed."]
-    problems = []
-    needed = NEEDED.get(action)
-    if needed is not None and needed not in failed and not given.get(needed):
-        problems.append(f"Action {action} needs {needed}.")
-    for name, actions in USED_BY.items():
-        if given.get(name) and action not in actions:
-            problems.append(f"{name} is given, but action {action} does not use it.")
-    others = [name for name in given.get("tolerances", ()) if name != param_types.TOPIC_SPREAD]
-    if action is Action.DRAIN and others:
-        problems.append(
-            f"tolerances of {', '.join(others)} are given, but a drain does not balance them."
-        )
-    least, most = given.get("throttle_min", 0), given.get("throttle_max", inf)
-    if least > most:
-        problems.append(f"throttle_min={least} is above throttle_max={most}.")
-    return problems
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

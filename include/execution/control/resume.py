@@ -47,10 +47,14 @@ def same_bounds(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_time(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The parameters without the end of a window that has closed."""
+    """The parameters for another run, without the end of a window that has closed.
+
+    A preset has filled them in already: it must not do so again.
+    """
     ends = params.get("window_end")
     over = ends is not None and datetime.fromisoformat(ends) <= now
-    return {name: value for name, value in params.items() if not over or name != "window_end"}
+    left_out = {"preset", "window_end"} if over else {"preset"}
+    return {name: value for name, value in params.items() if name not in left_out}
 
 
 def not_started(plan: Plan, view: LedgerView) -> Plan:

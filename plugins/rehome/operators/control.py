@@ -23,16 +23,13 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> dict[str, Any] | None:
         """Ask, and say what happens now."""
-        from include.domain.request.param_types import checked_plan_id
-        from include.domain.run.states import Control
+        from include.domain.run.control_parameters import parse_control
 
-        params = context["params"]
+        asked = parse_control(context["params"])
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             controller = run_context.controller(context, ledger, cluster, self.policy)
-            plan_id = checked_plan_id(params["plan_id"])
-            rate = params.get("throttle")
-            done = controller.control(Control(params["action"]), plan_id, rate)
-        self.log.info("Plan %s: %s", plan_id, done.told)
+            done = controller.control(asked.control, asked.plan_id, asked.rate_bytes_per_s)
+        self.log.info("Plan %s: %s", asked.plan_id, done.told)
         if done.run is None:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
             return None

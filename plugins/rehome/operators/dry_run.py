@@ -49,7 +49,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.reporting.collect import write_plan_report
 
         with installation.open_ledger() as ledger:
-            looks_only = bool(context["params"].get("dry_run"))
+            looks_only = bool(run_context.params_of(context).get("dry_run"))
             find = plan_of_run.recorded if looks_only else plan_of_run.required
             record = find(context, ledger)
         if record is not None and record.state is PlanState.DONE:

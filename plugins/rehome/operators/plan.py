@@ -75,7 +75,8 @@ class PlanReassignmentOperator(SparkSubmitOperator):
     def _made_already(self, context: Context) -> str | None:
         """The id of the plan that the run has recorded, or goes on with."""
         look_only = (
-            context["params"].get("dry_run") and run_context.named_plan_id(context) is not None
+            run_context.params_of(context).get("dry_run")
+            and run_context.named_plan_id(context) is not None
         )
         find = plan_of_run.recorded if look_only else plan_of_run.carried_on
         with installation.open_ledger() as ledger:

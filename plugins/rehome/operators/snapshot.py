@@ -44,12 +44,18 @@ class SnapshotClusterOperator(ClusterOperator):
         begins = self.for_request and not _goes_on(context)
         planned = None
         if begins:
+            if told := run_context.filled_params(context).told:
+                self.log.info("%s", told)
             _refuse_closed_window(context)
             self._refuse_by_policy(context)
         with self.gateway() as cluster:
             self._refuse_other_cluster(context, cluster)
             if begins:
-                role = Role.PLANNER if context["params"].get("dry_run") else Role.REASSIGNER
+                role = (
+                    Role.PLANNER
+                    if run_context.params_of(context).get("dry_run")
+                    else Role.REASSIGNER
+                )
                 require("This run", rights_to_start(cluster, role))
                 with installation.open_ledger() as ledger:
                     planned = self._settle_plan(context, ledger, cluster)
@@ -131,7 +137,7 @@ class SnapshotClusterOperator(ClusterOperator):
             self._check(context, ledger, cluster, named)
         active = ledger.active_plan(cluster.describe_cluster().cluster_id)
         in_window = run_context.window_end_of(context) is not None
-        if context["params"].get("dry_run"):
+        if run_context.params_of(context).get("dry_run"):
             return None
         if active is None:
             return self._handed_over(context, ledger, cluster) if in_window else named

@@ -11,6 +11,8 @@ from airflow.exceptions import AirflowTimetableInvalid
 from airflow.timetables.base import DagRunInfo, DataInterval, Timetable
 from croniter import croniter
 
+from include.settings import Settings
+
 if TYPE_CHECKING:
     from airflow.timetables.base import TimeRestriction
 
@@ -118,3 +120,20 @@ class MaintenanceWindowTimetable(Timetable):
 
     def _window(self, opens: datetime) -> DataInterval:
         return DataInterval(pendulum.instance(opens), pendulum.instance(opens + self.duration))
+
+
+def maintenance_windows() -> MaintenanceWindowTimetable:
+    """The windows that the settings name; Airflow parses DAGs without its Variables."""
+    settings = Settings.load()
+    return MaintenanceWindowTimetable(
+        settings.window_cron,
+        duration=timedelta(seconds=settings.window_duration_s),
+        timezone=settings.window_timezone,
+    )
+
+
+def window_closes(now: datetime) -> datetime:
+    """When the window closes that is open, or opens next; aware UTC."""
+    windows = maintenance_windows()
+    closes = windows.last_opening(now) + windows.duration
+    return closes if closes > now else windows.first_opening(now) + windows.duration

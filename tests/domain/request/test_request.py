@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from include.domain.request.request import Action, OnWindowEnd, parse_request, request_to_params
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import Action, OnWindowEnd, request_to_params
 from include.errors import InvalidRequestError
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.infeasible_text import subject_text
 from include.domain.plan.plan import Plan
-from include.domain.request.request import Action, ReassignmentRequest, parse_request
+from include.domain.request.parameters import parse_request
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays

@@ -1,0 +1,121 @@
+"""Types of parameters: what each accepts in a form, and how it is read."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+from include.domain.kafka import BrokerId
+from include.domain.request import param_types
+from include.domain.request.reading import Read
+
+_BROKERS = {
+    # No type, and text for a default: then Airflow's form has a line of text for it.
+    "anyOf": [
+        {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        {"type": "string", "pattern": r"^[\d\s,]*$"},
+    ]
+}
+_THROTTLE = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": r"^\s*(auto|[1-9]\d*)\s*$"},
+    ]
+}
+
+
+def whole_number(minimum: int, *, optional: bool = False) -> Read:
+    """A whole number; where it may be left out, the form takes nothing, too."""
+    kind: Any = ["null", "integer"] if optional else "integer"
+    accepts = {"type": kind, "minimum": minimum}
+    return Read(f"whole number, at least {minimum}", param_types.integer(minimum), accepts)
+
+
+def one_of(kind: type[enum.StrEnum], display: Mapping[Any, str]) -> Read:
+    """A member of an enumeration; the form shows the texts."""
+    accepts = {
+        "type": "string",
+        "enum": [item.value for item in kind],
+        "values_display": {item.value: display[item] for item in kind},
+    }
+    return Read(", ".join(kind), param_types.one_of(kind), accepts)
+
+
+OptionalCount = Annotated[int | None, whole_number(1, optional=True)]
+YesOrNo = Annotated[bool, Read("yes or no", param_types.boolean, {"type": "boolean"})]
+Fraction = Annotated[
+    float,
+    Read(
+        "fraction from 0 up to, but not including, 1",
+        param_types.fraction,
+        {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+    ),
+]
+OptionalText = Annotated[str | None, Read("text", param_types.text, {"type": ["null", "string"]})]
+PLAN_ID = Read("id of a plan", param_types.plan_id, {"type": "string", "minLength": 1})
+OptionalPlanId = Annotated[
+    str | None, Read("id of a plan", param_types.plan_id, {"type": ["null", "string"]})
+]
+ConnectionId = Annotated[
+    str, Read("id of a connection", param_types.text, {"type": "string", "minLength": 1})
+]
+BrokerIds = Annotated[tuple[BrokerId, ...], Read("broker ids", param_types.broker_ids, _BROKERS)]
+TopicNames = Annotated[
+    tuple[str, ...],
+    Read(
+        "names or patterns of topics",
+        param_types.texts,
+        {"type": "array", "items": {"type": "string", "minLength": 1}},
+    ),
+]
+ReassignmentJson = Annotated[
+    Mapping[str, Any] | None,
+    Read("Kafka's reassignment JSON", param_types.reassignment, {"type": ["null", "object"]}),
+]
+Throttle = Annotated[int | str, Read("whole number, or auto", param_types.throttle, _THROTTLE)]
+Time = Annotated[
+    datetime | None,
+    Read(
+        "ISO 8601 time with its zone",
+        param_types.time,
+        {"type": ["null", "string"], "format": "date-time"},
+    ),
+]
+Tolerances = Annotated[
+    Mapping[str, float | None],
+    Read(
+        "resource → fraction, or null for any",
+        param_types.tolerances,
+        {
+            "type": ["null", "object"],
+            "additionalProperties": {
+                "type": ["null", "number"],
+                "minimum": 0,
+                "exclusiveMaximum": 1,
+            },
+            "propertyNames": {"enum": list(param_types.TOLERANCES)},
+        },
+    ),
+]
+Weights = Annotated[
+    Mapping[BrokerId, float],
+    Read(
+        "broker → relative size",
+        param_types.weights,
+        {
+            "type": ["null", "object"],
+            "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
+            "propertyNames": {"pattern": r"^\d+$"},
+        },
+    ),
+]
+PartitionCounts = Annotated[
+    Mapping[str, int],
+    Read(
+        "topic → number of partitions",
+        param_types.partition_counts,
+        {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+    ),
+]

@@ -1,0 +1,427 @@
+"""The parameters of `reassign_partitions`, each defined once.
+
+Airflow's form, the API's checks, the parsing at the start of a run, and the reference for people
+are all made from :class:`ReassignmentParams`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from math import inf
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from include.described import Described, Section, Unit, described
+from include.domain.request import field_types as types
+from include.domain.request import param_types
+from include.domain.request.presets import PRESETS
+from include.domain.request.reading import given
+from include.domain.request.request import (
+    ABOUT,
+    NEEDED,
+    SPREAD_TOLERANCE,
+    USED_BY,
+    Action,
+    Cordon,
+    OnWindowEnd,
+    Preset,
+    ReassignmentRequest,
+    words,
+)
+from include.errors import InvalidRequestError
+
+_WHAT = Section("What to do")
+_FIRST = Section("Before anything changes")
+_HOW = Section("How fast, and until when")
+_LIMITS = Section("Balance and limits")
+_BYTES_PER_S = Unit("bytes per second")
+_BYTES = Unit("bytes")
+
+_ACTION = types.one_of(Action, {a: f"{words(a)} – {text}" for a, text in ABOUT.items()})
+_PRESET = types.one_of(Preset, {name: contents.title for name, contents in PRESETS.items()})
+_ON_WINDOW_END = types.one_of(
+    OnWindowEnd,
+    {
+        OnWindowEnd.DRAIN: "Drain: start nothing that would not end in time",
+        OnWindowEnd.CANCEL: "Cancel: cancel what is in flight at the window's end",
+    },
+)
+_CORDON = types.one_of(
+    Cordon,
+    {
+        Cordon.NO: "No: Kafka may place new replicas there meanwhile",
+        Cordon.KEEP: "Keep: cordon the brokers, for good",
+        Cordon.UNDO: "Undo: cordon the brokers until the plan ends",
+    },
+)
+_DEFAULT = ReassignmentRequest(Action.REBALANCE)
+
+Dryness = Annotated[
+    types.YesOrNo,
+    _FIRST,
+    Field(
+        title="Dry run",
+        description="Stop after the dry run. Its report is the result, and nothing is changed. "
+        "*Run…* on the plan's page carries that very plan out later.",
+    ),
+]
+Approval = Annotated[
+    types.YesOrNo,
+    _FIRST,
+    Field(
+        title="Ask for approval",
+        description="Wait until a person has read the plan and approved it. A policy of the "
+        "connection may ask for it anyway.",
+    ),
+]
+Cluster = Annotated[
+    types.ConnectionId,
+    _WHAT,
+    Field(
+        title="Cluster",
+        description="Airflow connection of type kafka that leads to the cluster.",
+        examples=["kafka_default"],
+    ),
+]
+
+
+class ReassignmentParams(BaseModel):
+    """What a run takes. Where the action says it, and as forms show it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    preset: Annotated[
+        Preset,
+        _PRESET,
+        _WHAT,
+        Field(
+            title="Preset",
+            description="Fills the fields that you leave at their default. A field that you "
+            "change keeps your value. The log of the first task says what was filled in.",
+        ),
+    ] = Preset.NONE
+    kafka_config_id: Cluster = "kafka_default"
+    action: Annotated[
+        Action | None,
+        _ACTION,
+        _WHAT,
+        Field(title="Action", description="What the run is to achieve."),
+    ] = None
+    brokers: Annotated[
+        types.BrokerIds,
+        _WHAT,
+        Field(
+            title="Brokers",
+            description="Broker ids. Drain: those to empty. Expand: those to fill. Rebalance and "
+            "move log dirs: those to even out, all if none. Fix offline replicas: those whose "
+            "replicas are offline, all if none.",
+            examples=["3", "3, 4"],
+        ),
+    ] = _DEFAULT.brokers
+    topics: Annotated[
+        types.TopicNames,
+        _WHAT,
+        Field(
+            title="Topics",
+            description="Names or patterns (`*`, `?`, `[]`), one a line. None means all. An "
+            "internal topic takes part only when its full name is given. Two actions need no "
+            "name for that: a drain empties the broker of everything, and fix offline replicas "
+            "takes every topic.",
+            examples=["orders", "logs-*"],
+        ),
+    ] = _DEFAULT.topics
+    replication_factor: Annotated[
+        types.OptionalCount,
+        _WHAT,
+        Field(
+            title="Replication factor",
+            description="For *set replication factor*: how many replicas each partition of the "
+            "topics is to have.",
+            examples=[3],
+        ),
+    ] = _DEFAULT.replication_factor
+    reassignment: Annotated[
+        types.ReassignmentJson,
+        _WHAT,
+        Field(
+            title="Reassignment",
+            description="For *reassign*: Kafka's own JSON, as kafka-reassign-partitions takes it. "
+            "It may name log dirs, too.",
+            examples=[
+                {
+                    "version": 1,
+                    "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}],
+                }
+            ],
+        ),
+    ] = _DEFAULT.reassignment
+    plan_id: Annotated[
+        types.OptionalPlanId,
+        _WHAT,
+        Field(
+            title="Plan",
+            description="For *rollback*: the plan to take back. Else: a paused plan to go on "
+            "with, or one that a dry run has made, to be run as it is.",
+            examples=["20300131T040000Z-drain-0123456789"],
+        ),
+    ] = _DEFAULT.plan_id
+    cluster_id: Annotated[
+        types.OptionalText,
+        _WHAT,
+        Field(
+            title="Kafka's id of the cluster",
+            description="A connection that leads to another cluster than this one is refused. "
+            "Nothing given: the cluster that the connection leads to is meant.",
+            examples=["MkU3OEVBNTcwNTJENDM2Qk"],
+        ),
+    ] = None
+
+    dry_run: Dryness = _DEFAULT.dry_run
+    approval: Approval = _DEFAULT.approval
+    additional: Annotated[
+        types.YesOrNo,
+        _FIRST,
+        Field(
+            title="Beside another reassignment",
+            description="Run although another client's reassignment is in flight (KIP-455). "
+            "Else the run is refused then.",
+        ),
+    ] = _DEFAULT.additional
+
+    throttle: Annotated[
+        types.Throttle,
+        _BYTES_PER_S,
+        _HOW,
+        Field(
+            title="Throttle",
+            description="Bytes per second, for each broker and direction. `auto` uses what the "
+            "brokers can spare.",
+            examples=["auto", "50000000"],
+        ),
+    ] = "auto"
+    throttle_min: Annotated[
+        types.OptionalCount,
+        _BYTES_PER_S,
+        _HOW,
+        Field(
+            title="Least throttle",
+            description="`auto` chooses no less, and partitions that suffer beside the copies do "
+            "not bring the throttle lower. Nothing given: a tenth of the throttle.",
+            examples=[5000000],
+        ),
+    ] = _DEFAULT.throttle_min
+    throttle_max: Annotated[
+        types.OptionalCount,
+        _BYTES_PER_S,
+        _HOW,
+        Field(
+            title="Largest throttle",
+            description="The most that `auto` chooses.",
+            examples=[100000000],
+        ),
+    ] = _DEFAULT.throttle_max
+    max_moves_per_broker: Annotated[
+        int,
+        types.whole_number(1),
+        _HOW,
+        Field(
+            title="Moves at once",
+            description="The most moves at once, for each broker and direction.",
+            examples=[2, 4, 8],
+        ),
+    ] = _DEFAULT.max_moves_per_broker
+    window_end: Annotated[
+        types.Time,
+        _HOW,
+        Field(
+            title="End of the window",
+            description="The time at which nothing may be in flight any more. Nothing given: the "
+            "run takes the time that it needs. With text, name the time zone.",
+            examples=["2030-01-31T04:00:00Z", "2030-01-31T04:00:00+01:00"],
+        ),
+    ] = _DEFAULT.window_end
+    on_window_end: Annotated[
+        OnWindowEnd,
+        _ON_WINDOW_END,
+        _HOW,
+        Field(
+            title="When the window ends",
+            description="What happens to moves that would still be in flight. The plan pauses "
+            "either way, and can be resumed.",
+        ),
+    ] = _DEFAULT.on_window_end
+    cordon: Annotated[
+        Cordon,
+        _CORDON,
+        _HOW,
+        Field(
+            title="Cordon drained brokers",
+            description="For *drain*, from Kafka 4.3 on (KIP-1066): keeps Kafka from placing new "
+            "replicas on the brokers.",
+        ),
+    ] = _DEFAULT.cordon
+
+    tolerance: Annotated[
+        types.Fraction,
+        _LIMITS,
+        Field(
+            title="Tolerance",
+            description="How far a broker may be off its share of bytes; 0.02 means 2 %. For "
+            "*move log dirs*: how far a log dir may be. For *set replication factor*: how much "
+            "fuller than others a branch of the rack tree may get and still have its turn.",
+            examples=[0.02, 0.1],
+        ),
+    ] = _DEFAULT.tolerance
+    tolerances: Annotated[
+        types.Tolerances,
+        _LIMITS,
+        Field(
+            default_factory=dict,
+            title="Tolerances of other resources",
+            description="The same for "
+            + ", ".join(f"`{t}`" for t in param_types.TOLERANCES)
+            + "; null means any. Left out: traffic is balanced to 0.05 where it is known, counts "
+            f"are free, and topic_spread is {SPREAD_TOLERANCE}: each topic's replicas and leaders "
+            "stay spread over brokers, also in a drain.",
+            examples=[{"replicas": 0.05, "topic_spread": None}],
+        ),
+    ]
+    one_sided: Annotated[
+        types.YesOrNo,
+        _LIMITS,
+        Field(
+            title="Only too much counts",
+            description="For *rebalance*: brokers may hold as little as they like.",
+        ),
+    ] = _DEFAULT.one_sided
+    move_overhead_bytes: Annotated[
+        int,
+        types.whole_number(0),
+        _BYTES,
+        _LIMITS,
+        Field(
+            title="Cost of a move",
+            description="What a move costs beside its bytes, in bytes. More means fewer, larger "
+            "moves.",
+            examples=[32000000],
+        ),
+    ] = _DEFAULT.move_overhead_bytes
+    exclude_topics: Annotated[
+        types.TopicNames,
+        _LIMITS,
+        Field(
+            title="Topics that stay",
+            description="Names or patterns of topics that stay where they are, one a line.",
+            examples=["audit", "logs-*"],
+        ),
+    ] = _DEFAULT.exclude_topics
+    exclude_brokers: Annotated[
+        types.BrokerIds,
+        _LIMITS,
+        Field(
+            title="Brokers that get nothing",
+            description="Ids of brokers that get no new replica.",
+            examples=["3", "3, 4"],
+        ),
+    ] = _DEFAULT.exclude_brokers
+    weights: Annotated[
+        types.Weights,
+        _LIMITS,
+        Field(
+            default_factory=dict,
+            title="Weights",
+            description="Relative size of brokers, on top of their disks; 1 for those not named.",
+            examples=[{"3": 2, "4": 0.5}],
+        ),
+    ]
+    budget_bytes: Annotated[
+        types.OptionalCount,
+        _BYTES,
+        _LIMITS,
+        Field(
+            title="Budget in bytes",
+            description="The most bytes to copy. The plan has the moves that help most, and "
+            "names what it leaves.",
+            examples=[500000000000],
+        ),
+    ] = _DEFAULT.budget_bytes
+    budget_moves: Annotated[
+        types.OptionalCount,
+        _LIMITS,
+        Field(
+            title="Budget in replicas",
+            description="The most replicas to copy.",
+            examples=[100],
+        ),
+    ] = _DEFAULT.budget_moves
+    ignore_racks: Annotated[
+        types.YesOrNo,
+        _LIMITS,
+        Field(title="Ignore racks", description="Plan as if no broker had a rack."),
+    ] = _DEFAULT.ignore_racks
+    seed: Annotated[
+        int,
+        types.whole_number(0),
+        _LIMITS,
+        Field(
+            title="Seed",
+            description="Breaks ties: the same cluster, request and seed give the same plan.",
+            examples=[0, 7],
+        ),
+    ] = _DEFAULT.seed
+
+
+def parameters_described() -> tuple[Described, ...]:
+    """Every parameter as data, for documents; ``USED_BY`` says which actions take it."""
+    return described(ReassignmentParams)
+
+
+def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> ReassignmentRequest:
+    """The raw parameters of a DAG run, or of a request file, as a validated request.
+
+    None and empty strings mean "not given". ``kafka_config_id`` and ``cluster_id`` are left to the
+    caller, and so is filling in a preset. Whether topics, partitions and brokers exist is for the
+    planner to say.
+
+    :param now: the time a window must end after; the clock's when not given.
+    :raises InvalidRequestError: lists every problem, unknown keys included: Airflow checks
+        neither those nor the format of times.
+    """
+    read = given(ReassignmentParams, params)
+    problems = [*read.problems, *_conflicts(read.values, read.failed)]
+    end = read.values.window_end
+    if end is not None and end <= (now or datetime.now(UTC)):
+        problems.append(f"window_end={params['window_end']!s} has passed already.")
+    if problems:
+        raise InvalidRequestError(problems)
+    found = {name: getattr(read.values, name) for name in ReassignmentParams.model_fields}
+    throttle = found.pop("throttle")
+    for of_the_caller in ("kafka_config_id", "cluster_id"):
+        del found[of_the_caller]
+    return ReassignmentRequest(
+        **found, throttle_bytes_per_s=None if throttle == "auto" else throttle
+    )
+
+
+def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]:
+    action = params.action
+    if action is None:
+        return [] if "action" in failed else ["An action is needed."]
+    problems = []
+    needed = NEEDED.get(action)
+    if needed is not None and needed not in failed and not getattr(params, needed):
+        problems.append(f"Action {action} needs {needed}.")
+    for name, actions in USED_BY.items():
+        if action not in actions and getattr(params, name) != getattr(_DEFAULT, name):
+            problems.append(f"{name} is given, but action {action} does not use it.")
+    others = [name for name in params.tolerances if name != param_types.TOPIC_SPREAD]
+    if action is Action.DRAIN and others:
+        problems.append(
+            f"tolerances of {', '.join(others)} are given, but a drain does not balance them."
+        )
+    least, most = params.throttle_min or 0, params.throttle_max or inf
+    if least > most:
+        problems.append(f"throttle_min={least} is above throttle_max={most}.")
+    return problems
