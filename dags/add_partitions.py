@@ -16,11 +16,15 @@ from rehome.operators.add_partitions import (
 )
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.params import partition_params
+from rehome.task_texts import task
+from rehome.ui.links import flow_picture
 
-DOC = """
+DOC = f"""
 ### Add partitions
 
-Trigger with `partitions`, the number that each topic is to have: `{"orders": 12}`.
+{flow_picture("add_partitions")}
+
+Trigger with `partitions`, the number that each topic is to have: `{{"orders": 12}}`.
 
 1. `snapshot` and `place` read the cluster and place the new replicas: spread over racks, and going
    on where the topic's existing partitions left off.
@@ -35,6 +39,7 @@ other partitions from then on.
 
 with DAG(
     "add_partitions",
+    dag_display_name="Add partitions",
     doc_md=DOC,
     schedule=None,
     is_paused_upon_creation=False,  # it only runs when it is triggered
@@ -45,9 +50,9 @@ with DAG(
     on_success_callback=RehomeNotifier("succeeded"),
     tags=["rehome", "kafka"],
 ) as dag:
-    snapshot = SnapshotClusterOperator(task_id="snapshot")
-    place = PlacePartitionsOperator(task_id="place", snapshot=snapshot.output)
-    dry_run = TryPartitionsOperator(task_id="dry_run")
-    approve = ApprovePartitionsOperator(task_id=APPROVE_TASK)
-    create = CreatePartitionsOperator(task_id="create", approved=approve.output)
+    snapshot = SnapshotClusterOperator(**task("snapshot"))
+    place = PlacePartitionsOperator(**task("place"), snapshot=snapshot.output)
+    dry_run = TryPartitionsOperator(**task("dry_run"))
+    approve = ApprovePartitionsOperator(**task(APPROVE_TASK))
+    create = CreatePartitionsOperator(**task("create"), approved=approve.output)
     snapshot >> place >> dry_run >> approve >> create

@@ -10,10 +10,21 @@ from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.rollup import RollUpSnapshotsOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.params import connection_param
+from rehome.task_texts import task
+from rehome.ui.links import flow_picture
+
+DOC = f"""
+### Collect snapshots
+
+{flow_picture("collect_snapshots")}
+
+{__doc__}
+"""
 
 with DAG(
     "collect_snapshots",
-    doc_md=__doc__,
+    dag_display_name="Collect snapshots",
+    doc_md=DOC,
     schedule=timedelta(minutes=10),
     catchup=False,
     max_active_runs=1,
@@ -22,6 +33,6 @@ with DAG(
     on_failure_callback=RehomeNotifier("failed"),
     tags=["rehome", "kafka"],
 ) as dag:
-    snapshot = SnapshotClusterOperator(task_id="snapshot")
-    roll_up = RollUpSnapshotsOperator(task_id="roll_up", snapshot=snapshot.output)
+    snapshot = SnapshotClusterOperator(**task("snapshot"))
+    roll_up = RollUpSnapshotsOperator(**task("roll_up"), snapshot=snapshot.output)
     snapshot >> roll_up

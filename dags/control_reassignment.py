@@ -10,9 +10,13 @@ from airflow.sdk import DAG
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.params import control_params
+from rehome.task_texts import task
+from rehome.ui.links import flow_picture
 
-DOC = """
+DOC = f"""
 ### Control a reassignment
+
+{flow_picture("control_reassignment")}
 
 The plan's id stands in the logs and in the report of its run.
 
@@ -28,6 +32,7 @@ The plan's id stands in the logs and in the report of its run.
 
 with DAG(
     "control_reassignment",
+    dag_display_name="Control a reassignment",
     doc_md=DOC,
     schedule=None,
     is_paused_upon_creation=False,  # it only runs when it is triggered
@@ -38,9 +43,9 @@ with DAG(
     on_failure_callback=RehomeNotifier("failed"),
     tags=["rehome", "kafka"],
 ) as dag:
-    request = ControlReassignmentOperator(task_id="request")
+    request = ControlReassignmentOperator(**task("request"))
     start = TriggerDagRunOperator(
-        task_id="start",
+        **task("start"),
         trigger_dag_id="reassign_partitions",
         trigger_run_id="control__{{ run_id }}",  # a retry starts no second run
         skip_when_already_exists=True,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from rehome.notifiers.run_end import RehomeNotifier
-from rehome.params import reassignment_params
+from rehome.params import presets_table, reassignment_params
 from rehome.task_graph import reassign, task_defaults
+from rehome.ui.links import flow_picture
 
-DOC = """
+DOC = f"""
 ### Reassign partitions
+
+{flow_picture("reassign_partitions")}
 
 Trigger with parameters; the form explains each. What happens:
 
@@ -24,6 +27,10 @@ Trigger with parameters; the form explains each. What happens:
    the group `follow_up`, by a plan of its own; `approve` asks again there. Else they are skipped.
 5. `verdict` fails the run when the plan did not end well, or drained brokers are not empty.
 
+Presets fill the fields that you leave at their default; what you change stays as you write it:
+
+{presets_table()}
+
 A run has one plan. Whatever of it you clear carries that plan on, or says why not; for a new plan,
 trigger a new run.
 
@@ -35,6 +42,7 @@ out the very plan of a dry run: `control_reassignment` with action `run`.
 
 with DAG(
     "reassign_partitions",
+    dag_display_name="Reassign partitions",
     doc_md=DOC,
     schedule=None,
     is_paused_upon_creation=False,  # it only runs when it is triggered

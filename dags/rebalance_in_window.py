@@ -8,9 +8,12 @@ from rehome.notifiers.run_end import RehomeNotifier
 from rehome.params import window_params
 from rehome.task_graph import reassign, task_defaults
 from rehome.timetables.maintenance_window import maintenance_windows
+from rehome.ui.links import flow_picture
 
-DOC = """
+DOC = f"""
 ### Rebalance in a window
+
+{flow_picture("rebalance_in_window")}
 
 A run starts when a window opens, and has nothing in flight when it closes. What does not fit
 waits: the next window goes on with the same plan, unless another client has moved its partitions
@@ -24,6 +27,7 @@ when that has closed.
 
 with DAG(
     "rebalance_in_window",
+    dag_display_name="Rebalance in maintenance windows",
     doc_md=DOC,
     schedule=maintenance_windows(),
     catchup=False,

@@ -14,10 +14,21 @@ from airflow.sdk import DAG
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.sweep import SweepThrottlesOperator
 from rehome.params import connection_param
+from rehome.task_texts import task
+from rehome.ui.links import flow_picture
+
+DOC = f"""
+### Sweep throttles
+
+{flow_picture("sweep_throttles")}
+
+{__doc__}
+"""
 
 with DAG(
     "sweep_throttles",
-    doc_md=__doc__,
+    dag_display_name="Sweep throttles",
+    doc_md=DOC,
     schedule=timedelta(minutes=10),
     catchup=False,
     is_paused_upon_creation=False,  # debts are paid without an operator's doing
@@ -27,4 +38,4 @@ with DAG(
     on_failure_callback=RehomeNotifier("failed"),
     tags=["rehome", "kafka"],
 ) as dag:
-    SweepThrottlesOperator(task_id="sweep")
+    SweepThrottlesOperator(**task("sweep"))

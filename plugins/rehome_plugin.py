@@ -1,12 +1,16 @@
-"""Registers with Airflow: timetables, to read serialized DAGs back, and the page."""
+"""Registers with Airflow: timetables, to read serialized DAGs back, the page, the check of what is
+triggered, and the notes of runs.
+"""
 
 from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
+from rehome.run_note import NoteListener
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+from rehome.trigger_check import TriggerCheck
 from rehome.ui.lazy import PREFIX, LazyPage
-from rehome.ui.links import VIEW, PlanPageLink
+from rehome.ui.links import VIEW, PlanPageLink, ReportLink
 
 
 class RehomePlugin(AirflowPlugin):
@@ -17,7 +21,11 @@ class RehomePlugin(AirflowPlugin):
     fastapi_apps = [  # noqa: RUF012
         {"name": "rehome", "app": LazyPage(), "url_prefix": PREFIX}
     ]
-    operator_extra_links = [PlanPageLink()]  # noqa: RUF012
+    fastapi_root_middlewares = [  # noqa: RUF012
+        {"name": "rehome", "middleware": TriggerCheck}
+    ]
+    listeners = [NoteListener()]  # noqa: RUF012
+    operator_extra_links = [PlanPageLink(), ReportLink()]  # noqa: RUF012
     external_views = [  # noqa: RUF012
         {
             "name": "Reassignments",

@@ -25,8 +25,8 @@ from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
 from include.page.throughput import Throughput, throughput
-from include.page.titles import title_of
 from include.reporting.status_summary import StatusFacts, StatusSummary, standing_of
+from include.reporting.titles import title_of
 
 FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""

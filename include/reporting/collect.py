@@ -10,7 +10,9 @@ from include.errors import PlanConflictError
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.data import ReportData
-from include.reporting.report import render
+from include.reporting.in_words import ended_note
+from include.reporting.report import render, status_facts
+from include.reporting.status_summary import standing_of
 from include.warehouse import PlanDirectory
 
 
@@ -20,6 +22,13 @@ def write_plan_report(directory: PlanDirectory, ledger: Ledger) -> str:
     :raises RehomeError: the directory holds no plan.
     """
     return directory.write_text("report.html", render(report_data(ledger, directory)))
+
+
+def note_of_end(directory: PlanDirectory, ledger: Ledger) -> str:
+    """What has become of the plan in a directory, in a few sentences, for the note of its run."""
+    data = report_data(ledger, directory)
+    standing = standing_of(status_facts(data))
+    return ended_note(data, standing.label, standing.next_step)
 
 
 def report_data(

@@ -6,6 +6,7 @@ from include.domain.run.flows import RateReason
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
 from include.reporting.data import ReportData
+from include.reporting.words import duration_text, percent_text
 
 
 def predicted_time(data: ReportData) -> TimeRange | None:
@@ -29,9 +30,16 @@ def not_comparable(data: ReportData) -> str:
 
 
 def outcome(predicted: TimeRange, seconds: float, *, ended: bool) -> str:
-    """How a time compares with the range."""
+    """How a time compares with the range, and by how much it lies outside."""
     if seconds > predicted.most_s:
-        return "longer than predicted"
+        return f"{_by(seconds - predicted.most_s, predicted.most_s)} longer than predicted"
     if not ended:
         return "so far"
-    return "as predicted" if predicted.holds(seconds) else "shorter than predicted"
+    if predicted.holds(seconds):
+        return "as predicted"
+    return f"{_by(predicted.least_s - seconds, predicted.least_s)} shorter than predicted"
+
+
+def _by(seconds: float, bound_s: float) -> str:
+    """How far outside: ``12 min (8 %)``."""
+    return f"{duration_text(seconds)} ({percent_text(seconds, bound_s)})"

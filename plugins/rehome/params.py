@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from include.described import Described, described
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.partition_counts import PartitionCountsParams
+from include.domain.request.presets import PRESETS
 from include.domain.request.request import Action
 from include.domain.run.control_parameters import ControlParams
 
@@ -44,6 +45,17 @@ def control_params() -> dict[str, Param]:
 def connection_param() -> Param:
     """Which cluster."""
     return reassignment_params()["kafka_config_id"]
+
+
+def presets_table() -> str:
+    """What each preset sets, as a table in Markdown."""
+    lines = ["| preset | sets | what it is for |", "|---|---|---|"]
+    for preset, contents in PRESETS.items():
+        values = [f"`{name}`: {json.dumps(value)}" for name, value in contents.values.items()]
+        if contents.until_window_closes:
+            values.append("`window_end`: when the maintenance window closes")
+        lines.append(f"| `{preset}` | {', '.join(values) or 'nothing'} | {contents.about} |")
+    return "\n".join(lines)
 
 
 def _form(model: type[BaseModel], first: Mapping[str, Any] | None = None) -> Iterator[Any]:

@@ -21,6 +21,7 @@ from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
 from rehome.run_context import FOLLOW_UP
 from rehome.sensors.reassignment import ReassignmentSensor
+from rehome.task_texts import task
 
 POOL = "rehome_cluster"
 """Bounds the runs that work on clusters; one that waits for its copies keeps its slot."""
@@ -51,9 +52,13 @@ def reassign() -> None:
     appeared on the brokers of a drain since the first one was made. Else it is skipped.
     """
     first = _chain()
-    with TaskGroup(FOLLOW_UP, tooltip="What has appeared on drained brokers meanwhile"):
+    with TaskGroup(
+        FOLLOW_UP,
+        group_display_name="Follow up a drain",
+        tooltip="What has appeared on drained brokers meanwhile",
+    ):
         second = _chain()
-    verdict = VerdictOperator(task_id="verdict", retries=0, pool=CLEANING_POOL)
+    verdict = VerdictOperator(**task("verdict"), retries=0, pool=CLEANING_POOL)
 
     first.drained >> second.snapshot
     # Whatever happened, the reports come when everything has been cleared, and the verdict last.
@@ -64,18 +69,18 @@ def reassign() -> None:
 
 
 def _chain() -> _Chain:
-    snapshot = SnapshotClusterOperator(task_id="snapshot", for_request=True)
-    plan = PlanReassignmentOperator(task_id="plan", snapshot=snapshot.output)
-    dry_run = DryRunOperator(task_id="dry_run", snapshot=snapshot.output)
-    approve = ApprovePlanOperator(task_id="approve", snapshot=snapshot.output)
-    throttle = SetThrottleOperator(task_id="throttle")
-    execute = StartReassignmentOperator(task_id="execute")
-    progress = ReassignmentSensor(task_id="progress")
-    clear_throttle = ClearThrottleOperator(task_id="clear_throttle", retries=5, pool=CLEANING_POOL)
-    verify = VerifyReassignmentOperator(task_id="verify")
-    restore_leaders = RestorePreferredLeadersOperator(task_id="restore_leaders")
-    drained = CheckDrainedOperator(task_id="drained")
-    report = WriteReportOperator(task_id="report", pool=CLEANING_POOL)
+    snapshot = SnapshotClusterOperator(**task("snapshot"), for_request=True)
+    plan = PlanReassignmentOperator(**task("plan"), snapshot=snapshot.output)
+    dry_run = DryRunOperator(**task("dry_run"), snapshot=snapshot.output)
+    approve = ApprovePlanOperator(**task("approve"), snapshot=snapshot.output)
+    throttle = SetThrottleOperator(**task("throttle"))
+    execute = StartReassignmentOperator(**task("execute"))
+    progress = ReassignmentSensor(**task("progress"))
+    clear_throttle = ClearThrottleOperator(**task("clear_throttle"), retries=5, pool=CLEANING_POOL)
+    verify = VerifyReassignmentOperator(**task("verify"))
+    restore_leaders = RestorePreferredLeadersOperator(**task("restore_leaders"))
+    drained = CheckDrainedOperator(**task("drained"))
+    report = WriteReportOperator(**task("report"), pool=CLEANING_POOL)
 
     snapshot >> plan >> dry_run >> approve >> throttle >> execute >> progress >> clear_throttle
     # Teardowns succeed also after a failure: without its edge from progress, verify would run.

@@ -10,7 +10,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
-from rehome.ui.links import PlanPageLink
+from rehome.run_note import NOTES, write_note
+from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -34,19 +35,21 @@ class DryRunOperator(ClusterOperator, SkipMixin):
     :param snapshot: URI of the snapshot the plan was made on.
     """
 
-    operator_extra_links = (PlanPageLink(),)
+    operator_extra_links = (PlanPageLink(), ReportLink())
     template_fields: Sequence[str] = (*ClusterOperator.template_fields, "snapshot")
     inherits_from_skipmixin = True
 
     def __init__(self, *, snapshot: str, **kwargs: Any):
-        super().__init__(**kwargs)
+        super().__init__(outlets=[NOTES], **kwargs)
         self.snapshot = snapshot
 
     def step(self, context: Context) -> str:
         """Check, report, and either go on or stop here."""
+        from include.domain.request.request import request_to_params
         from include.domain.run.states import PlanState
         from include.execution.dry_run.dry_run import describe
         from include.reporting.collect import write_plan_report
+        from include.reporting.in_words import planned_note
 
         with installation.open_ledger() as ledger:
             looks_only = bool(run_context.params_of(context).get("dry_run"))
@@ -75,6 +78,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             told = f"The dry run refuses plan {plan.plan_id}:\n{problems}\n{left}"
             self.log.error("%s", told)
             raise AirflowFailException(told)
+        write_note(
+            context, planned_note(request_to_params(request), plan.summary, result.to_json())
+        )
         if request.dry_run:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
         return uri

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import attrs
 from airflow.configuration import conf
 from airflow.sdk import BaseOperatorLink
 
+from rehome.ui.flow_pictures import flow_text
 from rehome.ui.lazy import PREFIX
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ def page_of_cluster(cluster_id: str) -> str:
     return f"{airflow_url()}/plugin/{VIEW}{PREFIX}/clusters/{quote(cluster_id)}"
 
 
+def flow_picture(dag_id: str) -> str:
+    """Markdown that shows the picture of a DAG's steps, wherever Airflow is mounted."""
+    return f"![{flow_text(dag_id)}]({urlsplit(airflow_url()).path}{PREFIX}/flows/{dag_id}.svg)"
+
+
 @attrs.define()
 class PlanPageLink(BaseOperatorLink):
     """A task's button that opens the page of its run's plan."""
@@ -49,3 +55,15 @@ class PlanPageLink(BaseOperatorLink):
         """The page finds the plan by the run."""
         run_id = quote(ti_key.run_id, safe="")
         return f"{airflow_url()}{PREFIX}/runs/{quote(ti_key.dag_id)}/{run_id}"
+
+
+@attrs.define()
+class ReportLink(BaseOperatorLink):
+    """A task's button that opens the report of its run's plan."""
+
+    name = "Report"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The page finds the plan by the run."""
+        run_id = quote(ti_key.run_id, safe="")
+        return f"{airflow_url()}{PREFIX}/reports/{quote(ti_key.dag_id)}/{run_id}"

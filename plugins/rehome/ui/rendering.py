@@ -13,8 +13,8 @@ from markupsafe import Markup
 from include.domain.plan.move import MoveReason
 from include.domain.run.states import MoveState, PlanState
 from include.page.controls import LABELS
-from include.page.titles import title_of
 from include.reporting import words
+from include.reporting.titles import title_of
 from rehome.ui.lazy import PREFIX
 
 HERE = Path(__file__).parent

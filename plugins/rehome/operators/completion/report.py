@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
-from rehome.ui.links import PlanPageLink
+from rehome.run_note import NOTES, write_note
+from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -17,16 +18,20 @@ if TYPE_CHECKING:
 class WriteReportOperator(ClusterOperator):
     """Writes report.html (a teardown: it reports failures, too). Returns its URI."""
 
-    operator_extra_links = (PlanPageLink(),)
+    operator_extra_links = (PlanPageLink(), ReportLink())
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(outlets=[NOTES], **kwargs)
 
     def step(self, context: Context) -> str:
         """Collect and render."""
-        from include.reporting.collect import write_plan_report
+        from include.reporting.collect import note_of_end, write_plan_report
 
         directory = run_context.plan_directory(context)
         with installation.open_ledger() as ledger:
             if plan_of_run.recorded(context, ledger) is None:
                 raise AirflowSkipException("There is no plan to report on.")
             uri = write_plan_report(directory, ledger)
+            write_note(context, note_of_end(directory, ledger))
         self.log.info("Report: %s", uri)
         return uri

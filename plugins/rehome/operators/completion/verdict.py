@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from rehome import installation, plan_of_run
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
-from rehome.ui.links import PlanPageLink
+from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -25,7 +25,7 @@ class VerdictOperator(ClusterOperator):
     what would have failed and succeeds in its teardowns.
     """
 
-    operator_extra_links = (PlanPageLink(),)
+    operator_extra_links = (PlanPageLink(), ReportLink())
 
     def step(self, context: Context) -> None:
         """Read the ledger, believe nothing else."""

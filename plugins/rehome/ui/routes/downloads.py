@@ -15,6 +15,7 @@ from fastapi.responses import FileResponse, Response, StreamingResponse
 from include.ledger.base.lines import MoveFilter
 from include.page.files import SERVED, PlanFiles
 from rehome.ui.access import UserDep
+from rehome.ui.flow_pictures import FLOWS, flow_svg
 from rehome.ui.routes.plan import move_filter
 from rehome.ui.routes.shared import plans, view_for
 
@@ -79,6 +80,15 @@ def file(request: Request, user: UserDep, plan_id: str, name: str) -> Response:
     media = mimetypes.guess_type(name)[0] or "text/plain"
     headers = {"Content-Security-Policy": REPORT_POLICY} if media == "text/html" else {}
     return Response(text, media_type=f"{media}; charset=utf-8", headers=headers)
+
+
+@router.get("/flows/{dag_id}.svg")
+def flow(dag_id: str) -> Response:
+    """The picture of a DAG's steps."""
+    if dag_id not in FLOWS:
+        raise HTTPException(404, f"There is no picture of {dag_id!r}")
+    headers = {"Cache-Control": "private, max-age=3600"}
+    return Response(flow_svg(dag_id), media_type="image/svg+xml", headers=headers)
 
 
 @router.get("/static/{name:path}")

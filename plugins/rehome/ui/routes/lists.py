@@ -107,19 +107,32 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
 @router.get("/runs/{dag_id}/{run_id:path}")
 def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Response:
     """The page of the plan that a DAG run has made or carries on."""
-    ledger = plans.ledger
-    found = (
-        ledger.plan_of_run(dag_id, run_id)
-        or ledger.taken_up_by(dag_id, run_id)
-        # Another run drives it by now.
-        or ledger.plan_that_ends(f"-{run_context.run_digest(dag_id, run_id)}")
-    )
+    found = _of_run(dag_id, run_id)
     if found is None:
         return HTMLResponse(_without_plan(request, user, dag_id, run_id))
     there = f"{root_of(request)}/plans/{quote(found)}"
     if "hx-request" in request.headers:
         return Response(headers={"HX-Redirect": there})
     return RedirectResponse(there)
+
+
+@router.get("/reports/{dag_id}/{run_id:path}")
+def report_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Response:
+    """The report of the plan that a DAG run has made or carries on."""
+    found = _of_run(dag_id, run_id)
+    if found is None:
+        return HTMLResponse(_without_plan(request, user, dag_id, run_id))
+    return RedirectResponse(f"{root_of(request)}/files/{quote(found)}/report.html")
+
+
+def _of_run(dag_id: str, run_id: str) -> str | None:
+    ledger = plans.ledger
+    return (
+        ledger.plan_of_run(dag_id, run_id)
+        or ledger.taken_up_by(dag_id, run_id)
+        # Another run drives it by now.
+        or ledger.plan_that_ends(f"-{run_context.run_digest(dag_id, run_id)}")
+    )
 
 
 def _is_planning(dag_id: str, run_id: str, steps: Mapping[str, str]) -> bool:

@@ -26,18 +26,23 @@ _OF_BROKERS = {Action.DRAIN, Action.EXPAND}
 
 def title_of(record: PlanRecord) -> str:
     """``Drain broker 4``, ``Set the replication factor to 3``, ``Rebalance brokers 1 and 2``."""
+    return title(record.action, record.request)
+
+
+def title(action_name: str, request: Mapping[str, Any]) -> str:
+    """The same of an action with its parameters, as JSON has them."""
     try:
-        action = Action(record.action)
+        action = Action(action_name)
     except ValueError:  # a newer Rehome recorded it
-        return record.action.replace("_", " ")
+        return action_name.replace("_", " ")
     verb = _VERBS[action]
     match action:
         case Action.SET_REPLICATION_FACTOR:
-            return f"{verb} to {record.request.get('replication_factor')}"
+            return f"{verb} to {request.get('replication_factor')}"
         case Action.ROLLBACK:
-            return f"{verb} {record.request.get('plan_id')}"
+            return f"{verb} {request.get('plan_id')}"
         case _:
-            brokers = _brokers(record.request)
+            brokers = _brokers(request)
             joint = " " if action in _OF_BROKERS else " of "
             return f"{verb}{joint}{brokers_text(brokers)}" if brokers else verb
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from include.domain.run.states import PlanState
-from include.page.titles import title_of
+from include.reporting.titles import title_of
 from tests.reporting.plans_told import moves, plan_of, record
 
 

@@ -1,0 +1,129 @@
+"""A plan and what became of it, in sentences: the top of its report, and the note of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from include.domain.plan.summary import PlanSummary
+from include.domain.request.request import Preset
+from include.domain.run.states import MoveState, PlanState
+from include.domain.time_range import TimeRange
+from include.reporting.data import ReportData
+from include.reporting.predicted_time import not_comparable, outcome, predicted_time
+from include.reporting.titles import title
+from include.reporting.words import bytes_text, count_text, duration_text, rate_text, time_text
+
+
+def planned_note(
+    asked: Mapping[str, Any], summary: PlanSummary, dry_run: Mapping[str, Any] | None
+) -> str:
+    """The plan in one sentence: ``Drain broker 4: 12 replicas, 40 GB, about 20 min at 50 MB/s.``
+
+    :param asked: parameters of the request, as JSON has them.
+    :param dry_run: what the dry run has found; its prediction replaces the plan's.
+    """
+    said = title(str(asked.get("action") or summary.action), asked)
+    if not summary.partitions:
+        return f"{said}: nothing has to change."
+    if not summary.replica_moves:
+        return f"{said}: {count_text(summary.leader_changes, 'leader')} change, nothing is copied."
+    found = (dry_run or {}).get("predicted")
+    predicted = (
+        str(TimeRange(found["least_s"], found["most_s"]))
+        if found
+        else f"at least {duration_text(summary.predicted_s)}"
+    )
+    rate = (dry_run or {}).get("rate_bytes_per_s") or summary.rate_bytes_per_s
+    return (
+        f"{said}: {count_text(summary.replica_moves, 'replica')}, "
+        f"{bytes_text(summary.bytes_to_copy)}, {predicted} at {rate_text(rate)} per broker."
+    )
+
+
+def ended_note(data: ReportData, label: str, next_step: str) -> str:
+    """What has become of a plan, for the note of its run.
+
+    :param label, next_step: how the plan stands, by its status summary.
+    """
+    parts = [f"{label}.", planned_note(data.request, data.plan.summary, data.dry_run)]
+    if data.started:
+        parts += [done(data), time_taken(data)]
+    if data.state is not PlanState.DONE:
+        parts.append(f"Next: {next_step}")
+    return " ".join(filter(None, parts))
+
+
+def asked_for(data: ReportData) -> str:
+    """What was asked for, by whom, and within which bounds."""
+    record, asked = data.record, data.request
+    parts = [title(str(asked.get("action") or data.plan.summary.action), asked)]
+    topics = asked.get("topics") or ()
+    if topics:
+        parts.append(f"only {_some(topics)}")
+    throttle = asked.get("throttle")
+    parts.append(
+        f"at {rate_text(throttle)} per broker and direction"
+        if isinstance(throttle, int)
+        else "at the rate that brokers can spare"
+    )
+    if end := asked.get("window_end"):
+        parts.append(f"with nothing in flight after {_time(str(end))}")
+    if asked.get("dry_run"):
+        parts.append("as a dry run")
+    told = ", ".join(parts)
+    preset = asked.get("preset") or Preset.NONE
+    if preset != Preset.NONE:
+        told += f", by the preset {str(preset).replace('_', ' ')}"
+    if record is None:
+        return f"{told}."
+    told += f". {record.actor} asked for it"
+    return f"{told}, {record.approved_by} approved it." if record.approved_by else f"{told}."
+
+
+def done(data: ReportData) -> str:
+    """What was moved so far."""
+    moves = len(data.plan.moves)
+    if not moves:
+        return "Every partition is where it is to be: nothing was moved."
+    if not data.started:
+        return "Nothing was moved."
+    ended = data.moves_in(MoveState.DONE)
+    told = f"{ended:,} of {count_text(moves, 'partition')} moved"
+    refused = data.moves_in(MoveState.FAILED)
+    stopped = data.moves_in(MoveState.CANCELLED)
+    others = data.moves_in(MoveState.SUPERSEDED)
+    told += f", {refused:,} failed" if refused else ""
+    told += f", {stopped:,} cancelled" if stopped else ""
+    told += f", {others:,} taken over by another client" if others else ""
+    if data.verification is None:
+        return f"{told}. Nothing was verified yet."
+    proved = "A fresh read proves it." if data.verification.get("ok") else "A fresh read differs."
+    return f"{told}. {proved}"
+
+
+def time_taken(data: ReportData) -> str:
+    """How long it took against what was predicted; "" before the start."""
+    seconds = data.elapsed_s
+    if seconds is None:
+        return ""
+    took = f"It took {duration_text(seconds)}"
+    if not data.state.ended:
+        took = f"It has taken {duration_text(seconds)} so far"
+    why_not, found = not_comparable(data), predicted_time(data)
+    if why_not:
+        return f"{took}. {why_not}"
+    if found is None:
+        return f"{took}."
+    told = outcome(found, seconds, ended=data.state.ended)
+    return f"{took}; predicted was {found}: {told}."
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def _time(text: str) -> str:
+    return time_text(datetime.fromisoformat(text), "%Y-%m-%d %H:%M") + " UTC"

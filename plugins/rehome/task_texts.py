@@ -1,0 +1,108 @@
+"""What Airflow's UI says of each task: its name, and its documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+TEXTS: Mapping[str, tuple[str, str]] = {
+    "snapshot": (
+        "Take a snapshot",
+        "Checks the parameters and the rights, and reads brokers, racks, log dirs, topics and "
+        "replicas into Parquet. It changes nothing.",
+    ),
+    "plan": (
+        "Plan",
+        "One Spark application: Great Expectations gate the snapshot, the planner places "
+        "replicas, Great Expectations gate the plan. It changes nothing. Why a plan is refused "
+        "stands at the end of the log.",
+    ),
+    "dry_run": (
+        "Dry run",
+        "Predicts the controller's answer for every partition and the time that the plan takes. "
+        "It checks rights, disks, drift and the throttle, and changes nothing. The report is "
+        "behind the button *Report*.",
+    ),
+    "approve": (
+        "Approve",
+        "Waits until a person approves the plan, where the parameter `approval` or the "
+        "connection's policy asks for it. The approval holds for this plan, rate and window only.",
+    ),
+    "throttle": (
+        "Set the throttle",
+        "Writes what it is about to change, and what stood there before, to the ledger. Then it "
+        "sets the rate and the lists of throttled replicas.",
+    ),
+    "execute": (
+        "Start moves",
+        "Sends the first moves to the controller, as far as brokers have free slots.",
+    ),
+    "progress": (
+        "Follow the moves",
+        "Waits without a worker while replicas are copied. At each poll it starts what fits, "
+        "governs the throttle, and notices a stall. Its log has the table of KIP-179.",
+    ),
+    "clear_throttle": (
+        "Clear the throttle",
+        "Runs whatever happened. It cancels what is still in flight of this plan, takes back what "
+        "Rehome set, restores what was there before, and proves that by reading.",
+    ),
+    "verify": (
+        "Verify",
+        "Proves each partition from a fresh read: replicas in the plan's order, nothing in flight.",
+    ),
+    "restore_leaders": (
+        "Restore preferred leaders",
+        "Has the preferred leader of each moved partition elected.",
+    ),
+    "drained": (
+        "Check drained brokers",
+        "After a drain: proves that its brokers are empty. What has appeared there meanwhile is "
+        "moved by the tasks of the group that follows. Else it is skipped.",
+    ),
+    "report": (
+        "Write the report",
+        "Runs whatever happened. It writes one HTML file, behind the button *Report*, and the "
+        "note of the run.",
+    ),
+    "verdict": (
+        "Verdict",
+        "Runs whatever happened, and last. It fails the run when the plan did not end well, by "
+        "the ledger and the proof alone.",
+    ),
+    "place": (
+        "Place the replicas",
+        "Chooses brokers for the new replicas: spread over racks, and going on where the topic's "
+        "existing partitions left off. It changes nothing.",
+    ),
+    "create": (
+        "Create the partitions",
+        "Creates the partitions, and proves by reading that they are where they were placed.",
+    ),
+    "roll_up": (
+        "Roll up whole days",
+        "Adds each whole day of snapshots to the history that plans read, and removes what is "
+        "older than the settings keep.",
+    ),
+    "sweep": (
+        "Sweep",
+        "Takes back throttles, cordons and copies that could not be taken back in time. It alerts "
+        "about plans whose run gives no sign of life. What no plan has set it only lists.",
+    ),
+    "request": (
+        "Pass the request on",
+        "Writes the request to the ledger: the plan's next poll carries it out. Where no poll "
+        "comes, it acts itself, or has the next task start a run.",
+    ),
+    "start": (
+        "Start a run",
+        "Triggers the run of `reassign_partitions` that carries the request out. Skipped where "
+        "none is needed.",
+    ),
+}
+
+
+def task(task_id: str) -> dict[str, Any]:
+    """A task's id, name and documentation, as arguments of its operator."""
+    name, text = TEXTS[task_id]
+    return {"task_id": task_id, "task_display_name": name, "doc_md": text}

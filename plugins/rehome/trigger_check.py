@@ -1,0 +1,140 @@
+"""Refuses a run whose parameters cannot work together, before there is a run.
+
+Airflow checks each parameter by its own JSON schema when a run is triggered. What depends on
+several of them, names that there are not, and times, it cannot check. This middleware of the API
+server does, for the form and for the REST API alike, and answers with every problem. What does not
+come through the API server (``airflow dags trigger``, a DAG that triggers another) is refused by
+the first task of the run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from include.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_TRIGGER = re.compile(r"/api/v2/dags/([^/]+)/dagRuns/?")
+LARGEST_BODY_BYTES = 16_000_000
+"""More is passed on unread: the first task checks it."""
+
+
+def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is wrong with the parameters of a run of one of Rehome's DAGs; () = nothing."""
+    check = _CHECKS.get(dag_id)
+    if check is None:
+        return ()
+    try:
+        check(conf)
+    except InvalidRequestError as error:
+        return error.problems
+    return ()
+
+
+def _reassignment(conf: Mapping[str, Any]) -> None:
+    from include.domain.request.parameters import parse_request
+    from include.domain.request.presets import filled
+    from rehome.params import FORM_DEFAULTS
+    from rehome.timetables.maintenance_window import window_closes
+
+    now = datetime.now(UTC)
+    asked = filled({**FORM_DEFAULTS, **conf}, FORM_DEFAULTS, lambda: window_closes(now))
+    parse_request(asked.params, now=now)
+
+
+def _partitions(conf: Mapping[str, Any]) -> None:
+    from include.domain.request.partition_counts import parse_partition_counts
+
+    parse_partition_counts(conf)
+
+
+def _control(conf: Mapping[str, Any]) -> None:
+    from include.domain.run.control_parameters import parse_control
+
+    parse_control(conf)
+
+
+_CHECKS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+    "reassign_partitions": _reassignment,
+    "rebalance_in_window": _reassignment,
+    "add_partitions": _partitions,
+    "control_reassignment": _control,
+}
+
+
+class TriggerCheck:
+    """ASGI middleware: looks at requests that trigger a run, and lets all others pass."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or pass it on as it came."""
+        dag_id = _triggered(scope)
+        if dag_id not in _CHECKS:
+            await self._app(scope, receive, send)
+            return
+        messages, body = await _read(receive)
+        problems = problems_of(dag_id, _conf(body))
+        if problems:
+            await _refuse(send, problems)
+        else:
+            await self._app(scope, _again(messages, receive), send)
+
+
+def _triggered(scope: Scope) -> str:
+    """The DAG that a request is about to trigger; "" = it triggers none."""
+    if scope["type"] != "http" or scope["method"] != "POST":
+        return ""
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    found = _TRIGGER.fullmatch(path)
+    return unquote(found[1]) if found else ""
+
+
+async def _read(receive: Receive) -> tuple[list[Message], bytes]:
+    """What has arrived of a request, up to the size that is looked at."""
+    messages: list[Message] = []
+    body = b""
+    more = True
+    while more and len(body) <= LARGEST_BODY_BYTES:
+        message = await receive()
+        messages.append(message)
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return messages, b"" if more else body
+
+
+def _conf(body: bytes) -> Mapping[str, Any]:
+    """The parameters that a request names; what is no such request, Airflow itself refuses."""
+    try:
+        conf = json.loads(body)["conf"]
+    except (ValueError, TypeError, KeyError):
+        return {}
+    return conf if isinstance(conf, dict) else {}
+
+
+def _again(messages: list[Message], receive: Receive) -> Receive:
+    left = iter(messages)
+
+    async def replay() -> Message:
+        return next(left, None) or await receive()
+
+    return replay
+
+
+async def _refuse(send: Send, problems: tuple[str, ...]) -> None:
+    told = "This run would be refused. " + " ".join(problems)
+    body = json.dumps({"detail": told}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
