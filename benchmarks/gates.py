@@ -28,7 +28,7 @@ from include.packaging import local_spark
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.quality.engine.results import GateResult, refusal
-from include.quality.engine.runner import prepare
+from include.quality.engine.context import prepare
 from include.quality.gates import check_plan, check_snapshot
 from include.warehouse import Warehouse
 from spark_jobs.session import compile_for

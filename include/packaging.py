@@ -11,6 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("include", "spark_jobs")
+KINDS = ("*.py", "*.json")
+"""Code, and the suites of the gates."""
 
 CLASS_ARCHIVE = ROOT / ".cache" / "spark" / "classes.jsa"
 """Spark's classes, as set-up has archived them (local/spark_archive.py)."""
@@ -45,7 +47,8 @@ def build_job_zip(target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w") as archive:
         for package in PACKAGES:
-            for source in sorted((ROOT / package).rglob("*.py")):
+            sources = (path for kind in KINDS for path in (ROOT / package).rglob(kind))
+            for source in sorted(sources):
                 name = source.relative_to(ROOT).as_posix()
                 archive.writestr(zipfile.ZipInfo(name), source.read_bytes(), zipfile.ZIP_DEFLATED)
     return target

@@ -32,7 +32,7 @@ from include.domain.request.request import Action, ReassignmentRequest, request_
 from include.errors import InvalidRequestError, RehomeError
 from include.load_history.forecast import load_report
 from include.load_history.known_rates import Demands, LoadHistory
-from include.quality.engine.runner import prepare
+from include.quality.engine.context import prepare
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs.gated_plan import Limits, Proof, RefusedError, evidence_of, read_parameters

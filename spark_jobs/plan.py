@@ -36,7 +36,7 @@ from include.planning.planner import make_plan
 from include.planning.result.certificate import NO_HISTORY
 from include.planning.rollback import rollback_plan
 from include.planning.sharded.planner import OVERLAID, plan_in_slices
-from include.quality.engine.runner import prepare
+from include.quality.engine.context import prepare
 from include.settings import THROTTLE_EFFICIENCY, Settings
 from include.warehouse import (
     PlanDirectory,

@@ -18,7 +18,7 @@ from include.quality.engine.results import GateResult
 from include.quality.engine.rules import Rule
 from include.quality.engine.runner import run_gate
 from include.quality.facts.subject import Checked
-from include.quality.plan.rules import plan_rules
+from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables
 from include.quality.snapshot.rules import snapshot_rules
 from include.quality.snapshot.tables import snapshot_tables
@@ -45,11 +45,9 @@ def check_snapshot(
         all. Others may be dead, or have failed log dirs.
     :param ignore_racks: whether the plan is made as if no broker had a rack.
     """
-    rules = snapshot_rules(
-        max_age_s=max_age_s, additional=additional, levelled=levelled, ignore_racks=ignore_racks
-    )
-    with snapshot_tables(spark, snapshot_uri, snapshot, now) as tables:
-        return run_gate("snapshot", tables, rules)
+    rules = snapshot_rules(additional=additional, ignore_racks=ignore_racks)
+    with snapshot_tables(spark, snapshot_uri, snapshot, now, levelled) as tables:
+        return run_gate("snapshot", tables, rules, parameters={"max_age_s": max_age_s})
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,7 @@ class Evidence:
     """What a plan is judged by. It takes no Spark to bring it together, and can be pickled."""
 
     rules: tuple[Rule, ...]
+    parameters: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
 
     @classmethod
@@ -81,7 +80,7 @@ class Evidence:
         free, found = min_free_disk_fraction, dict(digests or {})
         checked = Checked(snapshot, plan, request, reassignment, rollback, free, found)
         rules = plan_rules(request, rack_levels=checked.rack_levels)
-        return cls(rules, plan_tables(checked))
+        return cls(rules, plan_parameters(request), plan_tables(checked))
 
 
 def check_plan(
@@ -101,4 +100,4 @@ def check_plan(
 def check_evidence(spark: SparkSession, evidence: Evidence) -> GateResult:
     """Does the plan keep every hard rule?"""
     tables = {name: frame_of(spark, table) for name, table in evidence.tables.items()}
-    return run_gate("plan", tables, evidence.rules)
+    return run_gate("plan", tables, evidence.rules, parameters=evidence.parameters)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,11 @@ from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.quality.engine.frames import frame_of
 from include.quality.engine.results import ExpectationOutcome
-from include.quality.engine.rules import Rule
+from include.quality.engine.rules import Expectation, Rule
 from include.quality.engine.runner import run_gate
 from include.quality.facts.subject import Checked
 from include.quality.plan.broker_table import BALANCED, COMPARED, brokers_after
-from include.quality.plan.rules import plan_rules
+from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables
 
 if TYPE_CHECKING:
@@ -120,8 +121,9 @@ def broken_by(spark: SparkSession, cases: Mapping[str, Checked]) -> dict[str, li
     asked: dict[Rule, list[int]] = {}
     tables: dict[str, list[pa.Table]] = {}
     for number, checked in enumerate(cases.values()):
+        values = plan_parameters(checked.request)
         for rule in plan_rules(checked.request, rack_levels=checked.rack_levels):
-            asked.setdefault(rule, []).append(number)
+            asked.setdefault(_with_values(rule, values), []).append(number)
         for name, table in plan_tables(checked).items():
             column = pa.array([number] * len(table), pa.int32())
             tables.setdefault(name, []).append(table.append_column("case", column))
@@ -131,7 +133,12 @@ def broken_by(spark: SparkSession, cases: Mapping[str, Checked]) -> dict[str, li
     }
     found: dict[str, list[Broken]] = {name: [] for name in cases}
     names = list(cases)
-    for outcome in _failed(frames, [_only_in(rule, numbers) for rule, numbers in asked.items()]):
+    everywhere = list(range(len(cases)))
+    rules = [
+        _only_in(rule, None if numbers == everywhere else numbers)
+        for rule, numbers in asked.items()
+    ]
+    for outcome in _failed(frames, rules):
         rows: dict[str, list[str]] = {}
         for row in outcome.offending_rows:
             number, _, text = row.removeprefix("case ").partition(", ")
@@ -141,16 +148,51 @@ def broken_by(spark: SparkSession, cases: Mapping[str, Checked]) -> dict[str, li
     return found
 
 
-def _only_in(rule: Rule, cases: list[int]) -> Rule:
-    elsewhere = f"case NOT IN ({', '.join(map(str, cases))})"
-    return replace(rule, holds=f"{elsewhere} OR ({rule.holds})", keys=("case", *rule.keys))
+def _with_values(rule: Rule, values: Mapping[str, Any]) -> Rule:
+    """The rule with the values of its parameters: they differ by case."""
+    kwargs = [
+        {
+            name: values[value["$PARAMETER"]] if isinstance(value, dict) else value
+            for name, value in item.arguments().items()
+        }
+        for item in rule.expectations
+    ]
+    return _with_arguments(rule, kwargs)
+
+
+def _with_arguments(rule: Rule, arguments: Iterable[Mapping[str, Any]]) -> Rule:
+    told = zip(rule.expectations, arguments, strict=True)
+    changed = (Expectation(item.type, json.dumps(kwargs)) for item, kwargs in told)
+    return replace(rule, expectations=tuple(changed))
+
+
+def _only_in(rule: Rule, cases: list[int] | None) -> Rule:
+    """The rule on rows of these cases, which it names first; None = all cases."""
+    inside = f"case IN ({', '.join(map(str, cases))})" if cases is not None else "true"
+    arguments = []
+    for item in rule.expectations:
+        kwargs = item.arguments()
+        if "unexpected_rows_query" in kwargs:
+            query = kwargs["unexpected_rows_query"]
+            assert query.startswith("SELECT ")
+            assert query.count(" WHERE NOT ") == 1
+            query = query.replace("SELECT ", "SELECT case, ", 1)
+            kwargs["unexpected_rows_query"] = query.replace(" WHERE NOT ", f" WHERE {inside} AND NOT ")
+        elif cases is not None:
+            both = f"{inside} AND ({kwargs.get('row_condition', 'true')})"
+            kwargs |= {"row_condition": both, "condition_parser": "spark"}
+        if "column_list" in kwargs:
+            kwargs["column_list"] = ["case", *kwargs["column_list"]]
+        arguments.append(kwargs)
+    return replace(_with_arguments(rule, arguments), keys=("case", *rule.keys))
 
 
 def _failed(frames: Mapping[str, DataFrame], rules: list[Rule]) -> Iterable[ExpectationOutcome]:
     # Rules of one name differ by their request: each needs a name of its own in one run.
     named = [replace(rule, name=f"{number} {rule.name}") for number, rule in enumerate(rules)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("include.quality.engine.runner.ROWS_SHOWN", 100_000)
+        for place in ("runner", "judged"):
+            patch.setattr(f"include.quality.engine.{place}.ROWS_SHOWN", 100_000)
         result = run_gate("plan", frames, named)
     assert {item.name: item.exception for item in result.crashed} == {}
     for outcome in result.failed:

@@ -11,7 +11,6 @@ from include.domain.plan.plan_hash import sealed
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.facts.subject import Checked
-from include.quality.plan.request_rules import rack_rule_name
 from tests.quality.cases import (
     copied,
     with_move,
@@ -62,7 +61,10 @@ from tests.quality.checked_plans import (
 )
 from tests.quality.snapshots import SIZE_BYTES, Rows
 
-SPREAD_1, SPREAD_2, SPREAD_3 = (rack_rule_name(level) for level in (1, 2, 3))
+SPREAD_1, SPREAD_2, SPREAD_3 = (
+    f"replicas are spread over level {level} of the racks no worse than before"
+    for level in (1, 2, 3)
+)
 TWICE = "a target names no broker twice"
 ONLY_LIVE = "a target names live brokers only"
 DRAINED = "no target names a drained broker"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,17 +17,32 @@ from include.quality.engine.results import (
     describe,
     refusal,
 )
-from include.quality.engine.rules import Rule
-from include.quality.engine.runner import prepare, run_gate
+from include.quality.engine.rules import Expectation, Rule
+from include.quality.engine.context import prepare
+from include.quality.engine.runner import run_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROWS = 30
+_CRASHES = "number < 5 OR raise_error('no such thing') IS NULL"
 
 
-def rule(name: str, holds: str) -> Rule:
-    return Rule(name, "numbers", holds, ("number",), remedy="Do something about it.")
+def rule(name: str, *expectations: Expectation) -> Rule:
+    return Rule(name, "numbers", ("number",), "Do something about it.", expectations)
+
+
+def expect(kind: str, **kwargs: Any) -> Expectation:
+    return Expectation(kind, json.dumps(kwargs))
+
+
+def between(column: str, **limits: Any) -> Expectation:
+    return expect("expect_column_values_to_be_between", column=column, **limits)
+
+
+def query(holds: str) -> Expectation:
+    unexpected = f"SELECT * FROM {{batch}} WHERE NOT coalesce({holds}, false)"
+    return expect("unexpected_rows_expectation", unexpected_rows_query=unexpected)
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +51,23 @@ def result(spark: SparkSession) -> GateResult:
         [(n, None if n == 7 else n) for n in range(ROWS)], "number int, size int"
     )
     rules = [
-        rule("holds", "number >= 0"),
-        rule("is broken by all", "number < 0"),
-        rule("is broken by a null alone", "size >= 0"),
-        rule("names a column that is not there", "weight > 0"),
-        rule("crashes on a row", "number < 5 OR raise_error('no such thing') IS NULL"),
+        rule("holds", between("number", min_value=0), query("number >= 0")),
+        rule("is broken by all", between("number", max_value=-1)),
+        rule("is broken by a null alone", query("size >= 0")),
+        rule("names a column that is not there", between("weight", min_value=0)),
+        rule(
+            "crashes on a row",
+            between("number", max_value=99, row_condition=_CRASHES, condition_parser="spark"),
+        ),
+        rule(
+            "is broken by some in two ways",
+            between("number", min_value=3),
+            expect("expect_column_values_to_not_be_null", column="size"),
+            between("size", min_value=2),
+        ),
+        rule("is above a parameter", between("number", min_value={"$PARAMETER": "least"})),
     ]
-    return run_gate("snapshot", {"numbers": numbers}, rules)
+    return run_gate("snapshot", {"numbers": numbers}, rules, parameters={"least": 29})
 
 
 def status_of(result: GateResult, name: str) -> Status:
@@ -56,7 +81,19 @@ def test_outcomes_keep_the_order_of_the_rules(result: GateResult) -> None:
         "is broken by a null alone",
         "names a column that is not there",
         "crashes on a row",
+        "is broken by some in two ways",
+        "is above a parameter",
     ]
+
+
+def test_rows_that_break_several_expectations_of_a_rule_are_named_once(result: GateResult) -> None:
+    outcome = result.outcomes[5]
+    assert outcome.offending_rows == ("number 0", "number 1", "number 2", "number 7")
+    assert outcome.offending_count == 4
+
+
+def test_the_suites_have_parameters(result: GateResult) -> None:
+    assert result.outcomes[6].offending_count == 29
 
 
 def test_a_null_breaks_an_expectation(result: GateResult) -> None:
@@ -87,7 +124,7 @@ def test_rows_shown_are_bounded_and_counted(result: GateResult) -> None:
 
 def test_a_row_that_is_shown_is_no_longer_than_a_line(spark: SparkSession) -> None:
     long = spark.range(1).selectExpr("repeat('x', 10000) AS number")
-    (outcome,) = run_gate("plan", {"numbers": long}, [rule("is short", "false")]).outcomes
+    (outcome,) = run_gate("plan", {"numbers": long}, [rule("is short", query("false"))]).outcomes
     assert len(outcome.offending_rows[0]) == ROW_LENGTH
 
 

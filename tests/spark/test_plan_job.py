@@ -12,7 +12,7 @@ from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.request.parameters import parse_request
 from include.domain.request.request import Action
 from include.packaging import build_job_zip
-from include.quality.engine.rules import Rule
+from include.quality.engine.rules import Expectation, Rule
 from include.warehouse import Warehouse
 from spark_jobs import plan as job
 from spark_jobs.session import MANY_REPLICAS, compile_for
@@ -97,7 +97,8 @@ def test_a_finished_plan_is_not_replaced(plan_job: Job, capsys: pytest.CaptureFi
 def test_a_crashed_expectation_is_told_apart_from_poor_data(
     plan_job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crashing = Rule("weighs something", "brokers", "weight > 0", ("broker",), "Weigh it.")
+    weighs = Expectation("expect_column_values_to_not_be_null", '{"column": "weight"}')
+    crashing = Rule("weighs something", "brokers", ("broker",), "Weigh it.", (weighs,))
     monkeypatch.setattr("include.quality.gates.snapshot_rules", lambda **_: (crashing,))
     assert plan_job.run(Rows(), DRAIN) == 4
     failure = plan_job.failure()

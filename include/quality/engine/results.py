@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from include.quality.engine.rules import Rule
 
 ROWS_SHOWN = 20
 """Of the rows that break an expectation, how many are kept."""
@@ -27,7 +29,7 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExpectationOutcome:
-    """One expectation on one table.
+    """One rule on one table: it holds where all of its expectations do.
 
     :param offending_count: rows that break it.
     :param offending_rows: the first of them, by their keys, as text.
@@ -44,17 +46,33 @@ class ExpectationOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Validation:
+    """What Great Expectations found in one table.
+
+    :param suite: name of its suite, ``gate.table``.
+    :param rules: what was asked of it.
+    :param content: the validation result as Great Expectations writes it.
+    """
+
+    suite: str
+    rules: tuple[Rule, ...]
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class GateResult:
-    """All expectations of one gate.
+    """All rules of one gate.
 
     :param gate: ``snapshot``, ``history`` or ``plan``.
     :param binding: whether nothing goes on unless it passes. The history's is not: what it does
         not bear out is not used.
+    :param validations: what its Data Docs are made of; not among what gates.json has.
     """
 
     gate: str
     outcomes: tuple[ExpectationOutcome, ...]
     binding: bool = True
+    validations: tuple[Validation, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def passed(self) -> bool:

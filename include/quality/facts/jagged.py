@@ -77,9 +77,10 @@ class Ragged:
         rows[self.row, np.arange(len(self.values)) - self.offsets[:-1][self.row]] = values
         return rows
 
-    def to_arrow(self) -> pa.ListArray:
+    def to_arrow(self, *, empty_is_null: bool = False) -> pa.ListArray:
         """As an Arrow array of lists of int32."""
-        return lists_of(pa.array(self.values, pa.int32()), self.lengths)
+        missing = self.lengths == 0 if empty_is_null else None
+        return lists_of(pa.array(self.values, pa.int32()), self.lengths, missing)
 
 
 def starts_of(lengths: npt.NDArray[Any]) -> Ints:

@@ -50,6 +50,8 @@ def brokers_after(checked: Checked) -> pa.Table:
     between = np.array([within[broker] for broker in ids.tolist()], np.int64)
     told = _told(checked.plan.summary)
     unpaid = Obstacles(checked.plan.summary.infeasible).unpaid
+    left = np.array([unpaid.get(broker, 0) for broker in ids.tolist()], np.int64)
+    stuck = loads.stuck()
     compared = [*COMPARED, *(name for names in BALANCED.values() for name in names)]
     numbers = pa.list_(pa.int64())
     return pa.table(
@@ -58,13 +60,15 @@ def brokers_after(checked: Checked) -> pa.Table:
             "room_bytes": pa.array([room.get(broker) for broker in ids.tolist()], pa.int64()),
             "arriving_bytes": pa.array(figures["bytes_in"] + between),
             "fits_nowhere": pa.array(
-                [lost.get(broker, []) for broker in ids.tolist()], pa.list_(pa.string())
+                [lost.get(broker) or None for broker in ids.tolist()], pa.list_(pa.string())
             ),
             "leaving_bytes": pa.array(loads.removed_bytes + between),
+            "growth_bytes": pa.array(figures["bytes_in"] - loads.removed_bytes),
             "is_drained": pa.array(np.isin(ids, np.array(checked.drained, np.int64))),
             "scope_replicas_after": pa.array(loads.in_scope_after()),
-            "stuck_replicas": pa.array(loads.stuck()),
-            "told_unpaid": pa.array([unpaid.get(broker, 0) for broker in ids.tolist()], pa.int64()),
+            "stuck_replicas": pa.array(stuck),
+            "told_unpaid": pa.array(left, pa.int64()),
+            "replicas_told_to_stay": pa.array(stuck + left),
             "size_after": pa.array(figures["size_bytes_after"]),
             "replicas_after": pa.array(figures["replicas_after"]),
             **_shares(checked, loads, figures),
@@ -78,23 +82,36 @@ def brokers_after(checked: Checked) -> pa.Table:
 
 
 def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[str, pa.Array]:
-    """What each broker of a rebalance should hold; null where it need not, or is named itself."""
+    """What each broker of a rebalance should hold, at least and at most; null where it need not, or
+    is named itself.
+    """
+    request = checked.request
     obstacles, ids = Obstacles(checked.plan.summary.infeasible), checked.brokers.tolist()
-    rebalanced = checked.request.action is Action.REBALANCE
+    rebalanced = request.action is Action.REBALANCE
     columns = {}
-    for name, resource, held in (
-        ("bytes", Resource.BYTES, figures["size_bytes_before"]),
-        ("replicas", Resource.REPLICAS, figures["replicas_before"]),
+    for name, resource, held, tolerance in (
+        ("bytes", Resource.BYTES, figures["size_bytes_before"], request.tolerance),
+        (
+            "replicas",
+            Resource.REPLICAS,
+            figures["replicas_before"],
+            request.tolerances.get(Resource.REPLICAS),
+        ),
     ):
         named = [(broker, resource) in obstacles.brokers for broker in ids]
         free = ~loads.takes_part() | np.array(named, bool) | (not rebalanced)
-        columns[f"share_{name}"] = pa.array(loads.shares(held), pa.float64(), mask=free)
+        share = loads.shares(held)
+        slack = (tolerance or 0.0) * share + 2
+        columns[f"share_{name}"] = pa.array(share, pa.float64(), mask=free)
+        columns[f"most_{name}"] = pa.array(share + slack, pa.float64(), mask=free)
+        any_less = free | request.one_sided
+        columns[f"least_{name}"] = pa.array(share - slack, pa.float64(), mask=any_less)
     return columns
 
 
-def _outside(checked: Checked) -> list[list[str]]:
+def _outside(checked: Checked) -> list[list[str] | None]:
     """Per broker, the resources in which it ends outside the band that the summary states for it
-    without being named. One more or less is let pass: what brokers lead is counted in whole ones.
+    without being named; None where it does not. One more or less is let pass: what brokers lead is counted in whole ones.
     """
     summary = checked.plan.summary
     obstacles = Obstacles(summary.infeasible)
@@ -106,7 +123,7 @@ def _outside(checked: Checked) -> list[list[str]]:
             named = (load.broker, resource) in obstacles.brokers
             if not named and not low - 1 <= after <= high + 1:
                 outside.setdefault(load.broker, []).append(resource.value)
-    return [outside.get(broker, []) for broker in checked.brokers.tolist()]
+    return [outside.get(broker) for broker in checked.brokers.tolist()]
 
 
 def _told(summary: PlanSummary) -> dict[BrokerId, list[int]]:

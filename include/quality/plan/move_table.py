@@ -53,7 +53,7 @@ def _of_snapshot(checked: Checked) -> dict[str, pa.Array]:
 
 
 def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
-    """Per move, the brokers that it must not name, or not give a copy to."""
+    """Per move, the brokers that it must not name, or not give a copy to; null where none is."""
     moved, request = checked.moved, checked.request
     target, adding = moved.target, moved.adding
     outside = adding
@@ -73,7 +73,7 @@ def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
         "excluded": adding.where(_among(adding.values, request.exclude_brokers)),
         "outside": outside.where(~_among(outside.values, request.brokers)),
     }
-    return {name: brokers.to_arrow() for name, brokers in lists.items()}
+    return {name: brokers.to_arrow(empty_is_null=True) for name, brokers in lists.items()}
 
 
 def _online(checked: Checked) -> Ragged:
@@ -91,6 +91,8 @@ def _of_isr(checked: Checked) -> dict[str, pa.Array]:
     )
     first = Ragged(moved.target.first, np.arange(len(moved.at) + 1))
     return {
+        "current_count": pa.array(moved.current.lengths),
+        "target_count": pa.array(moved.target.lengths),
         "in_sync_now": found.to_arrow(),
         "in_sync_found": pa.array(found.lengths),
         "in_sync_kept": pa.array(kept.lengths),
@@ -130,6 +132,9 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
     for move in worse:
         found = better_places(checked.rack_paths, left, rows["after"][move], rows["before"][move])
         better[move] = ids[found].tolist()
+    gains = before[1:] > after[1:]
+    for level in range(1, len(gains) + 1):
+        columns[f"better_above_{level}"] = pa.array(gains[: level - 1].any(axis=0))
     return columns | {
         "repaired": pa.array(after.sum(axis=0) < before.sum(axis=0)),
         "better": pa.array(better, _BROKERS),
@@ -154,12 +159,12 @@ def _in_files(checked: Checked) -> dict[str, pa.Array]:
 
 
 def _log_dirs(checked: Checked) -> dict[str, pa.Array]:
-    """Log dirs that a move names and that cannot be written to."""
+    """Log dirs that a move names and that cannot be written to; null where all can."""
     wrong: dict[int, list[str]] = {}
     for item in checked.moved.named_log_dirs:
         if (item.broker, item.path) not in checked.disks.usable:
             wrong.setdefault(item.move, []).append(f"{item.broker}:{item.path}")
-    rows = [wrong.get(row, []) for row in range(len(checked.moved.at))]
+    rows = [wrong.get(row) for row in range(len(checked.moved.at))]
     return {"unusable_log_dirs": pa.array(rows, _PATHS)}
 
 
@@ -170,7 +175,7 @@ def _requested(checked: Checked) -> dict[str, pa.Array]:
     asked = [checked.requested.get(partition) for partition in checked.planned]
     lies_in = checked.moved.lies_in(np.arange(len(asked)))
     planned = checked.moved.table.column("target_log_dirs").to_pylist()
-    elsewhere = []
+    elsewhere: list[list[str] | None] = []
     for entry, today, paths in zip(asked, lies_in, planned, strict=True):
         brokers, wanted = entry or ([], [])
         named = dict(zip(brokers, paths, strict=False))
@@ -180,6 +185,7 @@ def _requested(checked: Checked) -> dict[str, pa.Array]:
                 for broker, path in zip(brokers, wanted, strict=False)
                 if path not in (ANY_LOG_DIR, today.get(broker), named.get(broker))
             ]
+            or None
         )
     replicas = [None if entry is None else entry[0] for entry in asked]
     return {

@@ -1,269 +1,92 @@
-"""The hard rules on a plan as data, whatever planner made it.
+"""The hard rules on a plan, whatever planner made it: suites/plan.
 
 The tables are those of :mod:`include.quality.plan.tables`.
 """
 
 from __future__ import annotations
 
-from include.domain.request.request import ReassignmentRequest
-from include.quality.engine.rules import DEFECT, Rule
-from include.quality.plan.request_rules import request_rules
+from collections.abc import Iterator, Mapping
+from math import isinf
+from typing import Any
 
-_PARTITION = ("topic", "partition")
-_BROKER = ("broker",)
-_PLAN = ("plan_id",)
+from include.domain.request.request import Action, ReassignmentRequest, spread_tolerance
+from include.domain.resources import Resource
+from include.quality.engine.rules import Rule, at_level, rules_of
+
+TABLES = ("moves", "files", "plan", "brokers_after", "log_dirs_after", "topics_after")
+
+EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)
+"""Actions whose targets the operator names."""
+
+CHANGES_FACTOR = (Action.SET_REPLICATION_FACTOR, Action.ROLLBACK)
+"""Actions after which a partition may have more or fewer replicas."""
+
+_LEAVES_NONE_OUT = (
+    Action.SET_REPLICATION_FACTOR,
+    Action.REASSIGN,
+    Action.REPAIR_RACKS,
+    Action.FIX_OFFLINE_REPLICAS,
+)
+_RACKS = "racks"
 
 
 def plan_rules(request: ReassignmentRequest, *, rack_levels: int) -> tuple[Rule, ...]:
-    """The expectations on a plan for this request.
+    """The rules on a plan for this request.
 
     :param rack_levels: depth of the cluster's rack tree; 0 = no racks.
     """
-    return (
-        *_TARGET_RULES,
-        *_WAY_RULES,
-        *_DISK_RULES,
-        *_SUMMARY_RULES,
-        *request_rules(request, rack_levels=rack_levels),
-    )
+    return tuple(_each(rules_of("plan", TABLES, _asked(request)), rack_levels))
 
 
-_TARGET_RULES = (
-    Rule("a partition is moved once", "moves", "times_planned = 1", _PARTITION, DEFECT),
-    Rule(
-        "a move is of a partition that exists",
-        "moves",
-        "snapshot_replicas IS NOT NULL",
-        _PARTITION,
-        DEFECT,
-    ),
-    Rule("a target names a broker", "moves", "size(target) > 0", _PARTITION, DEFECT),
-    Rule(
-        "a target names no broker twice",
-        "moves",
-        "size(array_distinct(target)) = size(target)",
-        _PARTITION,
-        DEFECT,
-        ("target",),
-    ),
-    Rule(
-        "a target names live brokers only",
-        "moves",
-        "size(not_live) = 0",
-        _PARTITION,
-        "Bring the broker back or leave it out of the request.",
-        ("target", "not_live"),
-    ),
-    Rule(
-        "a copy goes to a broker that takes replicas",
-        "moves",
-        "size(closed) = 0",
-        _PARTITION,
-        "All log dirs of the broker are offline or cordoned: uncordon one, or leave it out.",
-        ("target", "closed"),
-    ),
-    Rule(
-        "a copy has a live leader to come from",
-        "moves",
-        "size(adding) = 0 OR leader_is_live",
-        _PARTITION,
-        "Bring back a broker of its ISR, or leave the partition out of the request.",
-    ),
-    Rule(
-        "a partition that is being reassigned is left alone",
-        "moves",
-        "NOT coalesce(in_flight, false)",
-        _PARTITION,
-        "Wait for its reassignment to end, or leave it out of the request.",
-    ),
-    Rule(
-        "a partition that gives up replicas keeps those that are in sync",
-        "moves",
-        "size(target) >= size(current) OR in_sync_kept = least(in_sync_found, size(target))",
-        _PARTITION,
-        DEFECT,
-        ("current", "target", "in_sync_now"),
-    ),
-    Rule(
-        "log dirs are aligned with the target",
-        "moves",
-        "size(target_log_dirs) IN (0, size(target))",
-        _PARTITION,
-        DEFECT,
-    ),
-    Rule(
-        "a log dir that is named can be used",
-        "moves",
-        "size(unusable_log_dirs) = 0",
-        _PARTITION,
-        "The broker has no such log dir, or it is offline or cordoned: name another.",
-        ("unusable_log_dirs",),
-    ),
-    Rule("a move has a size", "moves", "size_bytes >= 0", _PARTITION, DEFECT),
-    Rule(
-        "a move is as large as the snapshot says",
-        "moves",
-        "size_bytes = snapshot_size",
-        _PARTITION,
-        DEFECT,
-        ("size_bytes", "snapshot_size"),
-    ),
-    Rule(
-        "a move changes something",
-        "moves",
-        "target <> current OR size(target_log_dirs) > 0",
-        _PARTITION,
-        DEFECT,
-    ),
-    Rule(
-        "a move states how many replicas are in sync",
-        "moves",
-        "in_sync IN (-1, in_sync_found)",
-        _PARTITION,
-        DEFECT,
-        ("in_sync", "in_sync_found"),
-    ),
-    Rule("a move says why", "moves", "trim(why) <> ''", _PARTITION, DEFECT),
-)
+def plan_parameters(request: ReassignmentRequest) -> Mapping[str, Any]:
+    """Values of ``$PARAMETER`` in the suites; those that were not given are of rules that are not
+    asked.
+    """
+    return {
+        "replication_factor": request.replication_factor,
+        "budget_bytes": request.budget_bytes,
+        "budget_moves": request.budget_moves,
+    }
 
-_WAY_RULES = (
-    Rule(
-        "the way back leads to where the snapshot found the partition",
-        "moves",
-        "current = snapshot_replicas AND rollback_replicas = current",
-        _PARTITION,
-        DEFECT,
-        ("current", "snapshot_replicas", "rollback_replicas"),
-    ),
-    Rule(
-        "the way back leads to the log dirs where the snapshot found the replicas",
-        "moves",
-        "rollback_log_dirs = snapshot_log_dirs",
-        _PARTITION,
-        DEFECT,
-        ("snapshot_log_dirs", "rollback_log_dirs"),
-    ),
-    Rule(
-        "what is sent is what was planned",
-        "moves",
-        "sent_replicas = target AND sent_log_dirs = if(size(target_log_dirs) = 0, "
-        "array_repeat('any', size(target)), target_log_dirs)",
-        _PARTITION,
-        DEFECT,
-        ("target", "sent_replicas", "target_log_dirs", "sent_log_dirs"),
-    ),
-    Rule(
-        "a file lists what is planned, once, and nothing else",
-        "files",
-        "planned AND times_listed = 1",
-        ("file", *_PARTITION),
-        DEFECT,
-        ("times_listed",),
-    ),
-    Rule(
-        "the files are of the version that Kafka reads",
-        "plan",
-        "sent_version = 1 AND rollback_version = 1",
-        _PLAN,
-        DEFECT,
-        ("sent_version", "rollback_version"),
-    ),
-)
 
-_DISK_RULES = (
-    Rule(
-        "a broker's disk holds old and new copies at once",
-        "brokers_after",
-        "room_bytes IS NULL OR arriving_bytes <= room_bytes OR arriving_bytes = 0",
-        _BROKER,
-        "Free disk on the broker, or move less at a time.",
-        ("arriving_bytes", "room_bytes"),
-    ),
-    Rule(
-        "a broker's disk holds what it has in the end",
-        "brokers_after",
-        "room_bytes IS NULL OR arriving_bytes - leaving_bytes <= room_bytes "
-        "OR arriving_bytes <= leaving_bytes",
-        _BROKER,
-        "Free disk on the broker, or give it less.",
-        ("arriving_bytes", "leaving_bytes", "room_bytes"),
-    ),
-    Rule(
-        "each copy fits into a log dir",
-        "brokers_after",
-        "size(fits_nowhere) = 0",
-        _BROKER,
-        "Free disk on one of the broker's volumes, name log dirs, or move less at a time.",
-        ("fits_nowhere",),
-    ),
-    Rule(
-        "a log dir holds what is sent to it",
-        "log_dirs_after",
-        "room_bytes IS NULL OR arriving_bytes <= room_bytes OR arriving_bytes = 0",
-        ("broker", "log_dir"),
-        "Free disk on the volume, or name another log dir.",
-        ("arriving_bytes", "room_bytes"),
-    ),
-)
+def _each(rules: tuple[Rule, ...], rack_levels: int) -> Iterator[Rule]:
+    for rule in rules:
+        if rule.asked == _RACKS:
+            yield from (at_level(rule, level) for level in range(1, rack_levels + 1))
+        else:
+            yield rule
 
-_SUMMARY_RULES = (
-    Rule(
-        "the plan is for the snapshot that was checked",
-        "plan",
-        "snapshot = snapshot_seen AND cluster_id = cluster_seen AND cluster_told = cluster_seen "
-        "AND action = action_asked",
-        _PLAN,
-        DEFECT,
-        (
-            *("snapshot", "snapshot_seen", "cluster_id", "cluster_told", "cluster_seen"),
-            *("action", "action_asked"),
-        ),
-    ),
-    Rule(
-        "the hash is that of what the plan does", "plan", "plan_hash = computed_hash", _PLAN, DEFECT
-    ),
-    Rule(
-        "the summary names the files that were checked, to the byte",
-        "plan",
-        "files_told = files_checked",
-        _PLAN,
-        DEFECT,
-        ("files_told", "files_checked"),
-    ),
-    Rule(
-        "the lower bound is not above what is moved",
-        "plan",
-        "lower_bound_bytes BETWEEN 0 AND bytes_to_move",
-        _PLAN,
-        DEFECT,
-        ("lower_bound_bytes", "bytes_to_move"),
-    ),
-    Rule(
-        "the summary states the bytes that are moved",
-        "plan",
-        "bytes_to_move = computed_bytes",
-        _PLAN,
-        DEFECT,
-        ("bytes_to_move", "computed_bytes"),
-    ),
-    Rule(
-        "the summary counts partitions, copies and leaders as they are",
-        "plan",
-        "partitions = computed_partitions AND replica_moves = computed_moves "
-        "AND leader_changes = computed_leader_changes",
-        _PLAN,
-        DEFECT,
-        (
-            *("partitions", "computed_partitions", "replica_moves", "computed_moves"),
-            *("leader_changes", "computed_leader_changes"),
-        ),
-    ),
-    Rule(
-        "the summary states each broker's load before and after",
-        "brokers_after",
-        "told = computed",
-        _BROKER,
-        DEFECT,
-        ("told", "computed"),
-    ),
-)
+
+def _asked(request: ReassignmentRequest) -> list[str]:
+    """What the suites have further rules about, of this request."""
+    action, explicit = request.action, request.action in EXPLICIT
+    levels = action in (Action.REBALANCE, Action.EXPAND)
+    budgeted = request.budget_bytes is not None or request.budget_moves is not None
+    whole, drains = action in _LEAVES_NONE_OUT, action is Action.DRAIN
+    replicas = request.tolerances.get(Resource.REPLICAS)
+    rebalances = action is Action.REBALANCE
+    names = {
+        "chosen_by_planner": not explicit,
+        "reassign": action is Action.REASSIGN,
+        "drain": drains,
+        "drain_budgeted": drains and budgeted,
+        "drain_unbudgeted": drains and not budgeted,
+        "new_homes": action is Action.FIX_OFFLINE_REPLICAS,
+        "unpaid_left_out": whole and budgeted,
+        "none_left_out": whole and not budgeted,
+        "some_brokers": levels and bool(request.brokers),
+        "leaders": action is Action.BALANCE_LEADERS,
+        "log_dirs": action is Action.MOVE_LOG_DIRS,
+        "factor_changes": action in CHANGES_FACTOR,
+        "factor_stays": action not in CHANGES_FACTOR,
+        "factor_asked": action is Action.SET_REPLICATION_FACTOR,
+        _RACKS: not explicit and not request.ignore_racks,
+        "excluded": bool(request.exclude_brokers),
+        "budget_bytes": request.budget_bytes is not None,
+        "budget_moves": request.budget_moves is not None,
+        "bands": levels,
+        "topics_spread": not isinf(spread_tolerance(request)),
+        "share_of_bytes": rebalances and request.tolerance is not None,
+        "share_of_replicas": rebalances and replicas is not None,
+    }
+    return [name for name, is_asked in names.items() if is_asked]

@@ -7,8 +7,8 @@ and counted by Spark.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import REPLICAS, Snapshot
+from include.domain.kafka import BrokerId
 from include.quality.engine.frames import frame_of, kept
 from include.warehouse import replicas_uri
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PARTITION = ("topic", "partition")
+_PATHS = pa.list_(pa.string())
 
 # A shift by a broker's id is one by its remainder of 64: as many bits as replicas are as many
 # brokers, fewer may be. Of up to three brokers, the extremes and what is between them suffice.
@@ -35,24 +37,32 @@ _SURELY_DISTINCT = """
 
 @contextmanager
 def snapshot_tables(
-    spark: SparkSession, snapshot_uri: str, snapshot: Snapshot, now: datetime
+    spark: SparkSession,
+    snapshot_uri: str,
+    snapshot: Snapshot,
+    now: datetime,
+    levelled: Collection[BrokerId] | None = None,
 ) -> Iterator[dict[str, DataFrame]]:
     """The tables by name, valid inside the context. Spark reads replicas from ``snapshot_uri``.
 
     ``snapshot`` (one row), ``brokers``, ``log_dirs``, ``topics``, ``replicas`` and
     ``partitions``; the columns of docs/schema.md and those that the rules compare them with.
+
+    :param levelled: brokers whose load, or that of their log dirs, is to be evened out; None = all.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     replicas = spark.read.schema(from_arrow_schema(REPLICAS)).parquet(replicas_uri(snapshot_uri))
-    with kept(_counted(replicas)) as counted:
+    topics = frame_of(spark, snapshot.topics)
+    with ExitStack() as held:
+        counted = held.enter_context(kept(_counted(replicas)))
         yield {
             "snapshot": frame_of(spark, _header(snapshot, now)),
-            "brokers": frame_of(spark, _brokers(snapshot)),
-            "log_dirs": frame_of(spark, _listed(snapshot.log_dirs, "broker", "log_dir")),
-            "topics": _topics(frame_of(spark, _listed(snapshot.topics, "topic")), counted),
+            "brokers": frame_of(spark, _brokers(snapshot, levelled)),
+            "log_dirs": frame_of(spark, _among(snapshot.log_dirs, levelled)),
+            "topics": held.enter_context(kept(_topics(topics, counted))),
             "replicas": _replicas(spark, replicas, snapshot),
-            "partitions": _partitions(counted, replicas),
+            "partitions": held.enter_context(kept(_partitions(counted, replicas, topics))),
         }
 
 
@@ -65,23 +75,24 @@ def _header(snapshot: Snapshot, now: datetime) -> pa.Table:
     return pa.Table.from_pylist([row])
 
 
-def _brokers(snapshot: Snapshot) -> pa.Table:
+def _brokers(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Table:
     table = snapshot.brokers
     told = Counter(snapshot.log_dirs.column("broker").to_pylist())
     with_rack = sum(row["live"] and bool(row["rack_path"]) for row in table.to_pylist())
     known = pa.array([told[broker] for broker in table.column("broker").to_pylist()], pa.int64())
     return (
-        _listed(table, "broker")
+        _among(table, levelled)
         .append_column("known_log_dirs", known)
+        .append_column("rack_levels", pc.list_value_length(table.column("rack_path")))
         .append_column("live_with_rack", pa.array([with_rack] * len(table), pa.int64()))
     )
 
 
-def _listed(table: pa.Table, *keys: str) -> pa.Table:
-    """The table, and how many rows have the key of each."""
-    rows = list(zip(*(table.column(key).to_pylist() for key in keys), strict=True))
-    times = Counter(rows)
-    return table.append_column("times_listed", pa.array([times[row] for row in rows], pa.int64()))
+def _among(table: pa.Table, levelled: Collection[BrokerId] | None) -> pa.Table:
+    """The table, and of each row whether its broker is one of those."""
+    brokers = table.column("broker").to_pylist()
+    concerned = [levelled is None or broker in levelled for broker in brokers]
+    return table.append_column("levelled", pa.array(concerned, pa.bool_()))
 
 
 def _topics(topics: DataFrame, partitions: DataFrame) -> DataFrame:
@@ -96,29 +107,34 @@ def _topics(topics: DataFrame, partitions: DataFrame) -> DataFrame:
 
 
 def _replicas(spark: SparkSession, replicas: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """Each replica beside its broker.
+
+    ``must_report``: whether the broker has to tell of it. Dead ones tell nothing, and live ones
+    nothing of what is in a failed log dir. ``known_log_dir``: null where no log dir is known.
+    """
     from pyspark.sql.functions import broadcast
 
     alive = snapshot.brokers.group_by("broker").aggregate([("live", "any")])
+    log_dirs: dict[BrokerId, list[str]] = {}
+    for row in snapshot.log_dirs.select(["broker", "log_dir"]).to_pylist():
+        log_dirs.setdefault(row["broker"], []).append(row["log_dir"])
     failed = snapshot.log_dirs.filter(snapshot.log_dirs["offline"])["broker"]
-    alive = alive.append_column("failed", pc.is_in(alive["broker"], failed))
-    beside = {
-        ("broker",): alive.rename_columns(["broker", "known_alive", "has_failed_dirs"]),
-        ("broker", "log_dir"): _distinct(snapshot.log_dirs, "broker", "log_dir"),
-        ("topic",): _distinct(snapshot.topics, "topic"),
-    }
-    for keys, table in beside.items():
-        replicas = replicas.join(broadcast(frame_of(spark, table)), list(keys), "left")
-    return replicas.selectExpr(
-        "*",
-        "known_by_broker_log_dir IS NOT NULL AS known_log_dir",
-        "known_by_topic IS NOT NULL AS known_topic",
+    ids = sorted({*alive["broker"].to_pylist(), *log_dirs})
+    live = dict(zip(alive["broker"].to_pylist(), alive["live_any"].to_pylist(), strict=True))
+    beside = pa.table(
+        {
+            "broker": pa.array(ids, pa.int32()),
+            "known_alive": pa.array([live.get(broker) for broker in ids], pa.bool_()),
+            "log_dirs": pa.array([log_dirs.get(broker, []) for broker in ids], _PATHS),
+            "has_failed_dirs": pc.is_in(pa.array(ids, pa.int32()), failed.combine_chunks()),
+        }
     )
-
-
-def _distinct(table: pa.Table, *keys: str) -> pa.Table:
-    """Each key once, with a column that is null where a join does not find it."""
-    found = table.group_by(list(keys)).aggregate([])
-    return found.append_column(f"known_by_{'_'.join(keys)}", pa.array([True] * len(found)))
+    return replicas.join(broadcast(frame_of(spark, beside)), "broker", "left").selectExpr(
+        "* EXCEPT (log_dirs, has_failed_dirs)",
+        "if(log_dir IS NULL, NULL, coalesce(array_contains(log_dirs, log_dir), false)) "
+        "AS known_log_dir",
+        "coalesce(known_alive, true) AND NOT coalesce(has_failed_dirs, false) AS must_report",
+    )
 
 
 def _counted(replicas: DataFrame) -> DataFrame:
@@ -127,6 +143,7 @@ def _counted(replicas: DataFrame) -> DataFrame:
         *_aggregates(
             replicas="count(*)",
             leaders="sum(int(is_leader))",
+            leaders_in_sync="sum(int(is_leader AND in_isr))",
             first_position="min(position)",
             last_position="max(position)",
             positions="bit_or(shiftleft(1L, position))",
@@ -143,8 +160,9 @@ def _counted(replicas: DataFrame) -> DataFrame:
     )
 
 
-def _partitions(counted: DataFrame, replicas: DataFrame) -> DataFrame:
-    """One row per partition, and how many of its replicas lie on one broker.
+def _partitions(counted: DataFrame, replicas: DataFrame, topics: DataFrame) -> DataFrame:
+    """One row per partition, how many of its replicas lie on one broker, and whether its topic is
+    listed.
 
     Replicas are grouped by their brokers only where nothing cheaper shows that these are distinct:
     for all, it takes three times as long. Where there are none such, Spark does not read them.
@@ -159,8 +177,12 @@ def _partitions(counted: DataFrame, replicas: DataFrame) -> DataFrame:
         .groupBy(*_PARTITION)
         .agg(*_aggregates(times="max(times)"))
     )
-    return counted.join(broadcast(times), [*_PARTITION], "left").selectExpr(
-        "* EXCEPT (surely_distinct, times)", "coalesce(times, 1) AS times_on_one_broker"
+    listed = topics.select("topic").distinct().selectExpr("topic", "true AS listed")
+    beside = counted.join(broadcast(times), [*_PARTITION], "left")
+    return beside.join(broadcast(listed), "topic", "left").selectExpr(
+        "* EXCEPT (surely_distinct, times, listed)",
+        "coalesce(times, 1) AS times_on_one_broker",
+        "listed IS NOT NULL AS known_topic",
     )
 
 
