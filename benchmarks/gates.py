@@ -27,8 +27,8 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.packaging import local_spark
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
-from include.quality.engine.results import GateResult, refusal
 from include.quality.engine.context import prepare
+from include.quality.engine.results import GateResult, refusal
 from include.quality.gates import check_plan, check_snapshot
 from include.warehouse import Warehouse
 from spark_jobs.session import compile_for

@@ -51,7 +51,8 @@ def dags() -> Iterator[Any]:
     """Every DAG of the project, by name; their files are read as Airflow reads them."""
     for path in sorted((ROOT / "dags").glob("*.py")):
         spec = importlib.util.spec_from_file_location(f"handbook_dag_{path.stem}", path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         yield module.dag

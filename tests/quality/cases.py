@@ -177,7 +177,9 @@ def _only_in(rule: Rule, cases: list[int] | None) -> Rule:
             assert query.startswith("SELECT ")
             assert query.count(" WHERE NOT ") == 1
             query = query.replace("SELECT ", "SELECT case, ", 1)
-            kwargs["unexpected_rows_query"] = query.replace(" WHERE NOT ", f" WHERE {inside} AND NOT ")
+            kwargs["unexpected_rows_query"] = query.replace(
+                " WHERE NOT ", f" WHERE {inside} AND NOT "
+            )
         elif cases is not None:
             both = f"{inside} AND ({kwargs.get('row_condition', 'true')})"
             kwargs |= {"row_condition": both, "condition_parser": "spark"}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from include.quality.engine.context import prepare
 from include.quality.engine.results import (
     ROW_LENGTH,
     ROWS_SHOWN,
@@ -18,7 +19,6 @@ from include.quality.engine.results import (
     refusal,
 )
 from include.quality.engine.rules import Expectation, Rule
-from include.quality.engine.context import prepare
 from include.quality.engine.runner import run_gate
 
 if TYPE_CHECKING:

@@ -52,12 +52,8 @@ KEYS = (
         "`ssl.ca.pem`, the system's CAs are trusted.",
     ),
     ConnectionKey("ssl.ca.pem", "PEM text", "The same as text."),
-    ConnectionKey(
-        "ssl.certificate.location", "path", "This client's certificate, for mutual TLS."
-    ),
-    ConnectionKey(
-        "ssl.key.location", "path", "Its private key. Needs `ssl.certificate.location`."
-    ),
+    ConnectionKey("ssl.certificate.location", "path", "This client's certificate, for mutual TLS."),
+    ConnectionKey("ssl.key.location", "path", "Its private key. Needs `ssl.certificate.location`."),
     ConnectionKey("ssl.key.password", "text", "The password of the private key."),
     ConnectionKey(
         HOST_CHECK,

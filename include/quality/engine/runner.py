@@ -54,7 +54,7 @@ def run_gate(
         suite = suite_of(f"{gate}.{table}", asked)
         checkpoint = checkpoint_of(context, gate, suite)
         told = dict(parameters or {})
-        found = checkpoint.run({"dataframe": tables[table]}, told)  # type: ignore[arg-type]
+        found = checkpoint.run({"dataframe": tables[table]}, told)
         (result,) = found.run_results.values()
         batches = _Batches(checkpoint.validation_definitions[0].data, tables[table], told)
         content = result.to_json_dict()

@@ -111,7 +111,8 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
 
 def _outside(checked: Checked) -> list[list[str] | None]:
     """Per broker, the resources in which it ends outside the band that the summary states for it
-    without being named; None where it does not. One more or less is let pass: what brokers lead is counted in whole ones.
+    without being named; None where it does not. One more or less is let pass: what brokers lead is
+    counted in whole ones.
     """
     summary = checked.plan.summary
     obstacles = Obstacles(summary.infeasible)
