@@ -28,6 +28,10 @@ def test_a_disk_that_will_be_full_is_told_of_once_by_the_roll_up(
         for row in rows.log_dirs:
             row.update(total_bytes=10**9, usable_bytes=10**8)
 
+    def large(rows: Any) -> None:
+        for row in rows.log_dirs:
+            row.update(total_bytes=10**15, usable_bytes=10**15 - 10**9)
+
     with Webhook() as webhook, Mailbox() as mailbox:
         told_by(monkeypatch, webhook, mailbox)
         told = Told(webhook, mailbox)
@@ -40,7 +44,7 @@ def test_a_disk_that_will_be_full_is_told_of_once_by_the_roll_up(
         alert = told.only("disk_forecast")
         assert (alert["cluster_id"], alert["connection"]) == (CLUSTER, "kafka_default")
         assert "disks are full within 30 days, counted from now: broker" in alert["text"]
-        newest = cluster.snapshot(130)  # with room enough
+        newest = cluster.snapshot(130, large)
         task = RollUpSnapshotsOperator(task_id="roll_up", snapshot=newest)
         task.execute({"params": {"kafka_config_id": "kafka_default"}})  # type: ignore[arg-type]
         assert told.kinds() == ["disk_forecast"]
