@@ -109,8 +109,7 @@ class Moving:
 
     def _told_of_its_end(self) -> list[str]:
         def told() -> list[str]:
-            messages = self.world.webhook.about(self.run_id)
-            return [message["ended"] for message in messages if "ended" in message]
+            return [message["ended"] for message in self.world.webhook.ends_of(self.run_id)]
 
         return wait_until(told, "the notifier", TIMEOUT_S)
 

@@ -215,7 +215,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
         keep(tab, "done in Airflow")
     wait_until(lambda: replicas_of(gateway, small) == {(1, 2)}, "it to go back", TIMEOUT_S)
     assert (world.ledger.plan(back.plan_id).state, back.actor) == (PlanState.DONE, "admin")
-    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
+    (told,) = wait_until(lambda: world.webhook.ends_of(run), "the notifier", TIMEOUT_S)
     assert (told["plan_id"], told["state"]) == (record.plan_id, "cancelled")
     assert (told["ended"], told["throttles_owed"]) == ("failed", [])
     said = [(event.actor, event.detail) for event in world.ledger.events(record.plan_id)]
@@ -254,7 +254,7 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_told_of(
     assert world.ledger.plan(record.plan_id).state is PlanState.FAILED
     wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
     assert not gateway.list_reassignments()
-    (told,) = wait_until(lambda: world.webhook.about(run), "the notifier", TIMEOUT_S)
+    (told,) = wait_until(lambda: world.webhook.ends_of(run), "the notifier", TIMEOUT_S)
     assert (told["ended"], told["state"], told["throttles_owed"]) == ("failed", "failed", [])
     assert world.statsd.values()[measured][-1] == 0, "nothing of it is shown any more"
     assert max(world.statsd.values()[f"airflow.rehome.bytes_moved.{record.cluster_id}"]) > 0

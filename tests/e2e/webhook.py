@@ -47,6 +47,10 @@ class Webhook:
         """What was told about a run."""
         return [message for message in self.told if message.get("run_id") == run_id]
 
+    def ends_of(self, run_id: str) -> list[dict[str, Any]]:
+        """What was told of a run's end."""
+        return [message for message in self.about(run_id) if "ended" in message]
+
     def __enter__(self) -> Webhook:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self

@@ -4,12 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from include.alerts.kinds import AlertKind
+from include.ledger.base.alert_records import DueAlert
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import Look
+
+
+class Finds:
+    """A watch that finds something to be told at its first look, and looks on."""
+
+    def __init__(self, told: threading.Event) -> None:
+        self.looks = 0
+        self.told = told
+
+    def look(self) -> Look:
+        self.looks += 1
+        due = (DueAlert(AlertKind.STALLED, "p1", {}),) if self.looks == 1 else ()
+        if self.looks == 5:
+            self.told.set()
+        return Look("there is something to do" if self.looks == 5 else "", "", due)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_channel_that_hangs_holds_no_poll_up_and_is_waited_for_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    goes_on, sent = threading.Event(), list[str]()
+
+    def send(due: Sequence[DueAlert]) -> None:
+        assert goes_on.wait(60)
+        sent.extend(item.subject for item in due)
+
+    monkeypatch.setattr("rehome.alerting.send", send)
+    watch = Finds(goes_on)
+    trigger = ReassignmentTrigger("kafka_default", None, 0.0, first_poll_s=0.0)
+    monkeypatch.setattr(trigger, "open_watch", lambda: watch)
+
+    async def run() -> None:
+        async for event in trigger.run():
+            assert event.payload["reason"] == "there is something to do"
+
+    asyncio.run(run())
+    assert (watch.looks, sent) == (5, ["p1"])
 
 
 class SlowToClose:
