@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -124,7 +124,7 @@ def step_readings(plan: Polled, done: Advance) -> Iterator[Reading]:
     """What one step of a worker has found and changed. Counters grow by 0, too: so they begin."""
     cluster_id, at = plan.cluster_id, {Label.CLUSTER: plan.cluster_id}
     if done.look is not None:
-        yield from _gauges(plan, done.look)
+        yield from _gauges(plan, replace(done.look, view=_after(done, done.look.view)))
     yield Reading(catalog.BYTES_MOVED, done.copied_bytes, at)
     yield Reading(catalog.MOVES_ADMITTED, len(done.admitted), at)
     ended = Counter(done.settled.values())
@@ -137,6 +137,13 @@ def step_readings(plan: Polled, done: Advance) -> Iterator[Reading]:
     for kind in ErrorKind:
         count = len(done.errors) if kind is ErrorKind.REFUSED else 0
         yield from error_readings(cluster_id, kind, count)
+
+
+def _after(done: Advance, view: LedgerView) -> LedgerView:
+    """What a step has made of what its last poll found: the plan may have ended with it."""
+    changed = dict.fromkeys(done.admitted, MoveState.ADMITTED) | done.settled
+    known = {partition: state for partition, state in changed.items() if partition in view.moves}
+    return replace(view, moves={**view.moves, **known})
 
 
 def rate_readings(cluster_id: str, reasons: Collection[RateReason]) -> Iterator[Reading]:

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.domain.plan.infeasible_text import subject_text
 from include.domain.request.parameters import parse_request
 from include.domain.run.states import PlanState
+from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
@@ -21,10 +22,11 @@ from tests.dags.clusters import Throttles, state_of, throttles_of, to
 from tests.dags.runs import Run
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan
+from tests.metrics.statsd_listener import StatsdListener
 
 
 def test_a_reassignment_is_carried_out_and_taken_back_and_foreign_throttles_stay_byte_for_byte(
-    foreign_throttle: Callable[[str], Throttles], site: Site
+    foreign_throttle: Callable[[str], Throttles], site: Site, statsd: StatsdListener
 ) -> None:
     topic = site.topics.create([[1, 2], [2, 3]])
     site.topics.fill(topic, 200)
@@ -37,6 +39,7 @@ def test_a_reassignment_is_carried_out_and_taken_back_and_foreign_throttles_stay
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.DONE
     assert not site.ledger.throttles(open_only=True)
+    measured(statsd, plan, asked=20_000_000)
     leaders = PlanDirectory(plan.plan_dir).read_json("leaders.json")
     assert (leaders["waiting"], leaders["refused"]) == ([], {})
     wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
@@ -50,6 +53,27 @@ def test_a_reassignment_is_carried_out_and_taken_back_and_foreign_throttles_stay
     told = (taken_back.state, taken_back.cause)
     assert told == (PlanState.ROLLED_BACK, f"by plan {rollback.plan_id}")
     wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+
+
+def measured(statsd: StatsdListener, plan: PlanRecord, asked: int) -> None:
+    """See that metrics tell of a plan with two moves, from its first step to its end."""
+    end = f"airflow.rehome.plan.fresh_until.{plan.cluster_id}.{plan.plan_id}"
+    wait_until(lambda: statsd.values().get(end, [1])[-1] == 0, "its end to be told")
+    told = statsd.values()
+    of_cluster = {
+        name.replace(f".{plan.cluster_id}", "").removeprefix("airflow.rehome."): values
+        for name, values in told.items()
+    }
+    assert set(of_cluster["plan.bytes_total"]) == {plan.bytes_total, 0}
+    assert set(of_cluster["plan.throttle_asked"]) == {asked, 0}
+    assert max(of_cluster["plan.moves.done"]) == 2
+    assert sum(of_cluster["moves_admitted"]) == sum(of_cluster["moves_ended.done"]) == 2
+    assert sum(of_cluster["throttle_changes.set_up"]) == 1
+    assert of_cluster["cluster.plans.done"][-1] == 1
+    assert of_cluster["cluster.throttles_owed"][-1] == 0
+    assert of_cluster["gates_failed.plan"] == of_cluster["gates_failed.snapshot"] == [0]
+    ended = {name: values[-1] for name, values in of_cluster.items() if name.startswith("plan.")}
+    assert not any(ended.values())
 
 
 def test_preferred_leaders_lead_again_and_the_log_says_how_far_that_is(site: Site) -> None:
