@@ -73,9 +73,9 @@ def _form(model: type[BaseModel], first: Mapping[str, Any] | None = None) -> Ite
             field.name,
             Param(
                 (first or {}).get(field.name, _default(field)),
+                _told(field),
                 **schema,
                 section=field.section,
-                description_md=_told(field),
             ),
         )
 
@@ -99,10 +99,11 @@ def _default(field: Described) -> Any:
 
 
 def _told(field: Described) -> str:
-    """The description with its unit and examples, in Markdown."""
-    shown = [f"`{_written(example)}`" for example in field.examples]
-    example = f"\n\nFor example {', or '.join(shown)}." if shown else ""
-    return field.description + example
+    """The description with examples: plain text, for the form's Markdown overlaps its lines."""
+    if not field.examples:
+        return field.description
+    examples = "; or ".join(_written(example) for example in field.examples)
+    return f"{field.description} For example: {examples}"
 
 
 def _written(example: Any) -> str:

@@ -132,13 +132,13 @@ def test_the_form_tells_of_every_field_what_it_is_for(params: Callable[[], Any])
         schema = param.schema
         assert schema["title"], name
         assert schema["section"], name
-        assert schema["description_md"].split("\n\n")[0].endswith("."), name
+        assert param.description.split(" For example: ")[0].endswith("."), name
         for value in schema.get("examples", ()):
             param.resolve(value)
         if "enum" in schema:
             assert schema["values_display"].keys() == set(schema["enum"]), name
         elif schema.get("type") != "boolean":
-            assert "For example" in schema["description_md"], name
+            assert "For example: " in param.description, name
 
 
 @pytest.mark.parametrize("params", [reassignment_params(), window_params()])

@@ -67,7 +67,8 @@ TopicNames = Annotated[
     Read(
         "names or patterns of topics",
         param_types.texts,
-        {"type": "array", "items": {"type": "string", "minLength": 1}},
+        # A form whose lines were deleted sends null.
+        {"type": ["null", "array"], "items": {"type": "string", "minLength": 1}},
     ),
 ]
 ReassignmentJson = Annotated[

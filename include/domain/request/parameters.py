@@ -64,7 +64,7 @@ Dryness = Annotated[
     Field(
         title="Dry run",
         description="Stop after the dry run. Its report is the result, and nothing is changed. "
-        "*Run…* on the plan's page carries that very plan out later.",
+        "The button Run… on the plan's page carries that very plan out later.",
     ),
 ]
 Approval = Annotated[
@@ -125,7 +125,7 @@ class ReassignmentParams(BaseModel):
         _WHAT,
         Field(
             title="Topics",
-            description="Names or patterns (`*`, `?`, `[]`), one a line. None means all. An "
+            description="Names or patterns with * and ?, one a line. None means all. An "
             "internal topic takes part only when its full name is given. Two actions need no "
             "name for that: a drain empties the broker of everything, and fix offline replicas "
             "takes every topic.",
@@ -137,7 +137,7 @@ class ReassignmentParams(BaseModel):
         _WHAT,
         Field(
             title="Replication factor",
-            description="For *set replication factor*: how many replicas each partition of the "
+            description="For set replication factor: how many replicas each partition of the "
             "topics is to have.",
             examples=[3],
         ),
@@ -147,7 +147,7 @@ class ReassignmentParams(BaseModel):
         _WHAT,
         Field(
             title="Reassignment",
-            description="For *reassign*: Kafka's own JSON, as kafka-reassign-partitions takes it. "
+            description="For reassign: Kafka's own JSON, as kafka-reassign-partitions takes it. "
             "It may name log dirs, too.",
             examples=[
                 {
@@ -162,7 +162,7 @@ class ReassignmentParams(BaseModel):
         _WHAT,
         Field(
             title="Plan",
-            description="For *rollback*: the plan to take back. Else: a paused plan to go on "
+            description="For rollback: the plan to take back. Else: a paused plan to go on "
             "with, or one that a dry run has made, to be run as it is.",
             examples=["20300131T040000Z-drain-0123456789"],
         ),
@@ -196,7 +196,7 @@ class ReassignmentParams(BaseModel):
         _HOW,
         Field(
             title="Throttle",
-            description="Bytes per second, for each broker and direction. `auto` uses what the "
+            description="Bytes per second, for each broker and direction. Auto uses what the "
             "brokers can spare.",
             examples=["auto", "50000000"],
         ),
@@ -207,7 +207,7 @@ class ReassignmentParams(BaseModel):
         _HOW,
         Field(
             title="Least throttle",
-            description="`auto` chooses no less, and partitions that suffer beside the copies do "
+            description="Auto chooses no less, and partitions that suffer beside the copies do "
             "not bring the throttle lower. Nothing given: a tenth of the throttle.",
             examples=[5000000],
         ),
@@ -218,7 +218,7 @@ class ReassignmentParams(BaseModel):
         _HOW,
         Field(
             title="Largest throttle",
-            description="The most that `auto` chooses.",
+            description="The most that auto chooses.",
             examples=[100000000],
         ),
     ] = _DEFAULT.throttle_max
@@ -258,7 +258,7 @@ class ReassignmentParams(BaseModel):
         _HOW,
         Field(
             title="Cordon drained brokers",
-            description="For *drain*, from Kafka 4.3 on (KIP-1066): keeps Kafka from placing new "
+            description="For drain, from Kafka 4.3 on (KIP-1066): keeps Kafka from placing new "
             "replicas on the brokers.",
         ),
     ] = _DEFAULT.cordon
@@ -269,7 +269,7 @@ class ReassignmentParams(BaseModel):
         Field(
             title="Tolerance",
             description="How far a broker may be off its share of bytes; 0.02 means 2 %. For "
-            "*move log dirs*: how far a log dir may be. For *set replication factor*: how much "
+            "move log dirs: how far a log dir may be. For set replication factor: how much "
             "fuller than others a branch of the rack tree may get and still have its turn.",
             examples=[0.02, 0.1],
         ),
@@ -281,7 +281,7 @@ class ReassignmentParams(BaseModel):
             default_factory=dict,
             title="Tolerances of other resources",
             description="The same for "
-            + ", ".join(f"`{t}`" for t in param_types.TOLERANCES)
+            + ", ".join(param_types.TOLERANCES)
             + "; null means any. Left out: traffic is balanced to 0.05 where it is known, counts "
             f"are free, and topic_spread is {SPREAD_TOLERANCE}: each topic's replicas and leaders "
             "stay spread over brokers, also in a drain.",
@@ -293,7 +293,7 @@ class ReassignmentParams(BaseModel):
         _LIMITS,
         Field(
             title="Only too much counts",
-            description="For *rebalance*: brokers may hold as little as they like.",
+            description="For rebalance: brokers may hold as little as they like.",
         ),
     ] = _DEFAULT.one_sided
     move_overhead_bytes: Annotated[

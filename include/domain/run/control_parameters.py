@@ -56,8 +56,8 @@ class ControlParams(BaseModel):
         _WHAT,
         Field(
             title="Throttle",
-            description="Bytes per second, for each broker and direction. *Change the throttle* "
-            "needs it. *Run*, *resume* and *roll back* take it in place of the plan's own.",
+            description="Bytes per second, for each broker and direction. Change the throttle "
+            "needs it. Run, resume and roll back take it in place of the plan's own.",
             examples=[50000000],
         ),
     ] = None
