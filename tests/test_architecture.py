@@ -11,13 +11,14 @@ import pytest
 from tests.imports import imports
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = {"include", "rehome", "dags", "spark_jobs", "local"}
+OURS = {"include", "rehome", "dags", "spark_jobs", "local", "handbook"}
 ALLOWED = {
     "include": {"include"},
     "plugins": {"include", "rehome"},
     "dags": {"include", "rehome"},
     "spark_jobs": {"include", "spark_jobs"},
     "local": {"include", "local"},
+    "handbook": {"include", "handbook"},
 }
 # Deciding is kept apart from talking to a cluster: these get data or a ClusterPort.
 NO_GATEWAY = (

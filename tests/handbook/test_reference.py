@@ -1,0 +1,86 @@
+"""docs/reference is what the code says, and leaves nothing out."""
+
+from __future__ import annotations
+
+import enum
+
+import pytest
+
+from handbook.parameters import kind
+from handbook.reference import REFERENCE, pages
+from handbook.sources import dags, member_docs, param_docs
+from include.settings import Settings
+
+PAGES = pages()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_the_code_says(name: str) -> None:
+    assert (REFERENCE / name).read_text() == PAGES[name], "run `make docs-reference`"
+
+
+def test_every_parameter_says_what_it_means() -> None:
+    params = {
+        (dag.dag_id, name): dag.params.get_param(name).description
+        for dag in dags()
+        for name in dag.params
+    }
+    assert len(params) > 40
+    assert [where for where, text in params.items() if not text] == []
+
+
+def test_every_parameter_and_setting_has_a_row() -> None:
+    full = next(dag for dag in dags() if dag.dag_id == "reassign_partitions")
+    rows = PAGES["parameters.md"]
+    assert [name for name in full.params if f"| `{name}` |" not in rows] == []
+    assert [
+        name for name in Settings.model_fields if f"| `{name}` |" not in PAGES["settings.md"]
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": ["null", "integer"], "minimum": 1}, "whole number, at least 1"),
+        ({"type": "string", "enum": ["a", "b"]}, "`a`, `b`"),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "whole number or text"),
+        ({"type": "array", "items": {"type": "integer"}}, "list of whole numbers"),
+        ({"type": "number", "exclusiveMaximum": 1}, "number, less than 1"),
+    ],
+)
+def test_a_schema_is_told_in_words(schema: dict[str, object], words: str) -> None:
+    assert kind(schema) == words
+
+
+class Told(enum.StrEnum):
+    ONE = "one"
+    """The first, on
+    two lines."""
+    TWO = "two"
+    """The second."""
+
+
+class Untold(enum.StrEnum):
+    ONE = "one"
+
+
+def test_members_are_told_by_their_docstrings() -> None:
+    assert member_docs(Told) == {"one": "The first, on two lines.", "two": "The second."}
+
+
+def test_a_member_without_a_docstring_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no docstring below ONE"):
+        member_docs(Untold)
+
+
+def test_parameters_of_a_class_are_told_on_one_line() -> None:
+    class Subject:
+        """What it is.
+
+        :param first: on
+            two lines.
+        :param second: short.
+        :raises ValueError: never.
+        """
+
+    assert param_docs(Subject) == {"first": "on two lines.", "second": "short."}
