@@ -1,7 +1,10 @@
-"""What MkDocs does beside its configuration: whole folders in `nav`, and diagrams without a CDN."""
+"""Hooks of MkDocs: whole folders in `nav`, no links to files beside docs/, and diagrams that need
+no other host.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,8 @@ from mkdocs.utils import get_relative_url
 
 DIAGRAMS = "assets/mermaid.js"
 """Where it is not loaded before the theme's own script, that would ask another host for it."""
+
+_LINK_UP = re.compile(r"\[`?(?P<text>[^\]`]+)`?\]\((?P<path>\.\./[^)#]+)\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -32,6 +37,22 @@ def _entries(nav: list[Any], docs: Path) -> Iterator[Any]:
             yield from (f"{entry}{path.name}" for path in pages if path.name != "index.md")
         else:
             yield entry
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
+    """Name files beside docs/ without a link: a git host has them, the site has not.
+
+    A link to a file that does not exist stays, so that the build ends with it.
+    """
+    docs = Path(config.docs_dir).resolve()
+    folder = (docs / page.file.src_uri).parent
+
+    def named(found: re.Match[str]) -> str:
+        target = (folder / found["path"]).resolve()
+        beside = target.exists() and not target.is_relative_to(docs)
+        return f"`{found['text']}`" if beside else found[0]
+
+    return _LINK_UP.sub(named, markdown)
 
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:

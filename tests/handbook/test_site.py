@@ -57,7 +57,7 @@ def test_pages_need_no_other_host_and_diagrams_are_drawn(browser: Browser, site:
         expect(tab.page.locator(".md-search-result__link").first).to_be_visible()
 
 
-@pytest.mark.parametrize("link", ["no-page.md", "other.md#no-such-anchor"])
+@pytest.mark.parametrize("link", ["no-page.md", "other.md#no-such-anchor", "../no-such-file.py"])
 def test_a_broken_link_ends_the_build(link: str, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -72,6 +72,19 @@ def test_a_broken_link_ends_the_build(link: str, tmp_path: Path) -> None:
     )
     with pytest.raises(Abort):
         build(config)
+
+
+def test_a_file_beside_the_handbook_is_named_without_a_link(tmp_path: Path) -> None:
+    docs, site_dir = tmp_path / "docs", tmp_path / "site"
+    docs.mkdir()
+    (tmp_path / "code.py").write_text("")
+    (docs / "index.md").write_text("# Start\n\n[code.py](../code.py)\n")
+    build(
+        load_config(
+            CONFIG, docs_dir=str(docs), site_dir=str(site_dir), nav=["index.md"], strict=True
+        )
+    )
+    assert "<code>code.py</code>" in (site_dir / "index.html").read_text()
 
 
 def test_a_page_that_no_menu_leads_to_ends_the_build(tmp_path: Path) -> None:
