@@ -1,4 +1,5 @@
-"""Writes docs/reference from the code: parameters, settings, connection keys, states.
+"""Writes docs/reference from the code: parameters, settings, connection keys, states,
+alerts, metrics.
 
     python -m handbook.reference
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
+from handbook.alerts import alerts_page
 from handbook.markdown import table
+from handbook.metrics import metrics_page
 from handbook.parameters import parameters_page
 from handbook.sources import ROOT, dags, member_docs, param_docs
 from include.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
@@ -31,6 +34,8 @@ def pages() -> dict[str, str]:
         "settings.md": settings_page(),
         "connection.md": connection_page(),
         "states.md": states_page(),
+        "alerts.md": alerts_page(),
+        "metrics.md": metrics_page(),
     }
     return {name: NOTE + text for name, text in made.items()}
 

@@ -8,7 +8,8 @@ import pytest
 
 from handbook.parameters import kind
 from handbook.reference import REFERENCE, pages
-from handbook.sources import dags, member_docs, param_docs
+from handbook.sources import ROOT, dags, member_docs, param_docs
+from include.alerts.catalog import CATALOG, CatalogEntry
 from include.settings import Settings
 
 PAGES = pages()
@@ -36,6 +37,22 @@ def test_every_parameter_and_setting_has_a_row() -> None:
     assert [
         name for name in Settings.model_fields if f"| `{name}` |" not in PAGES["settings.md"]
     ] == []
+
+
+def test_each_alert_that_is_sent_has_its_page_and_no_other_has() -> None:
+    expected = {entry.runbook for entry in CATALOG if entry.sent}
+    found = {f"docs/alerts/{path.name}" for path in (REFERENCE.parent / "alerts").glob("*.md")}
+    assert found - {"docs/alerts/index.md"} == expected
+
+
+@pytest.mark.parametrize("entry", [entry for entry in CATALOG if entry.sent], ids=lambda e: e.kind)
+def test_a_page_of_an_alert_says_what_it_means_what_to_look_at_and_what_to_do(
+    entry: CatalogEntry,
+) -> None:
+    text = (ROOT / entry.runbook).read_text()
+    assert text.startswith(f"# Alert: {entry.kind}\n")
+    for part in ("**What it means.**", "## What to look at", "## What to do"):
+        assert part in text
 
 
 @pytest.mark.parametrize(

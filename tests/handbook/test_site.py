@@ -22,6 +22,7 @@ from tests.browser import opened
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+expect.set_options(timeout=60_000)
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = str(ROOT / "mkdocs.yml")
 WITH_DIAGRAMS = ("", "how/planner/", "planning/")
