@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,11 @@ from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Preset
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
+from include.execution.advance import NOT_SET_AGAIN
+from include.execution.control.cancel import NOT_CANCELLED, NOT_READ
+from include.execution.throttle.set_up import NOT_SET
+from include.execution.throttle.setting import FOREIGN_RATE
+from include.ledger.stores.throttles import THROTTLE_GONE, THROTTLE_OWED
 from include.reporting.data import ReportData
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.titles import title
@@ -118,6 +124,55 @@ def time_taken(data: ReportData) -> str:
         return f"{took}."
     told = outcome(found, seconds, ended=data.state.ended)
     return f"{took}; predicted was {found}: {told}."
+
+
+@dataclass(frozen=True, slots=True)
+class Unusual:
+    """One thing that did not go as planned.
+
+    :param kind: what it was; ``subject``: what it was about, "" = the plan as a whole.
+    """
+
+    kind: str
+    subject: str
+    told: str
+    at: datetime | None = None
+
+
+_KINDS = {
+    NOT_CANCELLED: "not cancelled",
+    NOT_READ: "could not be read",
+    FOREIGN_RATE: "another client's rate",
+    NOT_SET: "rate not set",
+    NOT_SET_AGAIN: "throttle not set again",
+    THROTTLE_GONE: "throttle taken away",
+    THROTTLE_OWED: "throttle owed",
+}
+"""Kinds of events that are exceptions, as the report names them."""
+_OUTCOMES = {
+    MoveState.FAILED: "failed",
+    MoveState.SUPERSEDED: "taken over by another client",
+}
+
+
+def unusual(data: ReportData) -> list[Unusual]:
+    """Errors, refused and foreign moves, what was not cancelled, what another client changed."""
+    moves = [
+        Unusual(_OUTCOMES[known.state], str(partition), known.detail, known.changed_at)
+        for partition, known in data.moves.items()
+        if known.state in _OUTCOMES
+    ]
+    events = [
+        Unusual(_KINDS[event.kind], "", event.detail, event.at)
+        for event in data.events
+        if event.kind in _KINDS
+    ]
+    proof = data.verification or {}
+    differing = [
+        Unusual("differs from the plan", partition, told)
+        for partition, told in proof.get("problems", {}).items()
+    ]
+    return [*moves, *differing, *events]
 
 
 def _some(names: Sequence[str], most: int = 5) -> str:

@@ -32,12 +32,12 @@ def not_comparable(data: ReportData) -> str:
 def outcome(predicted: TimeRange, seconds: float, *, ended: bool) -> str:
     """How a time compares with the range, and by how much it lies outside."""
     if seconds > predicted.most_s:
-        return f"{_by(seconds - predicted.most_s, predicted.most_s)} longer than predicted"
+        return f"longer than predicted by {_by(seconds - predicted.most_s, predicted.most_s)}"
     if not ended:
         return "so far"
     if predicted.holds(seconds):
         return "as predicted"
-    return f"{_by(predicted.least_s - seconds, predicted.least_s)} shorter than predicted"
+    return f"shorter than predicted by {_by(predicted.least_s - seconds, predicted.least_s)}"
 
 
 def _by(seconds: float, bound_s: float) -> str:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from include.domain.run.flows import RateChange
+from include.domain.run.flows import RateChange, RateReason
 from include.reporting.data import ReportData
 
 POINTS_SHOWN = 300
 WIDTH, HEIGHT = 1000, 200
+LABEL_PERCENT = 4.0
+"""What the number of a mark takes of the chart's width."""
+_TONES = {
+    RateReason.SET_UP: "person",
+    RateReason.REQUESTED: "person",
+    RateReason.STRAIN: "strain",
+    RateReason.RECOVERY: "strain",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +30,7 @@ class RatePicture:
     :param told: corners of the nominal rate.
     :param span_s: seconds from the left edge to the right.
     :param top_bytes_per_s: from the bottom to the top.
+    :param marks: the changes, in their order.
     """
 
     delivered: str
@@ -29,6 +38,23 @@ class RatePicture:
     told: str
     span_s: float
     top_bytes_per_s: float
+    marks: tuple[RateMark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RateMark:
+    """Where a rate was changed, and why: its number is that of the line in the table.
+
+    :param x: from 0 at the left edge to 1000; ``percent``: the same of 100.
+    :param tone: ``strain``, ``person`` or ``governor``: what brought the change about.
+    :param labelled: whether its number has room below the chart.
+    """
+
+    number: int
+    x: float
+    percent: float
+    tone: str
+    labelled: bool
 
 
 def rate_picture(data: ReportData) -> RatePicture | None:
@@ -57,7 +83,21 @@ def rate_picture(data: ReportData) -> RatePicture | None:
         told=corners([rate.rate_bytes_per_s for rate in rates]),
         span_s=span_s,
         top_bytes_per_s=top,
+        marks=tuple(_marks(rates, begin, span_s)),
     )
+
+
+def _marks(rates: Sequence[RateChange], begin: datetime, span_s: float) -> Iterator[RateMark]:
+    """What the governor does every few seconds has a mark only where it has room for a label."""
+    last = -LABEL_PERCENT
+    for number, change in enumerate(rates, start=1):
+        percent = 100 * (change.at - begin).total_seconds() / span_s
+        tone = _TONES.get(change.reason, "governor")
+        labelled = percent - last >= LABEL_PERCENT
+        if not labelled and tone == "governor":
+            continue
+        last = percent if labelled else last
+        yield RateMark(number, WIDTH * percent / 100, percent, tone, labelled)
 
 
 def _smoothed(

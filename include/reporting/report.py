@@ -21,10 +21,11 @@ from include.domain.resources import NAMES, Resource
 from include.domain.run.states import BY_URGENCY, MoveState, PlanState
 from include.execution.progress.eta import eta_errors
 from include.execution.throttle.configs import named
-from include.ledger.base.records import ThrottleEntry
+from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.reporting import rate_chart as rates
 from include.reporting import words
 from include.reporting.data import ReportData
+from include.reporting.in_words import asked_for, done, time_taken, unusual
 from include.reporting.plan_charts import largest_moves, link_picture, load_pictures
 from include.reporting.plan_files import PLAN_FILES
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
@@ -75,6 +76,9 @@ def _view(data: ReportData) -> dict[str, Any]:
         "summary": plan.summary,
         "standing": standing_of(status_facts(data)),
         "facts": _facts(data),
+        "in_words": _in_words(data),
+        "unusual": unusual(data)[:LINES_SHOWN],
+        "unusual_left_out": max(0, len(unusual(data)) - LINES_SHOWN),
         "picture": broker_picture(plan.summary.brokers, _stored(plan.summary)),
         "load_pictures": load_pictures(plan.summary),
         "links": link_picture(plan.summary.links),
@@ -94,7 +98,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "throttles": [_throttle_row(entry) for entry in data.throttles[:LINES_SHOWN]],
         "throttles_left_out": max(0, len(data.throttles) - LINES_SHOWN),
         "rate_picture": rate_picture(data),
-        "rate_changes": data.rates[-LINES_SHOWN:],
+        "rate_changes": list(enumerate(data.rates, start=1))[-LINES_SHOWN:],
         "rate_changes_left_out": max(0, len(data.rates) - LINES_SHOWN),
         "rate_reason": rates.shown,
         "problems": _problems(data),
@@ -129,6 +133,12 @@ def status_facts(data: ReportData) -> StatusFacts:
         drained=data.drained,
         for_window=record is not None and record.for_window_at is not None,
     )
+
+
+def _in_words(data: ReportData) -> list[tuple[str, str]]:
+    """The head of the report, before what is left and what to do."""
+    told = [("Asked", asked_for(data)), ("Done", done(data)), ("Time", time_taken(data))]
+    return [(what, text) for what, text in told if text]
 
 
 def _stored(summary: PlanSummary) -> ResourceBalance | None:
@@ -277,24 +287,42 @@ def _problems(data: ReportData) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleRow:
-    """A throttle setting as the table shows it."""
+    """A configuration key that the plan changed, as the table shows it.
+
+    :param at: when its state was last recorded, in UTC.
+    :param proof: what is known of how it stands now.
+    """
 
     where: str
     key: str
     ours: str
     before: str
     state: str
-    detail: str
+    at: str
+    proof: str
+
+
+_PROOFS = {
+    ThrottleState.JOURNALLED: "written down before it was set; not read back yet",
+    ThrottleState.APPLIED: "read back from the cluster: it stands",
+    ThrottleState.CLEARED: "read back from the cluster: as before the plan",
+    ThrottleState.OWED: "not taken back yet",
+    ThrottleState.KEPT: "read back from the cluster: it is to stay",
+}
 
 
 def _throttle_row(entry: ThrottleEntry) -> ThrottleRow:
+    proof = _PROOFS[entry.state]
+    if entry.set_by is SetBy.OTHERS:
+        proof = "another client's value stands there: left alone"
     return ThrottleRow(
         named(entry.resource),
         entry.key,
         ",".join(entry.ours),
         "not set" if entry.prior_value is None else entry.prior_value or "empty",
         entry.state.value,
-        entry.detail,
+        words.time_text(entry.changed_at),
+        f"{proof}; {entry.detail}" if entry.detail else proof,
     )
 
 

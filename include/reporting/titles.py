@@ -49,4 +49,4 @@ def title(action_name: str, request: Mapping[str, Any]) -> str:
 
 def _brokers(request: Mapping[str, Any]) -> list[int]:
     found = request.get("brokers") or []
-    return [int(broker) for broker in found] if isinstance(found, list) else []
+    return [broker for broker in found if isinstance(broker, int)]

@@ -20,7 +20,7 @@ from include.execution.throttle.clear import Cleared, clear_throttle, sweep
 from include.execution.throttle.configs import Refusals, ThrottleError
 from include.execution.throttle.keys import LIST_LIMIT
 from include.execution.throttle.rate_scope import default_is_honoured, set_up_by_broker
-from include.execution.throttle.setting import RatesSet, Setting
+from include.execution.throttle.setting import FOREIGN_RATE, RatesSet, Setting
 from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
 
@@ -178,7 +178,7 @@ def _by_broker(plan: Plan, ledger: Ledger, cluster: OwnCluster) -> bool:
 def _tell(plan: Plan, ledger: Ledger, rates: RatesSet) -> None:
     for what, rate in rates.foreign.items():
         detail = f"{what} was set to {rate} B/s by another client and holds"
-        ledger.add_event("foreign rate", detail, plan_id=plan.plan_id)
+        ledger.add_event(FOREIGN_RATE, detail, plan_id=plan.plan_id)
     for resource, error in rates.unset.items():
         detail = f"{resource} keeps the rate it has until it answers: {error}"
         ledger.add_event(NOT_SET, detail, plan_id=plan.plan_id)

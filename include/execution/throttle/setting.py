@@ -43,6 +43,10 @@ from include.ledger.store import Ledger
 Where = tuple[ConfigResource, str]
 
 
+FOREIGN_RATE = "foreign rate"
+"""Kind of the event for a rate that another client has set: it is left alone."""
+
+
 @dataclass(frozen=True)
 class RatesSet:
     """What came of setting rates.
@@ -153,7 +157,7 @@ class Setting:
         for choice in choices:
             now = "deleted" if choice.holds is None else f"set to {choice.holds} B/s"
             detail = f"{choice.resource} {choice.key} was {now} by another client, and stays so"
-            self.ledger.add_event("foreign rate", detail, plan_id=self.plan.plan_id)
+            self.ledger.add_event(FOREIGN_RATE, detail, plan_id=self.plan.plan_id)
 
     def lists(self, moves: Collection[Move], *, trim: bool, in_flight: bool = False) -> ListsSet:
         """Append what is missing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -174,6 +174,7 @@ class ThrottleEntry:
         read or to clear changes that.
     :param times_gone: how often it was found gone while something in flight relied on it.
     :param times_alerted: how many of these were alerted.
+    :param changed_at: when its state was last written, by the ledger; None = not written yet.
     """
 
     plan_id: str
@@ -188,6 +189,7 @@ class ThrottleEntry:
     set_by: SetBy = SetBy.REHOME
     times_gone: int = 0
     times_alerted: int = 0
+    changed_at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

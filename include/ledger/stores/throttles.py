@@ -263,4 +263,5 @@ def _entry(row: RowMapping) -> ThrottleEntry:
         set_by=SetBy(row["set_by"]),
         times_gone=row["times_gone"],
         times_alerted=row["times_alerted"],
+        changed_at=row["changed_at"],
     )

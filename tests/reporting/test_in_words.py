@@ -1,0 +1,131 @@
+"""What the report says in sentences: what was asked, done, how long it took, what went wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from include.domain.configs import ConfigResource
+from include.domain.run.flows import RateChange, RateReason
+from include.domain.run.states import MoveState, PlanState
+from include.execution.control.cancel import NOT_CANCELLED
+from include.ledger.base.records import Event, SetBy, ThrottleState
+from include.reporting.data import ReportData
+from include.reporting.in_words import asked_for, done, ended_note, planned_note, time_taken
+from include.reporting.rate_chart import rate_picture
+from tests.reporting.pages import page
+from tests.reporting.plans_told import (
+    MB,
+    START,
+    carried_out,
+    dry_run_only,
+    failed_end,
+    good_end,
+    throttle,
+)
+
+
+def ended_after(seconds: float) -> ReportData:
+    data = good_end()
+    assert data.record is not None
+    return replace(data, record=replace(data.record, ended_at=START + timedelta(seconds=seconds)))
+
+
+def test_what_was_asked_for_is_told_with_its_bounds_and_people() -> None:
+    data = good_end()
+    assert data.record is not None
+    request = {
+        "action": "drain",
+        "brokers": [4],
+        "topics": ["orders", "pay*"],
+        "throttle": 2 * MB,
+        "window_end": "2026-03-02T05:00:00+00:00",
+        "preset": "drain_gently",
+    }
+    approved = replace(data, request=request, record=replace(data.record, approved_by="bob"))
+    assert asked_for(approved) == (
+        "Drain broker 4, only orders, pay*, at 2 MB/s per broker and direction, with nothing in "
+        "flight after 2026-03-02 05:00 UTC, by the preset drain gently. asker asked for it, bob "
+        "approved it."
+    )
+    assert "at the rate that brokers can spare" in asked_for(replace(data, request={}))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (100, "It took 1 min 40 s; predicted was 1 min 28 s to 2 min 5 s: as predicted."),
+        (150, ": longer than predicted by 25 s (20 %)."),
+        (66, ": shorter than predicted by 22 s (25 %)."),
+    ],
+)
+def test_the_time_is_told_with_how_far_it_is_outside_of_the_range(seconds: int, told: str) -> None:
+    data = ended_after(seconds)
+    assert time_taken(data).endswith(told)
+    assert time_taken(data) in page(data).text
+
+
+def test_the_note_is_one_sentence_before_the_plan_starts_and_says_the_end_afterwards() -> None:
+    planned = dry_run_only()
+    sentence = planned_note(planned.request, planned.plan.summary, planned.dry_run)
+    assert sentence.startswith("Drain broker 4: ")
+    assert sentence.endswith("1 min 28 s to 2 min 5 s at 2 MB/s per broker.")
+    note = ended_note(ended_after(100), "Done", "Nothing.")
+    assert note.startswith("Done. ")
+    assert "3 of 3 partitions moved. A fresh read proves it." in note
+    assert "Next: Trigger again." in ended_note(failed_end(), "Failed", "Trigger again.")
+
+
+def test_nothing_is_said_to_have_moved_before_the_start() -> None:
+    assert done(dry_run_only()) == "Nothing was moved."
+    assert time_taken(dry_run_only()) == ""
+
+
+def test_what_failed_what_others_did_and_what_was_not_cancelled_are_exceptions() -> None:
+    stuck = Event(START, "rehome", NOT_CANCELLED, "orders-2: REQUEST_TIMED_OUT (7)", "plan-1", "c1")
+    states = (MoveState.FAILED, MoveState.SUPERSEDED, MoveState.ADMITTED)
+    data = carried_out(PlanState.FAILED, "asked to", *states)
+    told = page(replace(data, events=(*data.events, stuck))).text
+    told = told[told.index("what where why at") :]
+    assert "failed orders-0 refused by the controller" in told
+    assert "taken over by another client orders-1" in told
+    assert "not cancelled orders-2: REQUEST_TIMED_OUT (7)" in told
+    assert "None: no move failed" in page(good_end()).text
+    assert "None so far" in page(dry_run_only()).text
+
+
+def test_each_configuration_is_shown_with_when_and_how_its_state_is_known() -> None:
+    cleared = replace(throttle(ThrottleState.CLEARED), changed_at=START + timedelta(minutes=3))
+    theirs = replace(
+        throttle(ThrottleState.CLEARED), resource=ConfigResource.broker(2), set_by=SetBy.OTHERS
+    )
+    told = page(replace(good_end(), throttles=(cleared, theirs))).text
+    assert "cleared 2026-03-01 22:03:00 read back from the cluster: as before the plan" in told
+    assert "another client's value stands there: left alone" in told
+
+
+def test_changes_of_the_rate_are_marked_where_they_are_with_the_number_of_their_line() -> None:
+    def at(seconds: int, reason: RateReason) -> RateChange:
+        when = START + timedelta(seconds=seconds)
+        return RateChange(when, MB, MB, MB, reason, "because", 0.5 * MB)
+
+    rates = (
+        at(0, RateReason.SET_UP),
+        at(1, RateReason.RAISED),
+        at(2, RateReason.STRAIN),
+        at(50, RateReason.RECOVERY),
+    )
+    delivered = tuple((START + timedelta(seconds=s), 0.5 * MB) for s in range(0, 101, 10))
+    data = replace(good_end(), rates=rates, delivered=delivered)
+    picture = rate_picture(data)
+    assert picture is not None
+    # The governor's own change has no room beside the first; what others suffer always shows.
+    assert [(mark.number, mark.tone, mark.labelled) for mark in picture.marks] == [
+        (1, "person", True),
+        (3, "strain", False),
+        (4, "strain", True),
+    ]
+    assert picture.marks[2].percent == pytest.approx(50)
+    assert "4 22:00:50" in page(data).text
