@@ -13,9 +13,11 @@ from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.advance import NOT_SET_AGAIN
 from include.execution.control.cancel import NOT_CANCELLED, NOT_READ
+from include.execution.throttle.configs import named
 from include.execution.throttle.set_up import NOT_SET
 from include.execution.throttle.setting import FOREIGN_RATE
-from include.ledger.stores.throttles import THROTTLE_GONE, THROTTLE_OWED
+from include.ledger.base.records import ThrottleState
+from include.ledger.stores.throttles import THROTTLE_GONE
 from include.reporting.data import ReportData
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.titles import title
@@ -146,7 +148,6 @@ _KINDS = {
     NOT_SET: "rate not set",
     NOT_SET_AGAIN: "throttle not set again",
     THROTTLE_GONE: "throttle taken away",
-    THROTTLE_OWED: "throttle owed",
 }
 """Kinds of events that are exceptions, as the report names them."""
 _OUTCOMES = {
@@ -172,7 +173,12 @@ def unusual(data: ReportData) -> list[Unusual]:
         Unusual("differs from the plan", partition, told)
         for partition, told in proof.get("problems", {}).items()
     ]
-    return [*moves, *differing, *events]
+    owed = [
+        Unusual("throttle owed", f"{named(entry.resource)} {entry.key}", entry.detail)
+        for entry in data.throttles
+        if entry.state is ThrottleState.OWED
+    ]
+    return [*moves, *differing, *owed, *events]
 
 
 def _some(names: Sequence[str], most: int = 5) -> str:

@@ -21,7 +21,8 @@ def predicted_time(data: ReportData) -> TimeRange | None:
 def not_comparable(data: ReportData) -> str:
     """Why the time taken says nothing about the prediction; "" = it does."""
     if data.state.ended and data.state is not PlanState.DONE:
-        return f"The plan is {data.state}: its time is not compared with the prediction."
+        state = data.state.replace("_", " ")
+        return f"The plan is {state}: its time is not compared with the prediction."
     if any(event.kind == PlanState.PAUSED for event in data.events):
         return "The plan has paused: its time is not compared with the prediction."
     if any(change.reason is RateReason.REQUESTED for change in data.rates):

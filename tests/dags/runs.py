@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended."""
+    """How a run ended, and what its note says."""
 
     run_id: str
     state: str
     tasks: Mapping[str, str | None]
     log: str
+    note: str = ""
 
 
 def fresh_dag(dag_id: str) -> DAG:
@@ -65,7 +66,20 @@ def run_dag(
         run = dag.test(run_conf=dict(conf))
     states = {ti.task_id: ti.state and str(ti.state) for ti in run.get_task_instances()}
     said = output.readouterr()
-    return Run(run.run_id, str(run.state), states, said.out + said.err + callbacks.text)
+    log = said.out + said.err + callbacks.text
+    return Run(run.run_id, str(run.state), states, log, _note(dag.dag_id, run.run_id))
+
+
+def _note(dag_id: str, run_id: str) -> str:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        found = session.scalar(
+            select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
+        )
+        return (found.note if found else None) or ""
 
 
 def plan_without_gates(patched: pytest.MonkeyPatch) -> None:

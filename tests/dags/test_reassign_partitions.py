@@ -38,8 +38,11 @@ def test_a_reassignment_is_carried_out_and_taken_back_and_foreign_throttles_stay
     assert [partitions[n].replicas for n in (0, 1)] == [(3, 2), (3, 2)]
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.DONE
+    assert run.note.startswith("Done. Reassign as given: ")
+    assert "2 of 2 partitions moved. A fresh read proves it. It took " in run.note
     assert not site.ledger.throttles(open_only=True)
     measured(statsd, plan, asked=20_000_000)
+    assert all(entry.changed_at for entry in site.ledger.throttles())
     leaders = PlanDirectory(plan.plan_dir).read_json("leaders.json")
     assert (leaders["waiting"], leaders["refused"]) == ([], {})
     wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
@@ -90,12 +93,16 @@ def test_a_dry_run_leaves_the_cluster_as_it_was(site: Site) -> None:
     topic = site.topics.create([[1, 2], [2, 3]])
     site.topics.fill(topic, 20)
     before = state_of(site.gateway, [topic])
-    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), dry_run=True)
+    wanted = to(topic, {0: [3, 2]})
+    run = site.run(action="reassign", reassignment=wanted, preset="check_only")
     assert run.state == "success", run.log
+    assert "Preset check_only sets dry_run=True." in run.log
+    assert run.note.startswith("Reassign as given: 1 replica, ")
     assert run.tasks["throttle"] == run.tasks["execute"] == run.tasks["verdict"] == "skipped"
     assert state_of(site.gateway, [topic]) == before
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.PLANNED
+    assert (plan.request["preset"], plan.request["dry_run"]) == ("check_only", True)
     assert "report.html" in run.log
 
 

@@ -56,5 +56,5 @@ def test_a_dry_run_of_what_is_left_predicts_nothing_of_the_whole() -> None:
 @pytest.mark.parametrize("state", [PlanState.FAILED, PlanState.CANCELLED, PlanState.ROLLED_BACK])
 def test_a_plan_that_did_not_end_as_planned_is_not_compared(state: PlanState) -> None:
     told = page(carried_out(state, "as it happened", *[MoveState.DONE] * 3)).text
-    assert f"The plan is {state}" in told
+    assert f"The plan is {state.replace('_', ' ')}" in told
     assert "as predicted" not in told
