@@ -21,7 +21,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Dry run",
         "Predicts the controller's answer for every partition and the time that the plan takes. "
         "It checks rights, disks, drift and the throttle, and changes nothing. The report is "
-        "behind the button *Report*.",
+        "behind the button *Report* of the tab *Details*.",
     ),
     "approve": (
         "Approve",
@@ -62,8 +62,8 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     ),
     "report": (
         "Write the report",
-        "Runs whatever happened. It writes one HTML file, behind the button *Report*, and the "
-        "note of the run.",
+        "Runs whatever happened. It writes one HTML file, behind the button *Report* of the tab "
+        "*Details*, and the note of the run.",
     ),
     "verdict": (
         "Verdict",

@@ -364,6 +364,16 @@ def test_the_run_that_made_a_plan_shows_it_when_another_one_carries_it_out(
     for run in (run_id, "control__2"):
         answer = client("viewer").get(f"runs/{dag_id}/{run}", follow_redirects=False)
         assert answer.headers["location"].endswith(f"/plans/{plan_id}")
+        report = client("viewer").get(f"reports/{dag_id}/{run}", follow_redirects=False)
+        assert report.headers["location"].endswith(f"/files/{plan_id}/report.html")
+    assert "No plan yet" in client("viewer").get(f"reports/{dag_id}/manual__9").text
+
+
+def test_the_pictures_of_dags_are_served_to_those_who_are_logged_in(client: Client) -> None:
+    picture = client("viewer").get("flows/reassign_partitions.svg")
+    assert picture.headers["content-type"].startswith("image/svg+xml")
+    assert "clear_throttle" in picture.text
+    assert client("viewer").get("flows/another.svg").status_code == 404
 
 
 def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_told(client: Client, site: Site) -> None:
