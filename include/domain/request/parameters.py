@@ -30,10 +30,9 @@ from include.domain.request.request import (
     ReassignmentRequest,
     words,
 )
+from include.domain.request.shared_fields import FIRST, WHAT, Approval, Cluster, Dryness
 from include.errors import InvalidRequestError
 
-_WHAT = Section("What to do")
-_FIRST = Section("Before anything changes")
 _HOW = Section("How fast, and until when")
 _LIMITS = Section("Balance and limits")
 _BYTES_PER_S = Unit("bytes per second")
@@ -58,34 +57,6 @@ _CORDON = types.one_of(
 )
 _DEFAULT = ReassignmentRequest(Action.REBALANCE)
 
-Dryness = Annotated[
-    types.YesOrNo,
-    _FIRST,
-    Field(
-        title="Dry run",
-        description="Stop after the dry run. Its report is the result, and nothing is changed. "
-        "The button Run… on the plan's page carries that very plan out later.",
-    ),
-]
-Approval = Annotated[
-    types.YesOrNo,
-    _FIRST,
-    Field(
-        title="Ask for approval",
-        description="Wait until a person has read the plan and approved it. A policy of the "
-        "connection may ask for it anyway.",
-    ),
-]
-Cluster = Annotated[
-    types.ConnectionId,
-    _WHAT,
-    Field(
-        title="Cluster",
-        description="Airflow connection of type kafka that leads to the cluster.",
-        examples=["kafka_default"],
-    ),
-]
-
 
 class ReassignmentParams(BaseModel):
     """What a run takes. Where the action says it, and as forms show it."""
@@ -95,7 +66,7 @@ class ReassignmentParams(BaseModel):
     preset: Annotated[
         Preset,
         _PRESET,
-        _WHAT,
+        WHAT,
         Field(
             title="Preset",
             description="Fills the fields that you leave at their default. A field that you "
@@ -106,12 +77,12 @@ class ReassignmentParams(BaseModel):
     action: Annotated[
         Action | None,
         _ACTION,
-        _WHAT,
+        WHAT,
         Field(title="Action", description="What the run is to achieve."),
     ] = None
     brokers: Annotated[
         types.BrokerIds,
-        _WHAT,
+        WHAT,
         Field(
             title="Brokers",
             description="Broker ids. Drain: those to empty. Expand: those to fill. Rebalance and "
@@ -122,7 +93,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.brokers
     topics: Annotated[
         types.TopicNames,
-        _WHAT,
+        WHAT,
         Field(
             title="Topics",
             description="Names or patterns with * and ?, one a line. None means all. An "
@@ -134,7 +105,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.topics
     replication_factor: Annotated[
         types.OptionalCount,
-        _WHAT,
+        WHAT,
         Field(
             title="Replication factor",
             description="For set replication factor: how many replicas each partition of the "
@@ -144,7 +115,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.replication_factor
     reassignment: Annotated[
         types.ReassignmentJson,
-        _WHAT,
+        WHAT,
         Field(
             title="Reassignment",
             description="For reassign: Kafka's own JSON, as kafka-reassign-partitions takes it. "
@@ -159,7 +130,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.reassignment
     plan_id: Annotated[
         types.OptionalPlanId,
-        _WHAT,
+        WHAT,
         Field(
             title="Plan",
             description="For rollback: the plan to take back. Else: a paused plan to go on "
@@ -169,7 +140,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.plan_id
     cluster_id: Annotated[
         types.OptionalText,
-        _WHAT,
+        WHAT,
         Field(
             title="Kafka's id of the cluster",
             description="A connection that leads to another cluster than this one is refused. "
@@ -182,7 +153,7 @@ class ReassignmentParams(BaseModel):
     approval: Approval = _DEFAULT.approval
     additional: Annotated[
         types.YesOrNo,
-        _FIRST,
+        FIRST,
         Field(
             title="Beside another reassignment",
             description="Run although another client's reassignment is in flight (KIP-455). "

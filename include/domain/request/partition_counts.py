@@ -11,14 +11,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from include.described import Section
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.request import field_types as types
-from include.domain.request import parameters
 from include.domain.request.reading import given
+from include.domain.request.shared_fields import WHAT, Approval, Cluster, Dryness
 from include.errors import InvalidRequestError
-
-_WHAT = Section("What to do")
 
 Replicas = tuple[BrokerId, ...]
 
@@ -46,10 +43,10 @@ class PartitionCountsParams(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kafka_config_id: parameters.Cluster = "kafka_default"
+    kafka_config_id: Cluster = "kafka_default"
     partitions: Annotated[
         types.PartitionCounts,
-        _WHAT,
+        WHAT,
         Field(
             default_factory=dict,
             title="Partitions",
@@ -59,7 +56,7 @@ class PartitionCountsParams(BaseModel):
     ]
     exclude_brokers: Annotated[
         types.BrokerIds,
-        _WHAT,
+        WHAT,
         Field(
             title="Brokers that get nothing",
             description="Ids of brokers that get none of the new replicas.",
@@ -68,21 +65,21 @@ class PartitionCountsParams(BaseModel):
     ] = ()
     ignore_racks: Annotated[
         types.YesOrNo,
-        _WHAT,
+        WHAT,
         Field(title="Ignore racks", description="Place as if no broker had a rack."),
     ] = False
     seed: Annotated[
         int,
         types.whole_number(0),
-        _WHAT,
+        WHAT,
         Field(
             title="Seed",
             description="Breaks ties: the same cluster, request and seed give the same placement.",
             examples=[0, 7],
         ),
     ] = 0
-    dry_run: parameters.Dryness = False
-    approval: parameters.Approval = False
+    dry_run: Dryness = False
+    approval: Approval = False
 
 
 def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from include.described import Section, Unit
+from include.described import Unit
 from include.domain.request import field_types as types
-from include.domain.request.parameters import Cluster
 from include.domain.request.reading import given
+from include.domain.request.shared_fields import WHAT, Cluster
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 
-_WHAT = Section("What to do")
 _TITLES: Mapping[Control, str] = {
     Control.RUN: "Run: carry out the very plan that a dry run has made",
     Control.NEXT_WINDOW: "Next window: have the next maintenance window carry that plan out",
@@ -36,7 +35,7 @@ class ControlParams(BaseModel):
     plan_id: Annotated[
         str,
         types.PLAN_ID,
-        _WHAT,
+        WHAT,
         Field(
             title="Plan",
             description="The id of the plan, as its page, its report and the logs of its run "
@@ -47,13 +46,13 @@ class ControlParams(BaseModel):
     action: Annotated[
         Control,
         types.one_of(Control, _TITLES),
-        _WHAT,
+        WHAT,
         Field(title="Action", description="What is asked of the plan."),
     ] = Control.PAUSE
     throttle: Annotated[
         types.OptionalCount,
         Unit("bytes per second"),
-        _WHAT,
+        WHAT,
         Field(
             title="Throttle",
             description="Bytes per second, for each broker and direction. Change the throttle "
