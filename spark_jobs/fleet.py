@@ -149,11 +149,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with spark_session("rehome-fleet", meanwhile=prepare) as spark:
         limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
         for member in members:
-            member.attempt(lambda one: _prove_snapshot(one, spark, limits))
+            member.attempt(lambda one: _prove_snapshot(one, spark, limits, options.quality))
         ready = [member for member in members if member.refused is None]
         answers = plan_all(spark, ready, options)
         for member, answer in zip(ready, answers, strict=True):
             member.attempt(lambda one, answer=answer: _prove_plan(one, answer))  # type: ignore[misc]
+        for member in members:
+            if member.proof is not None:
+                member.proof.publish()
     Warehouse(options.out).write_json(f"{options.name}.json", [m.told() for m in members])
     for member in members:
         print(f"{member.cluster_id}: {member.plan_hash or 'no plan'}: {member.out.uri}")
@@ -180,9 +183,9 @@ def _read(member: Member, path: str) -> None:
     member.out.write_json("request.json", request_to_params(member.request))
 
 
-def _prove_snapshot(member: Member, spark: SparkSession, limits: Limits) -> None:
+def _prove_snapshot(member: Member, spark: SparkSession, limits: Limits, quality: str) -> None:
     assert member.request is not None
-    member.proof = Proof(spark, member.out, member.request, limits)
+    member.proof = Proof(spark, member.out, member.request, limits, quality)
     member.proof.of_snapshot(member.uri, read_snapshot(member.uri, replicas=False))
 
 

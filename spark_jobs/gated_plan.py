@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from include.errors import InvalidRequestError, RehomeError
 from include.quality.engine.results import GateResult, describe, refusal
 from include.quality.gates import Evidence, check_evidence, check_snapshot
 from include.quality.history import check_history
+from include.quality.published.project import SITE, Run, publish
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,12 +68,15 @@ class Proof:
     """The gates of one plan; results go to ``gates.json`` as they come.
 
     :param out: the plan's directory.
+    :param quality: URI of the project of Great Expectations that keeps the results of all plans;
+        "" = none does.
     """
 
     spark: SparkSession
     out: PlanDirectory
     request: ReassignmentRequest
     limits: Limits
+    quality: str = ""
     _results: list[GateResult] = field(default_factory=list)
 
     def of_snapshot(self, uri: str, snapshot: Snapshot) -> None:
@@ -105,6 +110,24 @@ class Proof:
         :raises RefusedError: it does not.
         """
         self._record(check_evidence(self.spark, evidence))
+
+    def publish(self) -> None:
+        """Write the Data Docs of what was judged, while Spark runs. Where that fails, the gates'
+        results stand all the same, in ``gates.json``.
+        """
+        if not self._results:
+            return
+        run = Run(self.out.uri.rpartition("/")[2], datetime.now(UTC))
+        try:
+            publish(run, self._results, self.out.uri, self.quality)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the verdict does not depend on it
+            print(
+                f"The Data Docs of the gates could not be written: {error!r}. The gates' results "
+                f"are in {self.out.uri}/gates.json.",
+                file=sys.stderr,
+            )
+        else:
+            print(f"Data Docs of the gates: {self.out.uri}/{SITE}/index.html")
 
     def _record(self, result: GateResult) -> None:
         self._results.append(result)

@@ -114,7 +114,8 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
         planned = held.enter_context(beside(here)) if many else here
         spark = held.enter_context(spark_session("rehome-plan", meanwhile=prepare))
         compile_for(spark, replicas)
-        proof = Proof(spark, out, request, _limits(options))
+        proof = Proof(spark, out, request, _limits(options), options.quality)
+        held.callback(proof.publish)
         proof.of_snapshot(options.snapshot, snapshot)
         sliced = partial(work, partial(_plan_in_slices, spark, options, request, out))
         try:
@@ -273,6 +274,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=int,
         default=Settings().max_driver_replicas,
         help="beyond that many, Spark plans the cluster in slices",
+    )
+    parser.add_argument(
+        "--quality", default="", help="URI of the Great Expectations project of all plans"
     )
     parser.add_argument("--ledger-id", default="", help="of the ledger that will record the plan")
     parser.add_argument("--rollback-of", help="URI of the plan to take back (action rollback)")

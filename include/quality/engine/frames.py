@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_FEW_ROWS = 100_000
+"""Up to here, it takes longer to hand rows from task to task than to look at them in one."""
+
+
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """All rows of an Arrow table. Spark 4.2 takes an empty chunk for the end of the table, and
     loses what comes behind it without a word.
     """
-    return spark.createDataFrame(table.combine_chunks())
+    frame = spark.createDataFrame(table.combine_chunks())
+    return frame.coalesce(1) if len(table) <= _FEW_ROWS else frame
 
 
 @contextmanager

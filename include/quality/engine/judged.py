@@ -55,7 +55,7 @@ def outcome_of(rule: Rule, judged: Sequence[Judged]) -> ExpectationOutcome:
     complete = all(item.count == len(item.rows) for item in broken)
     # Rows may break several expectations of a rule: no fewer than break one.
     count = len(rows) if complete else max(item.count for item in broken)
-    shown = tuple(_text(rule, row) for row in rows[:ROWS_SHOWN])
+    shown = tuple(row_text(rule, row) for row in rows[:ROWS_SHOWN])
     return _outcome(rule, Status.FAILED, offending_count=count, offending_rows=shown)
 
 
@@ -66,9 +66,9 @@ def _together(rule: Rule, broken: Iterable[Judged]) -> list[Mapping[str, Any]]:
     rows: dict[str, Mapping[str, Any]] = {}
     times: Counter[str] = Counter()
     for item in broken:
-        named = Counter(_text(rule, row) for row in item.rows)
+        named = Counter(row_text(rule, row) for row in item.rows)
         times |= named
-        rows |= {_text(rule, row): row for row in item.rows}
+        rows |= {row_text(rule, row): row for row in item.rows}
     order = sorted(rows, key=lambda text: [_sortable(rows[text].get(key)) for key in rule.keys])
     return [rows[text] for text in order for _ in range(times[text])]
 
@@ -79,7 +79,8 @@ def _sortable(value: Any) -> tuple[bool, bool, Any]:
     return known, not number, value if number else str(value)
 
 
-def _text(rule: Rule, row: Mapping[str, Any]) -> str:
+def row_text(rule: Rule, row: Mapping[str, Any]) -> str:
+    """A row by its keys and what the rule shows of it, no longer than a line."""
     shown = dict.fromkeys((*rule.keys, *rule.shows))
     text = ", ".join(f"{name} {row[name]}" for name in shown if row.get(name) is not None)
     return text if len(text) <= ROW_LENGTH else f"{text[: ROW_LENGTH - 1]}…"

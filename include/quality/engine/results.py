@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from include.quality.engine.rules import Rule
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationSuiteValidationResult
 
 ROWS_SHOWN = 20
 """Of the rows that break an expectation, how many are kept."""
@@ -51,12 +54,12 @@ class Validation:
 
     :param suite: name of its suite, ``gate.table``.
     :param rules: what was asked of it.
-    :param content: the validation result as Great Expectations writes it.
+    :param result: of all expectations of these rules, in their order.
     """
 
     suite: str
     rules: tuple[Rule, ...]
-    content: Mapping[str, Any]
+    result: ExpectationSuiteValidationResult
 
 
 @dataclass(frozen=True, slots=True)

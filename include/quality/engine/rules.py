@@ -18,12 +18,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 DEFECT = "This is a defect of the planner: keep the plan's files and report it."
 """The remedy where no operator can have caused it."""
 
 _LEVEL = "$level"
+_FOLDER = files("include.quality").joinpath("suites")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,28 @@ def at_level(rule: Rule, level: int) -> Rule:
     return replace(rule, name=rule.name.replace(_LEVEL, str(level)), expectations=expectations)
 
 
+def suites() -> list[Traversable]:
+    """The files of all suites, in the order of their names."""
+    gates = sorted(_FOLDER.iterdir(), key=lambda path: path.name)
+    return [
+        path
+        for gate in gates
+        if gate.is_dir()
+        for path in sorted(gate.iterdir(), key=lambda path: path.name)
+    ]
+
+
+def every_rule() -> Iterator[tuple[str, str, tuple[Rule, ...]]]:
+    """Gate, table and rules of each suite, whatever they are asked about."""
+    for path in suites():
+        suite = json.loads(path.read_text(encoding="utf-8"))
+        gate, table = suite["name"].split(".")
+        yield gate, table, _suite(gate, table)
+
+
 @cache
 def _suite(gate: str, table: str) -> tuple[Rule, ...]:
-    path = files("include.quality").joinpath("suites", gate, f"{table}.json")
+    path = _FOLDER.joinpath(gate, f"{table}.json")
     return tuple(_rules(table, json.loads(path.read_text(encoding="utf-8"))))
 
 

@@ -21,6 +21,7 @@ from include.quality.engine.results import (
 from include.quality.engine.rules import Expectation, Rule
 
 if TYPE_CHECKING:
+    from great_expectations.core import ExpectationValidationResult
     from great_expectations.core.batch_definition import BatchDefinition
     from pyspark.sql import DataFrame
 
@@ -57,10 +58,9 @@ def run_gate(
         found = checkpoint.run({"dataframe": tables[table]}, told)
         (result,) = found.run_results.values()
         batches = _Batches(checkpoint.validation_definitions[0].data, tables[table], told)
-        content = result.to_json_dict()
-        content["results"] = batches.in_detail(asked, content["results"])
-        outcomes |= _outcomes(asked, content["results"])
-        validations.append(Validation(suite.name, tuple(asked), content))
+        result.results = batches.in_detail(asked, result.results)
+        outcomes |= _outcomes(asked, result.results)
+        validations.append(Validation(suite.name, tuple(asked), result))
     next(iter(tables.values())).sparkSession.catalog.dropTempView(_VIEW)
     told_of = tuple(outcomes[rule] for rule in rules)
     return GateResult(gate, told_of, binding, tuple(validations))
@@ -75,9 +75,9 @@ def by_table(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
 
 
 def _outcomes(
-    rules: Sequence[Rule], results: Sequence[Mapping[str, Any]]
+    rules: Sequence[Rule], results: Sequence[ExpectationValidationResult]
 ) -> dict[Rule, ExpectationOutcome]:
-    judged = iter([Judged.of(result) for result in results])
+    judged = iter([Judged.of(result.to_json_dict()) for result in results])
     return {rule: outcome_of(rule, [next(judged) for _ in rule.expectations]) for rule in rules}
 
 
@@ -92,19 +92,21 @@ class _Batches:
         self._parameters = parameters
 
     def in_detail(
-        self, rules: Sequence[Rule], results: Sequence[Mapping[str, Any]]
-    ) -> list[dict[str, Any]]:
+        self, rules: Sequence[Rule], results: Sequence[ExpectationValidationResult]
+    ) -> list[ExpectationValidationResult]:
         """The results, with the rows where an expectation is broken. One crash takes down every
         expectation of the same query: then each is asked alone.
         """
         asked = [(rule, item) for rule in rules for item in rule.expectations]
-        told = {result["expectation_config"]["meta"]["number"]: dict(result) for result in results}
+        told = {result.expectation_config.meta["number"]: result for result in results}
         for number, (rule, item) in enumerate(asked):
-            if not told[number]["success"]:
+            if not told[number].success:
                 told[number] = self._asked_alone(rule, item, number)
         return [told[number] for number in range(len(asked))]
 
-    def _asked_alone(self, rule: Rule, item: Expectation, number: int) -> dict[str, Any]:
+    def _asked_alone(
+        self, rule: Rule, item: Expectation, number: int
+    ) -> ExpectationValidationResult:
         # Spark sorts what is left after the filter only, and no more than it is to show.
         batch = self._data.get_batch({"dataframe": self._frame.orderBy(*rule.keys)})
         columns = list(dict.fromkeys((*rule.keys, *rule.shows)))
@@ -115,10 +117,8 @@ class _Batches:
         }
         if item.type == _SQL:  # tells its rows, no more than 200 of them, in this format only
             rows = {"result_format": "COMPLETE"}
-        result = batch.validate(
+        return batch.validate(
             expectation_of(rule, item, number),
             result_format=rows,
             expectation_parameters=dict(self._parameters),
         )
-        found: dict[str, Any] = result.to_json_dict()
-        return found

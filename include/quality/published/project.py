@@ -1,0 +1,163 @@
+"""Writes what the gates of a plan found where users of Great Expectations look for it.
+
+- ``<plan>/data_docs``: Data Docs of the plan's suites, results and failing rows. Access to them
+  is that to the plan, and they are removed with it.
+- ``<warehouse>/quality/gx``: a project for ``gx.get_context(mode="file", …)``, with data source,
+  suites, validation definitions, checkpoints, and the results of the newest plans.
+
+No two jobs write the same file, but for definitions, which are the same to the byte whoever writes
+them. Nothing that is judged depends on what is written here.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, uuid5
+
+import fsspec
+
+from include.quality.engine.context import checkpoint_of, quiet, suite_of
+from include.quality.engine.judged import Judged, row_text
+from include.quality.engine.results import GateResult, Validation
+from include.quality.engine.rules import Rule, at_level, every_rule, suites
+from include.quality.published.standalone import make_standalone
+from include.quality.published.tree import keep_newest, put
+
+if TYPE_CHECKING:
+    from great_expectations.data_context import AbstractDataContext
+
+SITE = "data_docs"
+"""The folder of a plan's directory with its Data Docs; they begin at ``index.html``."""
+
+RUNS_KEPT = 50
+"""Plans whose results stay in the project."""
+
+_RESULTS = "gx/uncommitted/validations"
+_UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_MARK = "definitions.sha256"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A plan's way through the gates.
+
+    :param name: the plan's id.
+    :param at: when it was judged.
+    """
+
+    name: str
+    at: datetime
+
+
+def publish(run: Run, results: Iterable[GateResult], plan_uri: str, project_uri: str = "") -> None:
+    """Write the Data Docs of a plan, and its results to the project.
+
+    :param project_uri: ``<warehouse>/quality``; "" = Data Docs alone.
+    """
+    validations = [item for result in results for item in result.validations]
+    with tempfile.TemporaryDirectory(prefix="rehome-gx-") as scratch:
+        context, root = _context(Path(scratch))
+        keys = [_store(context, run, item) for item in validations]
+        if project_uri:
+            put(root / _RESULTS, f"{project_uri}/{_RESULTS}")
+            keep_newest(project_uri, f"{_RESULTS}/*/*/*", RUNS_KEPT)
+        for key, item in zip(keys, validations, strict=True):
+            _name_rows(context, key, item)
+        context.build_data_docs()
+        site = root / "gx/uncommitted/data_docs/local_site"
+        make_standalone(site)
+        put(site, f"{plan_uri}/{SITE}")
+    if project_uri:
+        _define(project_uri)
+
+
+def _context(root: Path) -> tuple[AbstractDataContext, Path]:
+    import great_expectations as gx
+
+    context = gx.get_context(mode="file", project_root_dir=root)
+    context.variables.progress_bars = {"globally": False}
+    return context, root
+
+
+def _store(context: AbstractDataContext, run: Run, validation: Validation) -> Any:
+    """Add a suite and its result; returns the result's key."""
+    from great_expectations.core.run_identifier import RunIdentifier
+    from great_expectations.data_context.types.resource_identifiers import (
+        ExpectationSuiteIdentifier,
+        ValidationResultIdentifier,
+    )
+
+    context.suites.add(suite_of(validation.suite, validation.rules))
+    run_id = RunIdentifier(run_name=run.name, run_time=run.at)
+    suite = ExpectationSuiteIdentifier(name=validation.suite)
+    result = validation.result
+    result.meta |= {"run_id": run_id, "validation_time": run.at}
+    key = ValidationResultIdentifier(suite, run_id, result.batch_id)
+    context.validation_results_store.store_validation_results(result, key, suite)
+    return key
+
+
+def _name_rows(context: AbstractDataContext, key: Any, validation: Validation) -> None:
+    """For Data Docs, which tell values of one column only: name the rows that break an expectation
+    by their keys.
+    """
+    result = validation.result
+    if result.success:
+        return
+    asked = [rule for rule in validation.rules for _ in rule.expectations]
+    for rule, item in zip(asked, result.results, strict=True):
+        judged = Judged.of(item.to_json_dict())
+        if judged.rows:
+            item.result = {
+                "unexpected_count": judged.count,
+                "observed_value": f"{judged.count} rows break it",
+                "partial_unexpected_list": [row_text(rule, row) for row in judged.rows],
+            }
+    context.validation_results_store.store_validation_results(
+        result, key, key.expectation_suite_identifier
+    )
+
+
+def _define(project_uri: str) -> None:
+    """Write the project's definitions, unless they are there in this version."""
+    from great_expectations import __version__
+
+    text = "".join(path.read_text(encoding="utf-8") for path in suites())
+    mark = sha256(f"{__version__} {text}".encode()).hexdigest()
+    fs, root = fsspec.core.url_to_fs(project_uri)
+    if fs.exists(f"{root}/{_MARK}") and fs.cat_file(f"{root}/{_MARK}").decode() == mark:
+        return
+    with tempfile.TemporaryDirectory(prefix="rehome-gx-") as scratch:
+        context, folder = _context(Path(scratch))
+        quiet(context)
+        for gate, table, rules in every_rule():
+            checkpoint_of(context, gate, suite_of(f"{gate}.{table}", _at_first_level(rules)))
+        _settle(folder)
+        (folder / _MARK).write_text(mark)
+        put(folder, project_uri)
+
+
+def _at_first_level(rules: Sequence[Rule]) -> list[Rule]:
+    return [at_level(rule, 1) for rule in rules]
+
+
+def _settle(folder: Path) -> None:
+    """Give everything an id that depends on nothing but the definitions: Great Expectations' own
+    are random, and those of two jobs that write at once would not belong together.
+    """
+    texts = [path for path in sorted(folder.rglob("*")) if path.suffix in (".json", ".yml")]
+    ids: dict[str, str] = {}
+
+    def settled(found: re.Match[str]) -> str:
+        number = str(len(ids))
+        return ids.setdefault(found[0], str(uuid5(NAMESPACE_URL, f"rehome {number}")))
+
+    for path in texts:
+        path.write_text(_UUID.sub(settled, path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,38 @@
+"""Local folders and those of the warehouse, which is an fsspec URI.
+
+Great Expectations writes to local disks only: what it has made there is brought to the warehouse.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fsspec
+
+
+def put(folder: Path, uri: str) -> None:
+    """Write every file of a local folder below a URI."""
+    fs, root = fsspec.core.url_to_fs(uri)
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        target = f"{root}/{file.relative_to(folder).as_posix()}"
+        fs.makedirs(target.rpartition("/")[0], exist_ok=True)
+        fs.pipe_file(target, file.read_bytes())
+
+
+def keep_newest(uri: str, pattern: str, most: int) -> None:
+    """Remove folders below a URI, but those of so many names.
+
+    :param pattern: of the folders; two of one name are kept, or removed, together. The newest are
+        those that hold a folder whose name is greatest.
+    """
+    fs, root = fsspec.core.url_to_fs(uri)
+    newest: dict[str, str] = {}
+    folders: dict[str, set[str]] = {}
+    for path in fs.glob(f"{root}/{pattern}/*"):
+        folder, _, inner = str(path).rstrip("/").rpartition("/")
+        name = folder.rpartition("/")[2]
+        newest[name] = max(newest.get(name, ""), inner)
+        folders.setdefault(name, set()).add(folder)
+    for name in sorted(newest, key=newest.__getitem__, reverse=True)[most:]:
+        for folder in folders[name]:
+            fs.rm(folder, recursive=True)
