@@ -329,6 +329,11 @@ class Warehouse(_Directory):
         names = sorted(str(path).rstrip("/").rsplit("/", 1)[1] for path in found)
         return PlanDirectory(f"{self.uri}/plans/{names[-1]}") if names else None
 
+    @property
+    def quality_uri(self) -> str:
+        """Where the project of Great Expectations is: suites, checkpoints, results of the gates."""
+        return f"{self.uri}/quality"
+
     def plan(self, plan_id: str) -> PlanDirectory:
         """The directory of a plan, there or not.
 

@@ -10,7 +10,7 @@ from rehome.run_note import NoteListener
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from rehome.trigger_check import TriggerCheck
 from rehome.ui.lazy import PREFIX, LazyPage
-from rehome.ui.links import VIEW, PlanPageLink, ReportLink
+from rehome.ui.links import VIEW, DataDocsLink, PlanPageLink, ReportLink
 
 
 class RehomePlugin(AirflowPlugin):
@@ -25,7 +25,7 @@ class RehomePlugin(AirflowPlugin):
         {"name": "rehome", "middleware": TriggerCheck}
     ]
     listeners = [NoteListener()]  # noqa: RUF012
-    operator_extra_links = [PlanPageLink(), ReportLink()]  # noqa: RUF012
+    operator_extra_links = [PlanPageLink(), DataDocsLink(), ReportLink()]  # noqa: RUF012
     external_views = [  # noqa: RUF012
         {
             "name": "Reassignments",

@@ -266,6 +266,9 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--snapshots", required=True, nargs="+", help="URIs of snapshots")
     parser.add_argument("--request", required=True, help="JSON file with the parameters")
     parser.add_argument("--out", required=True, help="URI of the directory of plans")
+    parser.add_argument(
+        "--quality", default="", help="URI of the Great Expectations project of all plans"
+    )
     parser.add_argument("--name", default="fleet", help="what the plans' ids begin with")
     parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
     parser.add_argument("--throttle-efficiency", type=float, default=THROTTLE_EFFICIENCY)

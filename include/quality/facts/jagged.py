@@ -46,6 +46,14 @@ class Ragged:
         return np.diff(self.offsets)
 
     @property
+    def distinct_lengths(self) -> Ints:
+        """(n,) how many different values each list has."""
+        lowest = self.values.min(initial=0)
+        span = self.values.max(initial=0) - lowest + 1
+        cells = np.unique(self.row * span + (self.values - lowest))
+        return np.bincount(cells // span, minlength=len(self.lengths)).astype(np.int64)
+
+    @property
     def row(self) -> Ints:
         """Per value, the number of its list."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)

@@ -58,12 +58,12 @@ def brokers_after(checked: Checked) -> pa.Table:
         {
             "broker": pa.array(ids, pa.int32()),
             "room_bytes": pa.array([room.get(broker) for broker in ids.tolist()], pa.int64()),
-            "arriving_bytes": pa.array(figures["bytes_in"] + between),
+            "arriving_bytes": _some(figures["bytes_in"] + between),
             "fits_nowhere": pa.array(
                 [lost.get(broker) or None for broker in ids.tolist()], pa.list_(pa.string())
             ),
             "leaving_bytes": pa.array(loads.removed_bytes + between),
-            "growth_bytes": pa.array(figures["bytes_in"] - loads.removed_bytes),
+            "growth_bytes": _some(figures["bytes_in"] - loads.removed_bytes),
             "is_drained": pa.array(np.isin(ids, np.array(checked.drained, np.int64))),
             "scope_replicas_after": pa.array(loads.in_scope_after()),
             "stuck_replicas": pa.array(stuck),
@@ -79,6 +79,11 @@ def brokers_after(checked: Checked) -> pa.Table:
             ),
         }
     )
+
+
+def _some(values: Ints) -> pa.Array:
+    """Bytes for which there has to be room; null where there are none."""
+    return pa.array(values, mask=values <= 0)
 
 
 def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[str, pa.Array]:

@@ -47,7 +47,9 @@ def _of_snapshot(checked: Checked) -> dict[str, pa.Array]:
         "snapshot_log_dirs": log_dirs,
         "snapshot_size": pa.array(moved.size, mask=moved.at < 0),
         "in_flight": pa.array(moved.in_flight),
-        "leader_is_live": pa.array(np.isin(moved.leader, checked.brokers[checked.live])),
+        "leader_is_live": pa.array(  # null where nothing is copied
+            np.isin(moved.leader, checked.brokers[checked.live]), mask=moved.adding.lengths == 0
+        ),
         "in_scope": pc.is_in(moved.table.column("topic"), scope),
     }
 
@@ -93,9 +95,14 @@ def _of_isr(checked: Checked) -> dict[str, pa.Array]:
     return {
         "current_count": pa.array(moved.current.lengths),
         "target_count": pa.array(moved.target.lengths),
+        "distinct_count": pa.array(moved.target.distinct_lengths),
         "in_sync_now": found.to_arrow(),
         "in_sync_found": pa.array(found.lengths),
         "in_sync_kept": pa.array(kept.lengths),
+        "in_sync_to_keep": pa.array(  # null where none is given up
+            np.minimum(found.lengths, moved.target.lengths),
+            mask=moved.target.lengths >= moved.current.lengths,
+        ),
         "leader_is_able": pa.array(
             ~first.missing_in(able)
             | (able.lengths == 0)
@@ -132,9 +139,13 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
     for move in worse:
         found = better_places(checked.rack_paths, left, rows["after"][move], rows["before"][move])
         better[move] = ids[found].tolist()
-    gains = before[1:] > after[1:]
-    for level in range(1, len(gains) + 1):
-        columns[f"better_above_{level}"] = pa.array(gains[: level - 1].any(axis=0))
+    # Of fewer replicas, those in sync are kept, whatever racks they are in.
+    count, found = moved.current.lengths, moved.in_sync.lengths
+    free = (moved.target.lengths < count) & (found < count)
+    for level in range(1, len(before)):
+        # A level may only get worse where one above it gets better.
+        eased = free | (after[1:level] < before[1:level]).any(axis=0)
+        columns[f"badly_at_most_{level}"] = pa.array(before[level], mask=eased)
     return columns | {
         "repaired": pa.array(after.sum(axis=0) < before.sum(axis=0)),
         "better": pa.array(better, _BROKERS),

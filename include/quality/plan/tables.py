@@ -54,7 +54,9 @@ def _log_dirs_after(checked: Checked) -> pa.Table:
             "broker": pa.array([broker for broker, _ in room], pa.int32()),
             "log_dir": pa.array([path for _, path in room], pa.string()),
             "room_bytes": pa.array(room.values(), pa.int64()),
-            "arriving_bytes": pa.array([arriving[first[place]] for place in room], pa.int64()),
+            "arriving_bytes": pa.array(
+                [arriving[first[place]] or None for place in room], pa.int64()
+            ),
         }
     )
 

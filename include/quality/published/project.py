@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
@@ -69,7 +70,7 @@ def publish(run: Run, results: Iterable[GateResult], plan_uri: str, project_uri:
             put(root / _RESULTS, f"{project_uri}/{_RESULTS}")
             keep_newest(project_uri, f"{_RESULTS}/*/*/*", RUNS_KEPT)
         for key, item in zip(keys, validations, strict=True):
-            _name_rows(context, key, item)
+            _tell(context, key, item)
         context.build_data_docs()
         site = root / "gx/uncommitted/data_docs/local_site"
         make_standalone(site)
@@ -104,21 +105,23 @@ def _store(context: AbstractDataContext, run: Run, validation: Validation) -> An
     return key
 
 
-def _name_rows(context: AbstractDataContext, key: Any, validation: Validation) -> None:
-    """For Data Docs, which tell values of one column only: name the rows that break an expectation
-    by their keys.
+def _tell(context: AbstractDataContext, key: Any, validation: Validation) -> None:
+    """Make a result one for readers: by the names of the rules, what to do where one is broken, and
+    the rows that break it by their keys. Data Docs would tell values of one column only.
     """
     result = validation.result
-    if result.success:
-        return
     asked = [rule for rule in validation.rules for _ in rule.expectations]
     for rule, item in zip(asked, result.results, strict=True):
         judged = Judged.of(item.to_json_dict())
+        todo = "" if judged.holds else f" Remedy: {rule.remedy}"
+        item.expectation_config.description = f"{rule.name}.{todo}"
         if judged.rows:
             item.result = {
-                "unexpected_count": judged.count,
-                "observed_value": f"{judged.count} rows break it",
-                "partial_unexpected_list": [row_text(rule, row) for row in judged.rows],
+                "unexpected_count": 0,  # of all rows: a query in SQL does not tell how many these are
+                **item.result,
+                "partial_unexpected_counts": [],
+                # Great Expectations puts these texts into its pages as they are.
+                "partial_unexpected_list": [escape(row_text(rule, row)) for row in judged.rows],
             }
     context.validation_results_store.store_validation_results(
         result, key, key.expectation_suite_identifier

@@ -16,7 +16,7 @@ from typing import Any
 
 _TABLE = re.compile(r"columns: (\[.*?\]),\s+data: (\[.*?\]),\s+toolbar:", re.DOTALL)
 _OUT = re.compile(
-    r"<script\b.*?</script>|<style\b.*?</style>|<link\b[^>]*>|<img\b[^>]*>|<button\b.*?</button>"
+    r"<table\b[^>]*>\s*</table>|<script\b.*?</script>|<style\b.*?</style>|<link\b[^>]*>|<img\b[^>]*>|<button\b.*?</button>"
     r"|<footer\b.*?</footer>|<input\b[^>]*>|<label\b.*?</label>|<div class=\"card mb-3\">.*?</div>"
     r"|<strong>Actions</strong>|Validation Filter:",
     re.DOTALL,

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -79,7 +80,9 @@ def _brokers(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Ta
     table = snapshot.brokers
     told = Counter(snapshot.log_dirs.column("broker").to_pylist())
     with_rack = sum(row["live"] and bool(row["rack_path"]) for row in table.to_pylist())
-    known = pa.array([told[broker] for broker in table.column("broker").to_pylist()], pa.int64())
+    silent = [not (row["live"] and row["answered"]) for row in table.to_pylist()]
+    counts = np.array([told[broker] for broker in table.column("broker").to_pylist()], np.int64)
+    known = pa.array(counts, mask=np.array(silent, bool))  # null: it was not asked, or is silent
     return (
         _among(table, levelled)
         .append_column("known_log_dirs", known)

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from rehome import installation, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.run_note import NOTES, write_note
-from rehome.ui.links import PlanPageLink, ReportLink
+from rehome.ui.links import DataDocsLink, PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -35,7 +35,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
     :param snapshot: URI of the snapshot the plan was made on.
     """
 
-    operator_extra_links = (PlanPageLink(), ReportLink())
+    operator_extra_links = (PlanPageLink(), DataDocsLink(), ReportLink())
     template_fields: Sequence[str] = (*ClusterOperator.template_fields, "snapshot")
     inherits_from_skipmixin = True
 

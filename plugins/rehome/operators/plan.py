@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics, plan_of_run, run_context
-from rehome.ui.links import PlanPageLink
+from rehome.ui.links import DataDocsLink, PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -35,7 +35,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
     :param snapshot: URI of the snapshot to plan on.
     """
 
-    operator_extra_links = (PlanPageLink(),)
+    operator_extra_links = (PlanPageLink(), DataDocsLink())
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "snapshot")
     ui_color = "#f6ead7"
     conf: dict[str, Any] | None
@@ -111,6 +111,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         with installation.open_ledger() as ledger:
             self.application_args += ["--ledger-id", ledger.ledger_id]
         warehouse = installation.warehouse()
+        self.application_args += ["--quality", warehouse.quality_uri]
         if warehouse.rollups(cluster_of(self.snapshot)).days():
             self.application_args += [
                 *("--history", warehouse.uri),

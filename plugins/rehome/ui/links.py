@@ -67,3 +67,15 @@ class ReportLink(BaseOperatorLink):
         """The page finds the plan by the run."""
         run_id = quote(ti_key.run_id, safe="")
         return f"{airflow_url()}{PREFIX}/reports/{quote(ti_key.dag_id)}/{run_id}"
+
+
+@attrs.define()
+class DataDocsLink(BaseOperatorLink):
+    """A task's button that opens what Great Expectations found: also where it let no plan pass."""
+
+    name = "Data Docs"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The page finds them by the run."""
+        run_id = quote(ti_key.run_id, safe="")
+        return f"{airflow_url()}{PREFIX}/data-docs/{quote(ti_key.dag_id)}/{run_id}/index.html"

@@ -137,6 +137,8 @@ def _checks(request: Request, view: PlanView) -> str:
         "tab_checks.html",
         root=root_of(request),
         view=view,
+        dag_id=view.record.dag_id,
+        run_id=view.record.run_id,
         gates=files.json("gates.json") or (),
         prices=files.summary.prices if files.summary is not None else (),
         dry_run=files.dry_run,
