@@ -179,10 +179,11 @@ class Settings(BaseModel):
         tuple[Mapping[str, Any], ...],
         BeforeValidator(_list_of),
         Kind("JSON list of objects"),
+        Shown("none: alerts are shown on the page only"),
         Field(
             title="Alert channels",
-            description="Who hears of which alert: a list of Airflow's notifiers, each with its "
-            "arguments. See docs/alerts.",
+            description="Airflow's notifiers that alerts go to, each with its arguments and the "
+            "kinds of alerts that it gets.",
             repr=False,  # arguments may hold secrets
         ),
     ] = ()

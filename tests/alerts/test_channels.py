@@ -59,6 +59,7 @@ def test_the_setting_is_read_from_json_and_no_value_of_it_is_quoted() -> None:
     assert Settings.load({"alert_channels": [entry]}).alert_channels == (entry,)
     assert Settings.load({"alert_channels": '[{"notifier": "x.Y"}]'}).alert_channels
     for wrong in ('{"token": "s3cret"}', "s3cret", ["s3cret"]):
-        with pytest.raises(InvalidRequestError, match="is not a JSON list of objects") as refused:
+        taken = "not what it takes: JSON list of objects"
+        with pytest.raises(InvalidRequestError, match=taken) as refused:
             Settings.load({"alert_channels": wrong})
         assert "s3cret" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Data Docs as people open them: through the page's guard, in a browser, with no script of theirs."""
+"""Data Docs as people open them: through the page's guard, in a browser, without scripts."""
 
 from __future__ import annotations
 

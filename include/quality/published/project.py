@@ -117,7 +117,8 @@ def _tell(context: AbstractDataContext, key: Any, validation: Validation) -> Non
         item.expectation_config.description = f"{rule.name}.{todo}"
         if judged.rows:
             item.result = {
-                "unexpected_count": 0,  # of all rows: a query in SQL does not tell how many these are
+                # A query in SQL does not say how many of all rows these are.
+                "unexpected_count": 0,
                 **item.result,
                 "partial_unexpected_counts": [],
                 # Great Expectations puts these texts into its pages as they are.
