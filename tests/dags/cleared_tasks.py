@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import (
     DownstreamTasksSkipped,
     TaskDeferred,
 )
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
@@ -136,7 +137,13 @@ class ClearedRun:
             try_number=1, max_tries=0, xcom_pull=self._xcom, xcom_push=_push, map_index=-1
         )
         params = {"kafka_config_id": "kafka_default", **self.params}
-        context = {"dag_run": run, "params": params, "ti": attempt, "task": operator}
+        context = {
+            "dag_run": run,
+            "params": params,
+            "ti": attempt,
+            "task": operator,
+            "outlet_events": OutletEventAccessors(),
+        }
         if self.window is not None:
             context["dag"] = SimpleNamespace(timetable=self.window, tasks=(operator,))
         return context

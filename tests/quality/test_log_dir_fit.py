@@ -31,7 +31,8 @@ def too_much(checked: Checked) -> list[object]:
         *(
             row
             for row in tables["log_dirs_after"].to_pylist()
-            if row["room_bytes"] is not None and row["arriving_bytes"] > row["room_bytes"]
+            if None not in (row["room_bytes"], row["arriving_bytes"])
+            and row["arriving_bytes"] > row["room_bytes"]
         ),
     ]
 

@@ -252,7 +252,7 @@ def test_a_throttle_below_the_inflow_would_never_end(
     def severities(rate: int, slots: int, wake_s: float = 0.0) -> list[tuple[str, Severity]]:
         request = replace(REQUEST, max_moves_per_broker=slots)
         settings = Settings(
-            min_free_disk_fraction=0.0, throttle_efficiency=1.0, poll_interval_s=0, wake_s=wake_s
+            min_free_disk_fraction=0.0, throttle_efficiency=1.0, poll_interval_s=1e-3, wake_s=wake_s
         )
         result = check(
             gateway,
