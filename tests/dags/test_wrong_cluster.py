@@ -13,6 +13,7 @@ from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.states import PlanState
+from include.ledger.stores.alerts import ALERT_SENT
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
@@ -40,14 +41,15 @@ def namesake(secured_topics: Topics) -> Callable[[str], None]:
 
 
 def told(site: Site, plan: Plan) -> dict[str, Any]:
-    """All that the ledger says of a plan and its cluster."""
+    """All that the ledger says of a plan and its cluster, but for alerts that its people got."""
     ledger = site.ledger
+    events = [event for event in ledger.events(plan.plan_id) if event.kind != ALERT_SENT]
     return {
         "plan": ledger.plan(plan.plan_id),
         "moves": ledger.view(plan.plan_id).moves,
         "throttles": ledger.throttles(plan.plan_id),
         "reassignments": ledger.reassignments(plan.plan_id),
-        "events": ledger.events(plan.plan_id),
+        "events": events,
         "holder": ledger.holder(plan.cluster_id),
     }
 

@@ -19,9 +19,11 @@ from standardwebhooks import WebhookVerificationError
 from include.alerts.alert import Alert
 from include.alerts.channels import SLACK, WEBHOOK
 from include.alerts.kinds import AlertKind
+from include.domain.run.findings import Severity
 from include.ledger.stores.alerts import ALERT_NOT_SENT, ALERT_SENT
 from rehome import alerting, installation
 from rehome.notifiers import delivery, webhook
+from rehome.operators.dry_run import channel_findings
 from tests.e2e.webhook import Webhook
 from tests.plugins.mailbox import CHANNEL, FROM, TO, Mailbox, text_of
 
@@ -206,6 +208,15 @@ def test_what_is_wrong_with_the_setting_is_reported_and_the_rest_of_it_is_used(
     assert len(mailbox.mails) == 1
     (failure,) = events(ALERT_NOT_SENT)
     assert "alert_channels[0] has unknown kinds nonsense: known are failed, orphaned" in failure
+
+
+def test_a_dry_run_warns_of_channels_that_cannot_be_used(channels: SetUp) -> None:
+    channels({"notifier": "x.Y", "kinds": ["nonsense"]}, {"notifier": "no.such.Notifier"}, CHANNEL)
+    kinds, path = channel_findings()
+    assert "alert_channels[0] has unknown kinds nonsense" in str(kinds)
+    assert "alert_channels[1] (Notifier): no.such.Notifier cannot be imported" in str(path)
+    assert {found.severity for found in (kinds, path)} == {Severity.WARNING}
+    assert "Correct the setting alert_channels" in path.remedy
 
 
 def test_channels_take_what_they_are_set_up_for(

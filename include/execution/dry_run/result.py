@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from include.domain.run.findings import Finding, Severity
@@ -49,6 +50,10 @@ class DryRunResult:
     def of(self, check: str) -> tuple[Finding, ...]:
         """What one check found."""
         return tuple(item for item in self.findings if item.check == check)
+
+    def and_of(self, check: str, findings: Iterable[Finding]) -> DryRunResult:
+        """With another check, and what it found."""
+        return replace(self, checks=(*self.checks, check), findings=(*self.findings, *findings))
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types, for dry_run.json."""

@@ -52,6 +52,20 @@ def channels() -> tuple[tuple[Channel, ...], tuple[str, ...]]:
     return found, problems
 
 
+def problems() -> tuple[str, ...]:
+    """What keeps channels from being used, as far as that can be known before anything is sent."""
+    found, wrong = channels()
+    return (*wrong, *filter(None, map(_unusable, found)))
+
+
+def _unusable(channel: Channel) -> str:
+    try:
+        notifier_class(channel.notifier)
+    except ValueError as error:
+        return f"{channel.name}: {error}."
+    return ""
+
+
 def deliver(alert: Alert, only: Collection[str] | None = None) -> dict[str, str]:
     """Send it; never raises for what a channel does.
 

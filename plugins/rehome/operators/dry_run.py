@@ -9,6 +9,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation, plan_of_run, run_context
+from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run_note import NOTES, write_note
 from rehome.ui.links import DataDocsLink, PlanPageLink, ReportLink
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
+    from include.domain.run.findings import Finding
     from include.domain.run.states import PlanState
     from include.execution.dry_run.result import DryRunResult
     from include.ledger.base.records import PlanRecord
@@ -127,8 +129,20 @@ def tried_out(
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
         timings=ledger.run_timings(),
     )
+    result = result.and_of("alerts", channel_findings())
     directory.write_json("dry_run.json", result.to_json())
     return result
+
+
+def channel_findings() -> list[Finding]:
+    """Channels of alerts that cannot be used: a run does without, and its people should know."""
+    from include.domain.run.findings import Finding, Severity
+
+    remedy = "Correct the setting alert_channels; until then that channel gets no alert."
+    return [
+        Finding(Severity.WARNING, "alerts", delivery.SETTING, problem.rstrip("."), remedy)
+        for problem in delivery.problems()
+    ]
 
 
 def _left(plan_id: str, state: PlanState) -> str:
