@@ -198,16 +198,20 @@ class PlanReassignmentOperator(SparkSubmitOperator):
         )
         for item in summary.infeasible:
             self.log.warning("%s", infeasible_text(item))
-        self._warn_of_full_disks(directory, plan.plan_id)
+        tell_of_full_disks(directory, plan.plan_id)
         return plan.plan_id
 
-    def _warn_of_full_disks(self, directory: PlanDirectory, plan_id: str) -> None:
-        from include.alerts.alert import about_plan
-        from include.alerts.found import disks_full
 
-        load = directory.read_json("load.json") if directory.exists("load.json") else {}
-        with installation.open_ledger() as ledger:
-            about = about_plan(ledger.plan(plan_id))
-            found = disks_full(load.get("forecast", ()), load.get("forecast_days", 0), **about)
-            if found is not None:
-                alerting.raise_alerts(ledger, [found])
+def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:
+    """Raise an alert where a plan would leave brokers whose disks are full soon."""
+    from include.alerts.alert import about_plan
+    from include.alerts.found import disks_full
+
+    if not directory.exists("load.json"):
+        return
+    load = directory.read_json("load.json")
+    with installation.open_ledger() as ledger:
+        about = about_plan(ledger.plan(plan_id))
+        found = disks_full(load["forecast"], load["forecast_days"], **about)
+        if found is not None:
+            alerting.raise_alerts(ledger, [found])
