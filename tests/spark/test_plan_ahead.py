@@ -143,7 +143,7 @@ def test_a_plan_that_is_there_before_the_gate_has_spoken_is_not_written(
     gates["snapshot"] = GateResult("snapshot", (refused,))
     assert ahead.run(Rows(), DRAIN) == 3
     assert written == [["request.json"]]
-    assert _names(tmp_path) == ["failure.json", "gates.json", "request.json"]
+    assert _names(tmp_path) == ["data_docs", "failure.json", "gates.json", "request.json"]
 
 
 def test_a_refusal_keeps_its_problems_on_its_way() -> None:
