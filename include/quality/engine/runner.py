@@ -58,7 +58,7 @@ def run_gate(
         told = dict(parameters or {})
         frame = tables[table]
         # Each expectation on two columns counts the rows anew.
-        frame.count = cache(frame.count)  # type: ignore[method-assign]
+        frame.count = cache(frame.count)
         found = checkpoint.run({"dataframe": frame}, told)
         (result,) = found.run_results.values()
         batches = _Batches(checkpoint.validation_definitions[0].data, frame, told)
