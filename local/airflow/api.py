@@ -61,6 +61,10 @@ class AirflowApi:
         """The run's state."""
         return str(self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
 
+    def run_note(self, dag_id: str, run_id: str) -> str:
+        """The run's note; "" = it has none."""
+        return str(self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["note"] or "")
+
     def set_run_state(self, dag_id: str, run_id: str, state: str) -> None:
         """What a person does who marks the run failed, or successful, in the UI."""
         self._ask("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": state})

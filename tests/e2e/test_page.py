@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
@@ -156,6 +157,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
     with logged_in(browser, world) as tab:
         plan_id = plan_a_drain(tab, world, snapshot.cluster_id, (topic, small), "300 kB/s")
         planned = world.ledger.plan(plan_id)
+        assert api.run_note(DAG, planned.run_id).startswith("Drain broker 1: 4 replicas, ")
         page = plan_page(tab, world, plan_id)
         page.get_by_role("link", name="Gates and dry run").click()
         expect(page.locator("#tab")).to_contain_text("On the snapshot: passed")
@@ -238,6 +240,7 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_told_of(
     record = plan_of(world, run)
     assert record is not None
     assert record.plan_id in told_to_another_dag(world)
+    refused_before_there_is_a_run(world)
     world.airflow.api.set_paused(AFTER_PLANS, paused=True)
     measured = f"airflow.rehome.plan.fresh_until.{record.cluster_id}.{record.plan_id}"
     strain = f"airflow.rehome.plan.strain_outside_isr.{record.cluster_id}"
@@ -258,6 +261,17 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_told_of(
     assert (told["ended"], told["state"], told["throttles_owed"]) == ("failed", "failed", [])
     assert world.statsd.values()[measured][-1] == 0, "nothing of it is shown any more"
     assert max(world.statsd.values()[f"airflow.rehome.bytes_moved.{record.cluster_id}"]) > 0
+
+
+def refused_before_there_is_a_run(world: World) -> None:
+    """By the API server, with every problem: of several parameters together, and of one."""
+    runs = len(world.airflow.api.runs(DAG))
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        world.airflow.api.trigger(DAG, {"action": "drain", "throttle": "abc"})
+    assert refused.value.response.status_code == 400
+    assert "Action drain needs brokers." in str(refused.value)
+    assert "throttle='abc' is neither" in str(refused.value)
+    assert len(world.airflow.api.runs(DAG)) == runs
 
 
 def told_to_another_dag(world: World) -> str:
