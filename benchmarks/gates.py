@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks import document
 from benchmarks.clusters import Case, build, snapshot_of
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.request.request import Action, ReassignmentRequest
@@ -37,6 +38,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RESULTS = Path(__file__).parent / "results" / "gates.json"
+COLUMNS = {
+    "gate": "gate",
+    "replicas": "replicas",
+    "rules": "expectations",
+    "rows × rules": "checks",
+    "s, first": "first_s",
+    "s, median": "median_s",
+    "processor s": "cpu_s",
+}
 
 
 def measured(spark: SparkSession, replicas: int, brokers: int, runs: int) -> list[dict[str, Any]]:
@@ -138,6 +148,9 @@ def main() -> None:
     entries = [machine | {"replicas": options.replicas} | gate for gate in gates]
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(entries, indent=1) + "\n")
+    made = f"Made {machine['date'][:10]} on {machine['cores']} cores."
+    lines = [made, "", *document.table(COLUMNS, entries)]
+    document.put(document.DOCS / "benchmarks.md", "bench-gates", lines)
     for entry in entries:
         print(
             f"{entry['gate']}: {entry['expectations']} expectations, {entry['checks']:,} checks: "

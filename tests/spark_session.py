@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -48,6 +49,8 @@ def spark() -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # It speaks when the interpreter ends, and what it would write to is closed by then.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     builder = SparkSession.builder.master("local[2]").appName("rehome-tests").config(map=QUICK)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
