@@ -136,7 +136,7 @@ def main() -> None:
     compile_for(spark, options.replicas)
     spark.range(1000).selectExpr("sum(id)").collect()
     prepare()
-    machine = {
+    machine: dict[str, Any] = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),

@@ -11,7 +11,9 @@ UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 MOST = 2**63 - 1
 """Bytes, and bytes per second, that Kafka and the ledger can hold."""
 _DIGITS = 20
-_RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)?(?:/s)?\s*")
+RATE_PATTERN = r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)?(?:/s)?\s*"
+"""What people write a rate as: ``50 MB/s``, ``50MB`` or ``50000000``."""
+_RATE = re.compile(RATE_PATTERN)
 
 
 def bytes_text(size_bytes: float) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from include.domain.kafka import BrokerId
 from include.domain.request import param_types
 from include.domain.request.reading import Read
+from include.domain.text import RATE_PATTERN
 
 _BROKERS = {
     # No type, and text for a default: then Airflow's form has a line of text for it.
@@ -21,7 +22,7 @@ _BROKERS = {
 _THROTTLE = {
     "anyOf": [
         {"type": "integer", "minimum": 1},
-        {"type": "string", "pattern": r"^\s*(auto|[1-9]\d*)\s*$"},
+        {"type": "string", "pattern": rf"^(\s*auto\s*|{RATE_PATTERN})$"},
     ]
 }
 
@@ -75,7 +76,7 @@ ReassignmentJson = Annotated[
     Mapping[str, Any] | None,
     Read("Kafka's reassignment JSON", param_types.reassignment, {"type": ["null", "object"]}),
 ]
-Throttle = Annotated[int | str, Read("whole number, or auto", param_types.throttle, _THROTTLE)]
+Throttle = Annotated[int | str, Read("rate, or auto", param_types.throttle, _THROTTLE)]
 Time = Annotated[
     datetime | None,
     Read(

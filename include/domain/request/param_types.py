@@ -14,6 +14,7 @@ from typing import Any
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.kafka_json import parse_reassignment
+from include.domain.text import rate_in
 from include.errors import InvalidRequestError
 
 TOPIC_SPREAD = "topic_spread"
@@ -56,12 +57,12 @@ def int_of(value: Any) -> int | None:
 
 
 def throttle(value: Any) -> int | str:
-    """A number of bytes per second, or "auto"."""
+    """A number of bytes per second, a rate as people write it (``50 MB/s``), or "auto"."""
     if value == "auto":
         return "auto"
-    number = int_of(value)
+    number = rate_in(value) if isinstance(value, str) else int_of(value)
     if number is None or number <= 0:
-        raise ValueError('is neither "auto" nor a positive number of bytes per second')
+        raise ValueError('is neither "auto" nor a rate such as 50 MB/s, or 50000000')
     return number
 
 

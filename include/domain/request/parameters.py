@@ -167,9 +167,9 @@ class ReassignmentParams(BaseModel):
         _HOW,
         Field(
             title="Throttle",
-            description="Bytes per second, for each broker and direction. Auto uses what the "
-            "brokers can spare.",
-            examples=["auto", "50000000"],
+            description="A rate such as 50 MB/s, or bytes per second: for each broker, and each "
+            "direction. Auto uses what the brokers can spare.",
+            examples=["auto", "50 MB/s"],
         ),
     ] = "auto"
     throttle_min: Annotated[

@@ -32,6 +32,7 @@ code, pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .fa-check-circle::before { content: "\\2713 holds"; color: #18794e; }
 .fa-times::before, .fa-times-circle::before { content: "\\2717 broken"; color: #c62a2f; }
 .fa-exclamation-triangle::before { content: "\\26A0 crashed"; color: #ad5700; }
+td a { white-space: nowrap; }
 .ge-index-page-generated-by, .ge-breadcrumbs { list-style: none; padding: 0; }
 """
 

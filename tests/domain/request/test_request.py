@@ -91,6 +91,12 @@ def test_a_request_survives_its_file(params):
     assert parse_request(written, now=NOW) == request
 
 
+@pytest.mark.parametrize("throttle", [50_000_000, "50000000", " 50000000 ", "50 MB/s", "50MB"])
+def test_a_throttle_is_a_number_or_a_rate_as_people_write_it(throttle):
+    request = parse_request({"action": "rebalance", "throttle": throttle}, now=NOW)
+    assert request.throttle_bytes_per_s == 50_000_000
+
+
 @pytest.mark.parametrize(
     ("params", "problem"),
     [
@@ -103,6 +109,7 @@ def test_a_request_survives_its_file(params):
         ({"action": "rebalance", "throttle": "fast"}, "throttle='fast'"),
         ({"action": "rebalance", "throttle": True}, "throttle=True"),
         ({"action": "rebalance", "throttle": 1.5}, "throttle=1.5"),
+        ({"action": "rebalance", "throttle": "50 Mbit/s"}, "a rate such as 50 MB/s"),
         ({"action": "rebalance", "throttle_min": 0}, "less than 1"),
         ({"action": "rebalance", "throttle_min": 3, "throttle_max": 2}, "above throttle_max=2"),
         ({"action": "rebalance", "window_end": "tonight"}, "not an ISO 8601 time"),
