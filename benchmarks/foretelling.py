@@ -14,9 +14,9 @@ from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState
 from include.execution.actions import Decision
-from include.execution.admission.backlog import Backlog
+from include.execution.admission.backlog import Backlog, Foreseen
 from include.execution.decide import decide
-from include.execution.progress.eta import EtaParts, Foreseen, foretell
+from include.execution.progress.eta import EtaParts, foretell
 from include.execution.progress.flow_samples import Copied
 from include.execution.progress.progress import admitted, copies_at, measure, replica_statuses
 
