@@ -16,6 +16,7 @@ from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
+from include.planning.actions.demote import plan_demotion
 from include.planning.actions.log_dirs import plan_log_dirs, within_brokers
 from include.planning.actions.offline_replicas import plan_offline_replicas
 from include.planning.actions.placing import (
@@ -51,6 +52,7 @@ PLANNERS = {
     Action.REPAIR_RACKS: plan_racks,
     Action.FIX_OFFLINE_REPLICAS: plan_offline_replicas,
     Action.BALANCE_LEADERS: plan_leaders,
+    Action.DEMOTE: plan_demotion,
 }
 
 PLANS_PER_REQUEST = 4
@@ -149,6 +151,7 @@ def assemble(
         partitions=len(moves),
         replica_moves=counts.replica_moves,
         leader_changes=counts.leader_changes,
+        elections=counts.elections,
         bytes_to_move=counts.bytes_to_move,
         lower_bound_bytes=lower_bound_bytes,
         rate_bytes_per_s=options.rate_bytes_per_s,

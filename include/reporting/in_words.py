@@ -36,7 +36,7 @@ def planned_note(
     if not summary.partitions:
         return f"{said}: nothing has to change."
     if not summary.replica_moves:
-        return f"{said}: {count_text(summary.leader_changes, 'leader')} change, nothing is copied."
+        return f"{said}: {leaders_text(summary)}, nothing is copied."
     found = (dry_run or {}).get("predicted")
     predicted = (
         str(TimeRange(found["least_s"], found["most_s"]))
@@ -48,6 +48,20 @@ def planned_note(
         f"{said}: {count_text(summary.replica_moves, 'replica')}, "
         f"{bytes_text(summary.bytes_to_copy)}, {predicted} at {rate_text(rate)} per broker."
     )
+
+
+def leaders_text(summary: PlanSummary) -> str:
+    """How many leaders change, and how many of them by an election alone."""
+    elected, changed = summary.elections, summary.leader_changes
+    told = [
+        f"{count_text(changed, 'preferred leader')} {'changes' if changed == 1 else 'change'}"
+        if changed or not elected
+        else "",
+        f"{count_text(elected, 'preferred leader')} {'is' if elected == 1 else 'are'} elected"
+        if elected
+        else "",
+    ]
+    return ", ".join(filter(None, told))
 
 
 def ended_note(data: ReportData, label: str, next_step: str) -> str:

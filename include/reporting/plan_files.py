@@ -17,6 +17,7 @@ PLAN_FILES: Mapping[str, str] = {
     "verification.json": "the proof of the end",
     "leaders.json": "the elections of preferred leaders",
     "drained.json": "what was found on the drained brokers",
+    "demoted.json": "what demoted brokers lead in the end",
     "failure.json": "why no plan was made",
 }
 """Name → what is in it."""

@@ -17,11 +17,12 @@ _VERBS = {
     Action.REPAIR_RACKS: "Repair racks",
     Action.FIX_OFFLINE_REPLICAS: "Replace offline replicas",
     Action.BALANCE_LEADERS: "Balance preferred leaders",
+    Action.DEMOTE: "Demote",
     Action.REASSIGN: "Reassign as given",
     Action.MOVE_LOG_DIRS: "Balance log dirs",
     Action.ROLLBACK: "Roll back",
 }
-_OF_BROKERS = {Action.DRAIN, Action.EXPAND}
+_OF_BROKERS = {Action.DRAIN, Action.EXPAND, Action.DEMOTE}
 
 
 def title_of(record: PlanRecord) -> str:

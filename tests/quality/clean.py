@@ -23,6 +23,7 @@ ACTIONS = (
     Action.REPAIR_RACKS,
     Action.FIX_OFFLINE_REPLICAS,
     Action.BALANCE_LEADERS,
+    Action.DEMOTE,
     Action.REASSIGN,
     Action.ROLLBACK,
 )
@@ -52,7 +53,7 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
     if action not in (Action.REASSIGN, Action.ROLLBACK):
         topics = rng.choice([(), (), ("pay*",), ("orders", "__offsets")])
         request = replace(request, topics=topics)
-    if action in (Action.DRAIN, Action.EXPAND):
+    if action in (Action.DRAIN, Action.EXPAND, Action.DEMOTE):
         request = replace(request, brokers=tuple(rng.sample(brokers, 1)))
     if action is Action.SET_REPLICATION_FACTOR:
         request = replace(request, replication_factor=rng.randint(1, 4))

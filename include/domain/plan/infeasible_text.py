@@ -31,6 +31,9 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.NO_LEADER_CHANGE: (
         "no change of leader between the replicas that exist brings it closer"
     ),
+    Obstacle.NO_OTHER_LEADER: (
+        "no broker that is not demoted has a replica of it in sync: it keeps its leader"
+    ),
     Obstacle.SHIFTED_SHARE: (
         "racks, disks, replicas that may not move or a partition larger than a share shift what "
         "it can hold"

@@ -85,9 +85,9 @@ class ReassignmentParams(BaseModel):
         WHAT,
         Field(
             title="Brokers",
-            description="Broker ids. Drain: those to empty. Expand: those to fill. Rebalance and "
-            "move log dirs: those to even out, all if none. Fix offline replicas: those whose "
-            "replicas are offline, all if none.",
+            description="Broker ids. Drain: those to empty. Expand: those to fill. Demote: those "
+            "that are to lead nothing. Rebalance and move log dirs: those to even out, all if "
+            "none. Fix offline replicas: those whose replicas are offline, all if none.",
             examples=["3", "3, 4"],
         ),
     ] = _DEFAULT.brokers
@@ -97,9 +97,9 @@ class ReassignmentParams(BaseModel):
         Field(
             title="Topics",
             description="Names or patterns with * and ?, one a line. None means all. An "
-            "internal topic takes part only when its full name is given. Two actions need no "
-            "name for that: a drain empties the broker of everything, and fix offline replicas "
-            "takes every topic.",
+            "internal topic takes part only when its full name is given. Some actions need no "
+            "name for that: a drain empties the broker of everything, a demotion takes the "
+            "leadership of everything, and fix offline replicas takes every topic.",
             examples=["orders", "logs-*"],
         ),
     ] = _DEFAULT.topics

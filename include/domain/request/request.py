@@ -26,6 +26,7 @@ class Action(enum.StrEnum):
     REPAIR_RACKS = "repair_racks"
     FIX_OFFLINE_REPLICAS = "fix_offline_replicas"
     BALANCE_LEADERS = "balance_leaders"
+    DEMOTE = "demote"
     REASSIGN = "reassign"
     MOVE_LOG_DIRS = "move_log_dirs"
     ROLLBACK = "rollback"
@@ -64,6 +65,7 @@ ABOUT: Mapping[Action, str] = {
     Action.SET_REPLICATION_FACTOR: "Give topics more replicas, or fewer.",
     Action.FIX_OFFLINE_REPLICAS: "Put replicas that are offline on brokers that are alive.",
     Action.BALANCE_LEADERS: "Let brokers lead their share; nothing is copied.",
+    Action.DEMOTE: "Take leadership away from brokers; nothing is copied.",
     Action.MOVE_LOG_DIRS: "Even out the log dirs of each broker.",
     Action.REASSIGN: "Carry out a reassignment that you have written in Kafka's JSON.",
     Action.ROLLBACK: "Take a plan back that has ended.",
@@ -80,12 +82,12 @@ def words(action: Action) -> str:
 class ReassignmentRequest:
     """A validated request.
 
-    :param brokers: ids the action is about (drain: to empty; expand: to fill;
-        fix_offline_replicas: whose replicas are offline; rebalance, move_log_dirs and this one:
-        empty = all).
-    :param topics: names or glob patterns; empty = all, internal topics only for a drain, which
-        must leave its brokers empty, and for fix_offline_replicas. Elsewhere an internal topic
-        takes part when its full name is given: a pattern does not reach it.
+    :param brokers: ids the action is about (drain: to empty; expand: to fill; demote: to lead
+        nothing; fix_offline_replicas: whose replicas are offline; rebalance, move_log_dirs and
+        this one: empty = all).
+    :param topics: names or glob patterns; empty = all, internal topics only for the actions of
+        :data:`TAKES_INTERNAL`. Elsewhere an internal topic takes part when its full name is
+        given: a pattern does not reach it.
     :param reassignment: Kafka's reassignment JSON, parsed, for ``reassign``.
     :param throttle_bytes_per_s: per broker; None = "auto".
     :param throttle_min, throttle_max: bounds of what "auto" chooses; others' strain does not bring
@@ -161,14 +163,18 @@ def spread_tolerance(request: ReassignmentRequest) -> float:
 NEEDED = {
     Action.EXPAND: "brokers",
     Action.DRAIN: "brokers",
+    Action.DEMOTE: "brokers",
     Action.SET_REPLICATION_FACTOR: "replication_factor",
     Action.REASSIGN: "reassignment",
     Action.ROLLBACK: "plan_id",
 }
 """The parameter an action cannot do without."""
 
-TAKES_INTERNAL = (Action.DRAIN, Action.FIX_OFFLINE_REPLICAS)
+TAKES_INTERNAL = (Action.DRAIN, Action.FIX_OFFLINE_REPLICAS, Action.DEMOTE)
 """Actions that are about internal topics, too, where no topics are named."""
+
+ABOUT_LEADERS = (Action.DEMOTE,)
+"""Actions that are done only when their elections are: who leads is what they are for."""
 
 PLACES_REPLICAS = (
     Action.REBALANCE,
@@ -186,6 +192,7 @@ USED_BY = {
         Action.REBALANCE,
         Action.EXPAND,
         Action.DRAIN,
+        Action.DEMOTE,
         Action.FIX_OFFLINE_REPLICAS,
         Action.MOVE_LOG_DIRS,
     ),
@@ -197,6 +204,7 @@ USED_BY = {
         Action.REPAIR_RACKS,
         Action.FIX_OFFLINE_REPLICAS,
         Action.BALANCE_LEADERS,
+        Action.DEMOTE,
         Action.MOVE_LOG_DIRS,
     ),
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
@@ -206,6 +214,7 @@ USED_BY = {
         Action.REBALANCE,
         Action.EXPAND,
         Action.DRAIN,
+        Action.DEMOTE,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
         Action.FIX_OFFLINE_REPLICAS,

@@ -16,10 +16,11 @@ from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, Floats, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.infeasible_text import BUDGET_SPENT
+from include.domain.plan.infeasible_text import BUDGET_SPENT, obstacle_text
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.request import (
+    ABOUT_LEADERS,
     SPREADS_TOPICS,
     USED_BY,
     Action,
@@ -267,6 +268,16 @@ class Explainer:
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:
             return "its topic is not in the scope of the request, or is excluded"
+        return self._led_otherwise(p)
+
+    def _led_otherwise(self, p: int) -> str:
+        """Why an action that is about leaders leaves a partition; "" = the action is another."""
+        named = str(self._arrays.partition(p))
+        for item in self._plan.summary.infeasible:
+            if self._request.action in ABOUT_LEADERS and item.subject.name == named:
+                return obstacle_text(item)
+        if self._request.action is Action.DEMOTE:
+            return "no broker that is demoted leads it, or is preferred to"
         return ""
 
     def _unpaid(self, p: int) -> bool:

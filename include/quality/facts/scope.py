@@ -15,8 +15,8 @@ from include.domain.request.request import Action, ReassignmentRequest
 def topics_in_scope(snapshot: Snapshot, request: ReassignmentRequest) -> frozenset[str]:
     """Topics that the request may move.
 
-    Internal ones take part where their full name is given, in a drain of everything, and where
-    offline replicas of everything get new homes.
+    Internal ones take part where their full name is given, in a drain or a demotion of everything,
+    and where offline replicas of everything get new homes.
     """
     table = snapshot.topics
     internal = dict(
@@ -24,7 +24,7 @@ def topics_in_scope(snapshot: Snapshot, request: ReassignmentRequest) -> frozens
     )
     if request.topics:
         chosen = _matched(internal, request.topics)
-    elif request.action in (Action.DRAIN, Action.FIX_OFFLINE_REPLICAS):
+    elif request.action in (Action.DRAIN, Action.FIX_OFFLINE_REPLICAS, Action.DEMOTE):
         chosen = set(internal)
     else:
         chosen = {topic for topic, is_internal in internal.items() if not is_internal}

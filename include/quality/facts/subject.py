@@ -75,6 +75,11 @@ class Checked:
         """Brokers that are to be emptied."""
         return self.request.brokers if self.request.action is Action.DRAIN else ()
 
+    @property
+    def demoted(self) -> tuple[BrokerId, ...]:
+        """Brokers that are to lead nothing."""
+        return self.request.brokers if self.request.action is Action.DEMOTE else ()
+
     @cached_property
     def topics_in_scope(self) -> frozenset[str]:
         """Topics that the request may move."""

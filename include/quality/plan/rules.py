@@ -12,6 +12,7 @@ from typing import Any
 from include.domain.request.request import Action, ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.quality.engine.rules import Rule, at_level, rules_of
+from include.quality.plan.leadership import ELECTS
 
 TABLES = ("moves", "files", "plan", "brokers_after", "log_dirs_after", "topics_after")
 
@@ -26,6 +27,7 @@ _LEAVES_NONE_OUT = (
     Action.REASSIGN,
     Action.REPAIR_RACKS,
     Action.FIX_OFFLINE_REPLICAS,
+    Action.DEMOTE,
 )
 _RACKS = "racks"
 
@@ -75,7 +77,9 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "unpaid_left_out": whole and budgeted,
         "none_left_out": whole and not budgeted,
         "some_brokers": levels and bool(request.brokers),
-        "leaders": action is Action.BALANCE_LEADERS,
+        "leaders": action in (Action.BALANCE_LEADERS, Action.DEMOTE),
+        "demote": action is Action.DEMOTE,
+        "elections": action in ELECTS,
         "log_dirs": action is Action.MOVE_LOG_DIRS,
         "factor_changes": action in CHANGES_FACTOR,
         "factor_stays": action not in CHANGES_FACTOR,

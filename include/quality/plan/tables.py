@@ -22,6 +22,7 @@ from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import excused, offline_counts, without_leader
 from include.quality.plan.broker_table import brokers_after
+from include.quality.plan.leadership import elects
 from include.quality.plan.move_table import moves_beside
 from include.quality.plan.topic_table import topics_after
 
@@ -110,6 +111,8 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "computed_moves": int(copies.sum()),
         "leader_changes": summary.leader_changes,
         "computed_leader_changes": int((moved.current.first != moved.target.first).sum()),
+        "elections": summary.elections,
+        "computed_elections": int(elects(checked).sum()),
         "allows_factor_change": plan.allow_replication_factor_change,
         "changes_factor": bool((moved.current.lengths != moved.target.lengths).any()),
         "files_told": json.dumps(dict(sorted(summary.files.items()))),
@@ -154,6 +157,12 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
             meant &= np.isin(partitions.replicas.values, np.array(request.brokers))
         harmed: Mask = scope & (partitions.replicas.where(meant).lengths > 0)
         return harmed & ~excused(checked)
+    if request.action is Action.DEMOTE:
+        demoted = np.array(checked.demoted, np.int64)
+        led = np.isin(partitions.leader, demoted) | np.isin(partitions.replicas.first, demoted)
+        well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
+        unled: Mask = scope & well & led & ~excused(checked)
+        return unled
     return None
 
 

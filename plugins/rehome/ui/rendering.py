@@ -46,6 +46,7 @@ REASONS = {
     MoveReason.REQUESTED: "asked for by name",
     MoveReason.LOG_DIR: "balance of log dirs",
     MoveReason.LEADER: "preferred leader only",
+    MoveReason.ELECTION: "election only",
     MoveReason.ROLLBACK: "rollback",
 }
 

@@ -1,0 +1,31 @@
+"""Actions that are about leaders alone, on real brokers; proved by confluent-kafka's metadata."""
+
+from __future__ import annotations
+
+from confluent_kafka.admin import AdminClient
+
+from include.warehouse import PlanDirectory
+from tests.dags.site import Site
+
+
+def led(site: Site, topic: str) -> dict[int, tuple[int, list[int]]]:
+    """Partition → its leader and its replicas in their order, by another client than ours."""
+    admin = AdminClient({"bootstrap.servers": site.cluster.bootstrap_servers})
+    partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions
+    return {number: (state.leader, list(state.replicas)) for number, state in partitions.items()}
+
+
+def test_a_demoted_broker_leads_nothing_and_nothing_is_copied(site: Site) -> None:
+    topic, alone = site.topics.create([[1, 2, 3], [1, 3, 2], [2, 1, 3]]), site.topics.create([[1]])
+    site.topics.fill(topic, 20)
+    run = site.run(action="demote", brokers=[1], topics=[topic, alone])
+    assert run.state == "success", run.log
+    assert run.note.startswith("Done. Demote broker 1: 2 preferred leaders change, nothing is cop")
+    found = led(site, topic)
+    assert [row[-1] for _, row in (found[0], found[1])] == [1, 1], "the controller's last resort"
+    assert all(leader == row[0] != 1 for leader, row in found.values())
+    assert {tuple(sorted(row)) for _, row in found.values()} == {(1, 2, 3)}
+    assert found[2] == (2, [2, 1, 3])
+    told = PlanDirectory(site.ledger.plans()[0].plan_dir).read_json("demoted.json")
+    assert (told["led"], told["alone"]) == ([], [f"{alone}-0"])
+    assert f"No other broker has a replica in sync of: {alone}-0." in run.log

@@ -1,0 +1,74 @@
+"""Ways to spoil plans of the actions about leaders, single brokers and single log dirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from include.domain.plan.infeasible import Obstacle
+from include.domain.request.request import Action, ReassignmentRequest
+from include.quality.facts.subject import Checked
+from tests.quality.cases import planned, with_move, with_moves, with_summary
+from tests.quality.checked_plans import left, move, named, plus, seen
+from tests.quality.snapshots import Rows
+
+LEFT_OUT = "no partition that the request is about is left out"
+CHANGES_NOTHING = "a move changes something"
+COUNTS_TOLD = "the summary counts partitions, copies and leaders as they are"
+DEMOTED_FIRST = "no target prefers a demoted broker as leader"
+DEMOTES_ONLY = "a demotion changes only what its brokers lead"
+ELECTED = "a preferred leader that is to be elected is in sync"
+
+DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(4,))
+
+
+def led_by_another(rows: Rows) -> None:
+    """Partition 2 is led by broker 4, though it prefers broker 3."""
+    rows.replica(2, 0)["is_leader"] = False
+    rows.replica(2, 1)["is_leader"] = True
+
+
+def demoted() -> Checked:
+    """Broker 4 gives up partitions 3, 7 and 11; in partition 2 broker 3 is elected."""
+    rows = Rows()
+    led_by_another(rows)
+    return planned(rows.snapshot(), DEMOTE)
+
+
+def elected_out_of_sync() -> Checked:
+    """The replica that is elected in partition 2 is out of sync."""
+
+    def spoil(rows: Rows) -> None:
+        led_by_another(rows)
+        rows.replica(2, 0)["in_isr"] = False
+
+    return seen(with_move(demoted(), named(2), in_sync=1), spoil)
+
+
+SOUND: dict[str, Callable[[], Checked]] = {"sound demotion": demoted}
+
+OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
+    "a demoted broker stays preferred": (
+        lambda: with_move(demoted(), named(3), target=(4, 1)),
+        {DEMOTED_FIRST, CHANGES_NOTHING},
+    ),
+    "a demoted broker keeps a partition": (
+        lambda: with_moves(demoted(), demoted().plan.moves[1:]),
+        {LEFT_OUT},
+    ),
+    "a demoted broker keeps what another could lead, and only names it": (
+        lambda: with_summary(
+            with_moves(demoted(), demoted().plan.moves[:-1]),
+            infeasible=(left(named(11), Obstacle.NO_OTHER_LEADER),),
+        ),
+        {LEFT_OUT},
+    ),
+    "a demotion changes another partition": (
+        lambda: plus(demoted(), [move(0, (1, 2), (2, 1))]),
+        {DEMOTES_ONLY},
+    ),
+    "a leader out of sync is to be elected": (elected_out_of_sync, {ELECTED}),
+    "another number of elections": (
+        lambda: with_summary(demoted(), elections=0),
+        {COUNTS_TOLD},
+    ),
+}
