@@ -17,6 +17,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
 from include.planning.actions.demote import plan_demotion
+from include.planning.actions.elections import plan_elections
 from include.planning.actions.log_dirs import plan_log_dirs, within_brokers
 from include.planning.actions.offline_replicas import plan_offline_replicas
 from include.planning.actions.placing import (
@@ -53,6 +54,7 @@ PLANNERS = {
     Action.FIX_OFFLINE_REPLICAS: plan_offline_replicas,
     Action.BALANCE_LEADERS: plan_leaders,
     Action.DEMOTE: plan_demotion,
+    Action.ELECT_PREFERRED: plan_elections,
 }
 
 PLANS_PER_REQUEST = 4

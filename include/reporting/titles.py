@@ -18,6 +18,7 @@ _VERBS = {
     Action.FIX_OFFLINE_REPLICAS: "Replace offline replicas",
     Action.BALANCE_LEADERS: "Balance preferred leaders",
     Action.DEMOTE: "Demote",
+    Action.ELECT_PREFERRED: "Elect preferred leaders",
     Action.REASSIGN: "Reassign as given",
     Action.MOVE_LOG_DIRS: "Balance log dirs",
     Action.ROLLBACK: "Roll back",

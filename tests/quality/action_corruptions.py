@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from include.domain.plan.infeasible import Obstacle
+from include.domain.plan.move import MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.facts.subject import Checked
 from tests.quality.cases import planned, with_move, with_moves, with_summary
@@ -18,7 +20,10 @@ DEMOTED_FIRST = "no target prefers a demoted broker as leader"
 DEMOTES_ONLY = "a demotion changes only what its brokers lead"
 ELECTED = "a preferred leader that is to be elected is in sync"
 
+ONLY_LED = "an election leaves replicas and their order as they are"
+
 DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(4,))
+ELECT = ReassignmentRequest(Action.ELECT_PREFERRED)
 
 
 def led_by_another(rows: Rows) -> None:
@@ -44,7 +49,14 @@ def elected_out_of_sync() -> Checked:
     return seen(with_move(demoted(), named(2), in_sync=1), spoil)
 
 
-SOUND: dict[str, Callable[[], Checked]] = {"sound demotion": demoted}
+def elected() -> Checked:
+    """Broker 3 is to lead partition 2 again."""
+    rows = Rows()
+    led_by_another(rows)
+    return planned(rows.snapshot(), ELECT)
+
+
+SOUND: dict[str, Callable[[], Checked]] = {"sound demotion": demoted, "sound elections": elected}
 
 OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "a demoted broker stays preferred": (
@@ -67,6 +79,15 @@ OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         {DEMOTES_ONLY},
     ),
     "a leader out of sync is to be elected": (elected_out_of_sync, {ELECTED}),
+    "an election that changes the order": (
+        lambda: with_move(elected(), named(2), target=(4, 3)),
+        {ONLY_LED, COUNTS_TOLD},
+    ),
+    "an election of what is led already": (
+        lambda: plus(elected(), [replace(move(0, (1, 2), (1, 2)), reason=MoveReason.ELECTION)]),
+        {CHANGES_NOTHING, COUNTS_TOLD},
+    ),
+    "an election is left out": (lambda: with_moves(elected(), []), {LEFT_OUT}),
     "another number of elections": (
         lambda: with_summary(demoted(), elections=0),
         {COUNTS_TOLD},

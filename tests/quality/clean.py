@@ -24,6 +24,7 @@ ACTIONS = (
     Action.FIX_OFFLINE_REPLICAS,
     Action.BALANCE_LEADERS,
     Action.DEMOTE,
+    Action.ELECT_PREFERRED,
     Action.REASSIGN,
     Action.ROLLBACK,
 )
@@ -96,6 +97,8 @@ def troubled(rng: Random, of: Cluster, request: ReassignmentRequest) -> Cluster:
     """Sometimes brokers are dead, log dirs have failed, replicas are out of sync, or a partition is
     being reassigned already.
     """
+    if request.action in (Action.DEMOTE, Action.ELECT_PREFERRED):
+        of = replace(of, leaders={p: rng.choice(row) for p, row in of.replicas.items()})
     if request.action is Action.FIX_OFFLINE_REPLICAS or rng.random() < 0.2:
         of = unwell(rng, of)
     if request.action is Action.DRAIN and rng.random() < 0.3:

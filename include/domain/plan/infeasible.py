@@ -62,6 +62,7 @@ class Obstacle(enum.StrEnum):
     NO_MOVE = "no_move"  # no move or swap of whole replicas brings it closer
     NO_LEADER_CHANGE = "no_leader_change"  # no other replica as leader brings it closer
     NO_OTHER_LEADER = "no_other_leader"  # no replica in sync on a broker that is not demoted
+    PREFERRED_OUT_OF_SYNC = "preferred_out_of_sync"  # the preferred leader cannot lead now
     SHIFTED_SHARE = "shifted_share"  # limits of others shift what it can hold
     PLANNED_IN_PARTS = "planned_in_parts"  # no part sees a whole topic
     IN_FLIGHT = "in_flight"  # being reassigned already

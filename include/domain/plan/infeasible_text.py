@@ -34,6 +34,9 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.NO_OTHER_LEADER: (
         "no broker that is not demoted has a replica of it in sync: it keeps its leader"
     ),
+    Obstacle.PREFERRED_OUT_OF_SYNC: (
+        "its preferred leader is not in sync and cannot lead now: left alone"
+    ),
     Obstacle.SHIFTED_SHARE: (
         "racks, disks, replicas that may not move or a partition larger than a share shift what "
         "it can hold"

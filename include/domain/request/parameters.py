@@ -98,8 +98,8 @@ class ReassignmentParams(BaseModel):
             title="Topics",
             description="Names or patterns with * and ?, one a line. None means all. An "
             "internal topic takes part only when its full name is given. Some actions need no "
-            "name for that: a drain empties the broker of everything, a demotion takes the "
-            "leadership of everything, and fix offline replicas takes every topic.",
+            "name for that: drain, replace, demote, elect preferred and fix offline replicas are "
+            "about every topic.",
             examples=["orders", "logs-*"],
         ),
     ] = _DEFAULT.topics

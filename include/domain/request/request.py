@@ -27,6 +27,7 @@ class Action(enum.StrEnum):
     FIX_OFFLINE_REPLICAS = "fix_offline_replicas"
     BALANCE_LEADERS = "balance_leaders"
     DEMOTE = "demote"
+    ELECT_PREFERRED = "elect_preferred"
     REASSIGN = "reassign"
     MOVE_LOG_DIRS = "move_log_dirs"
     ROLLBACK = "rollback"
@@ -66,6 +67,7 @@ ABOUT: Mapping[Action, str] = {
     Action.FIX_OFFLINE_REPLICAS: "Put replicas that are offline on brokers that are alive.",
     Action.BALANCE_LEADERS: "Let brokers lead their share; nothing is copied.",
     Action.DEMOTE: "Take leadership away from brokers; nothing is copied.",
+    Action.ELECT_PREFERRED: "Let preferred leaders lead again; no replica and no order changes.",
     Action.MOVE_LOG_DIRS: "Even out the log dirs of each broker.",
     Action.REASSIGN: "Carry out a reassignment that you have written in Kafka's JSON.",
     Action.ROLLBACK: "Take a plan back that has ended.",
@@ -170,10 +172,15 @@ NEEDED = {
 }
 """The parameter an action cannot do without."""
 
-TAKES_INTERNAL = (Action.DRAIN, Action.FIX_OFFLINE_REPLICAS, Action.DEMOTE)
+TAKES_INTERNAL = (
+    Action.DRAIN,
+    Action.FIX_OFFLINE_REPLICAS,
+    Action.DEMOTE,
+    Action.ELECT_PREFERRED,
+)
 """Actions that are about internal topics, too, where no topics are named."""
 
-ABOUT_LEADERS = (Action.DEMOTE,)
+ABOUT_LEADERS = (Action.DEMOTE, Action.ELECT_PREFERRED)
 """Actions that are done only when their elections are: who leads is what they are for."""
 
 PLACES_REPLICAS = (
@@ -205,6 +212,7 @@ USED_BY = {
         Action.FIX_OFFLINE_REPLICAS,
         Action.BALANCE_LEADERS,
         Action.DEMOTE,
+        Action.ELECT_PREFERRED,
         Action.MOVE_LOG_DIRS,
     ),
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
@@ -228,6 +236,7 @@ USED_BY = {
         Action.REPAIR_RACKS,
         Action.FIX_OFFLINE_REPLICAS,
         Action.BALANCE_LEADERS,
+        Action.ELECT_PREFERRED,
         Action.MOVE_LOG_DIRS,
     ),
     "exclude_brokers": PLACES_REPLICAS,

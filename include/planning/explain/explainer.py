@@ -263,7 +263,7 @@ class Explainer:
         if self._request.action is Action.FIX_OFFLINE_REPLICAS:
             if not harmed:
                 return "none of its replicas was offline"
-        elif harmed:
+        elif harmed and self._request.action is not Action.ELECT_PREFERRED:
             return "one of its replicas was on a broker that was not live, or in a failed log dir"
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:
@@ -278,6 +278,8 @@ class Explainer:
                 return obstacle_text(item)
         if self._request.action is Action.DEMOTE:
             return "no broker that is demoted leads it, or is preferred to"
+        if self._request.action is Action.ELECT_PREFERRED:
+            return "its preferred leader led it already"
         return ""
 
     def _unpaid(self, p: int) -> bool:

@@ -9,7 +9,7 @@ from include.domain.request.request import Action
 from include.quality.facts.jagged import Mask, Ragged
 from include.quality.facts.subject import Checked
 
-ELECTS = (Action.DEMOTE,)
+ELECTS = (Action.DEMOTE, Action.ELECT_PREFERRED)
 """Actions whose moves may leave all replicas in their order, and have another one lead."""
 
 
@@ -21,9 +21,7 @@ def elects(checked: Checked) -> Mask:
     current, target = (moved.table.column(name).to_pylist() for name in ("current", "target"))
     named = moved.table.column("target_log_dirs").to_pylist()
     same = [a == b and not dirs for a, b, dirs in zip(current, target, named, strict=True)]
-    elected: Mask = (
-        np.array(same, bool) & (moved.leader >= 0) & (moved.leader != moved.target.first)
-    )
+    elected: Mask = np.array(same, bool) & (moved.leader != moved.target.first)
     return elected
 
 

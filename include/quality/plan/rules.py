@@ -28,6 +28,7 @@ _LEAVES_NONE_OUT = (
     Action.REPAIR_RACKS,
     Action.FIX_OFFLINE_REPLICAS,
     Action.DEMOTE,
+    Action.ELECT_PREFERRED,
 )
 _RACKS = "racks"
 
@@ -80,6 +81,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "leaders": action in (Action.BALANCE_LEADERS, Action.DEMOTE),
         "demote": action is Action.DEMOTE,
         "elections": action in ELECTS,
+        "only_elections": action is Action.ELECT_PREFERRED,
         "log_dirs": action is Action.MOVE_LOG_DIRS,
         "factor_changes": action in CHANGES_FACTOR,
         "factor_stays": action not in CHANGES_FACTOR,

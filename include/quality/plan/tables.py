@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from include.domain.request.request import Action
-from include.quality.facts.jagged import Mask
+from include.quality.facts.jagged import Mask, Ragged
 from include.quality.facts.plan_hash import hash_of
 from include.quality.facts.rack_spread import badly_placed, places
 from include.quality.facts.subject import Checked
@@ -163,6 +163,12 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
         well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
         unled: Mask = scope & well & led & ~excused(checked)
         return unled
+    if request.action is Action.ELECT_PREFERRED:
+        able = Ragged(partitions.replicas.first, np.arange(len(partitions.keys) + 1))
+        in_sync = partitions.replicas.where(partitions.in_sync & ~partitions.offline)
+        waits = partitions.leader != partitions.replicas.first
+        electable: Mask = scope & ~partitions.in_flight & waits & ~able.missing_in(in_sync)
+        return electable
     return None
 
 
