@@ -13,7 +13,7 @@ from include.domain.plan.move_table import MoveCounts, MoveTable
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad, PlanSummary
-from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.request.request import EMPTIES, Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
 from include.planning.actions.demote import plan_demotion
@@ -27,6 +27,7 @@ from include.planning.actions.placing import (
     plan_replication_factor,
     plan_requested,
 )
+from include.planning.actions.replace import plan_replacement
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.resource_loads import known_resources
 from include.planning.model.scope import raise_if, shortened, without_excluded
@@ -49,6 +50,7 @@ PLANNERS = {
     Action.REBALANCE: plan_rebalance,
     Action.EXPAND: plan_expansion,
     Action.DRAIN: plan_drain,
+    Action.REPLACE: plan_replacement,
     Action.SET_REPLICATION_FACTOR: plan_replication_factor,
     Action.REPAIR_RACKS: plan_racks,
     Action.FIX_OFFLINE_REPLICAS: plan_offline_replicas,
@@ -231,7 +233,7 @@ def check_hidden(snapshot: Snapshot, request: ReassignmentRequest) -> None:
 
     :raises InvalidRequestError: names the topics that are hidden.
     """
-    if request.action is Action.DRAIN and snapshot.hidden_topics:
+    if request.action in EMPTIES and snapshot.hidden_topics:
         names = ", ".join(snapshot.hidden_topics)
         problem = (
             f"Topics {names} are hidden from this principal: their replicas cannot be drained."

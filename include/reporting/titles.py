@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from include.domain.request.request import Action
-from include.domain.text import brokers_text
+from include.domain.text import brokers_text, listed
 from include.ledger.base.records import PlanRecord
 
 _VERBS = {
     Action.REBALANCE: "Rebalance",
     Action.DRAIN: "Drain",
+    Action.REPLACE: "Replace",
     Action.EXPAND: "Fill",
     Action.SET_REPLICATION_FACTOR: "Set the replication factor",
     Action.REPAIR_RACKS: "Repair racks",
@@ -41,6 +42,9 @@ def title(action_name: str, request: Mapping[str, Any]) -> str:
     match action:
         case Action.SET_REPLICATION_FACTOR:
             return f"{verb} to {request.get('replication_factor')}"
+        case Action.REPLACE:
+            pairs = (request.get("replacements") or {}).items()
+            return f"{verb} {listed([f'broker {old} by {new}' for old, new in pairs])}"
         case Action.ROLLBACK:
             return f"{verb} {request.get('plan_id')}"
         case _:

@@ -9,6 +9,7 @@ from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.facts.subject import Checked
+from tests.planning.clusters import cluster
 from tests.quality.cases import planned, with_move, with_moves, with_summary
 from tests.quality.checked_plans import left, move, named, plus, seen
 from tests.quality.snapshots import Rows
@@ -20,6 +21,9 @@ DEMOTED_FIRST = "no target prefers a demoted broker as leader"
 DEMOTES_ONLY = "a demotion changes only what its brokers lead"
 ELECTED = "a preferred leader that is to be elected is in sync"
 
+ASTRAY = "a replica of a replaced broker goes to its replacement, in the same place, or is named"
+DISTURBED = "a replacement leaves all other replicas in their places"
+EMPTY = "a drained broker ends empty, but for partitions without a leader that the summary names"
 ONLY_LED = "an election leaves replicas and their order as they are"
 
 DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(4,))
@@ -56,7 +60,18 @@ def elected() -> Checked:
     return planned(rows.snapshot(), ELECT)
 
 
-SOUND: dict[str, Callable[[], Checked]] = {"sound demotion": demoted, "sound elections": elected}
+def replaced() -> Checked:
+    """Broker 3 takes the place of broker 0; broker 4 is in the same rack."""
+    racks = ["/a", "/b", "/c", "/a", "/a"]
+    of = cluster(racks, [(0, 1, 2), (1, 0, 2), (2, 1, 0)], topic="payments")
+    return planned(of.snapshot(), ReassignmentRequest(Action.REPLACE, replacements={0: 3}))
+
+
+SOUND: dict[str, Callable[[], Checked]] = {
+    "sound demotion": demoted,
+    "sound elections": elected,
+    "sound replacement": replaced,
+}
 
 OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "a demoted broker stays preferred": (
@@ -79,6 +94,29 @@ OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         {DEMOTES_ONLY},
     ),
     "a leader out of sync is to be elected": (elected_out_of_sync, {ELECTED}),
+    "a replacement in another place": (
+        lambda: with_move(replaced(), named(1), target=(3, 1, 2)),
+        {ASTRAY, DISTURBED},
+    ),
+    "another broker than the replacement": (
+        lambda: with_move(replaced(), named(0), target=(4, 1, 2)),
+        {ASTRAY},
+    ),
+    "another broker than the replacement, named without need": (
+        lambda: with_summary(
+            with_move(replaced(), named(0), target=(4, 1, 2)),
+            infeasible=(left(named(0), Obstacle.REPLACEMENT_FULL),),
+        ),
+        {ASTRAY},
+    ),
+    "a replacement that changes the order of others": (
+        lambda: with_move(replaced(), named(0), target=(3, 2, 1)),
+        {DISTURBED},
+    ),
+    "a replaced broker keeps a replica": (
+        lambda: with_moves(replaced(), replaced().plan.moves[1:]),
+        {EMPTY},
+    ),
     "an election that changes the order": (
         lambda: with_move(elected(), named(2), target=(4, 3)),
         {ONLY_LED, COUNTS_TOLD},

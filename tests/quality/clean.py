@@ -19,6 +19,7 @@ ACTIONS = (
     Action.REBALANCE,
     Action.EXPAND,
     Action.DRAIN,
+    Action.REPLACE,
     Action.SET_REPLICATION_FACTOR,
     Action.REPAIR_RACKS,
     Action.FIX_OFFLINE_REPLICAS,
@@ -56,6 +57,9 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
         request = replace(request, topics=topics)
     if action in (Action.DRAIN, Action.EXPAND, Action.DEMOTE):
         request = replace(request, brokers=tuple(rng.sample(brokers, 1)))
+    if action is Action.REPLACE:
+        old, new = rng.sample(brokers, 2)
+        request = replace(request, replacements={old: new})
     if action is Action.SET_REPLICATION_FACTOR:
         request = replace(request, replication_factor=rng.randint(1, 4))
     if action is Action.REASSIGN:

@@ -13,6 +13,7 @@ class MoveReason(enum.StrEnum):
     """Why a partition's replica set changes."""
 
     DRAIN = "drain"  # a replica sat on a broker to be emptied
+    REPLACE = "replace"  # a replica sat on a broker that another one replaces
     OFFLINE = "offline"  # a replica sat on a dead broker, or in a failed log dir
     BALANCE = "balance"  # an overloaded broker sheds, an underloaded one receives
     RACK = "rack"  # replicas were not spread over the rack tree as evenly as it allows

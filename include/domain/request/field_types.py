@@ -113,6 +113,18 @@ Weights = Annotated[
         },
     ),
 ]
+Replacements = Annotated[
+    Mapping[BrokerId, BrokerId],
+    Read(
+        "broker → the one that takes its place",
+        param_types.replacements,
+        {
+            "type": ["null", "object"],
+            "additionalProperties": {"type": "integer", "minimum": 0},
+            "propertyNames": {"pattern": r"^\d+$"},
+        },
+    ),
+]
 PartitionCounts = Annotated[
     Mapping[str, int],
     Read(

@@ -190,6 +190,29 @@ def weights(value: Any) -> dict[BrokerId, float]:
     return read
 
 
+def replacements(value: Any) -> dict[BrokerId, BrokerId]:
+    """Broker → the one that takes its place; as text also ``3=7, 4=8``."""
+    pairs = value
+    if isinstance(value, str) and not value.lstrip().startswith("{"):
+        pairs = dict(_pair(text) for text in _items(value))
+    read = {}
+    for name, item in _mapping(pairs).items():
+        old, new = int_of(name), int_of(item)
+        if old is None or new is None or min(old, new) < 0:
+            raise ValueError("does not map broker ids to broker ids")
+        read[old] = new
+    if len({*read, *read.values()}) < 2 * len(read):
+        raise ValueError("names a broker more than once")
+    return dict(sorted(read.items()))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    old, sign, new = text.partition("=")
+    if not sign:
+        raise ValueError("is not a list such as 3=7, 4=8")
+    return old, new
+
+
 def partition_counts(value: Any) -> dict[str, int]:
     """Topic → number of partitions.
 

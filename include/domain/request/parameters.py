@@ -113,6 +113,17 @@ class ReassignmentParams(BaseModel):
             examples=[3],
         ),
     ] = _DEFAULT.replication_factor
+    replacements: Annotated[
+        types.Replacements,
+        WHAT,
+        Field(
+            default_factory=dict,
+            title="Replacements",
+            description="For replace: each broker that is to be emptied, and the one that takes "
+            "its place.",
+            examples=[{"3": 7, "4": 8}],
+        ),
+    ]
     reassignment: Annotated[
         types.ReassignmentJson,
         WHAT,
@@ -229,8 +240,8 @@ class ReassignmentParams(BaseModel):
         _HOW,
         Field(
             title="Cordon drained brokers",
-            description="For drain, from Kafka 4.3 on (KIP-1066): keeps Kafka from placing new "
-            "replicas on the brokers.",
+            description="For drain and replace, from Kafka 4.3 on (KIP-1066): keeps Kafka from "
+            "placing new replicas on the brokers.",
         ),
     ] = _DEFAULT.cordon
 

@@ -21,6 +21,7 @@ class Action(enum.StrEnum):
 
     REBALANCE = "rebalance"
     DRAIN = "drain"
+    REPLACE = "replace"
     EXPAND = "expand"
     SET_REPLICATION_FACTOR = "set_replication_factor"
     REPAIR_RACKS = "repair_racks"
@@ -60,6 +61,7 @@ class Preset(enum.StrEnum):
 
 ABOUT: Mapping[Action, str] = {
     Action.DRAIN: "Empty brokers: all that is on them goes to the others.",
+    Action.REPLACE: "Put brokers in the place of others, one for one.",
     Action.REBALANCE: "Bring brokers to their share of bytes, and of traffic where it is known.",
     Action.EXPAND: "Fill the brokers that you choose; nothing moves between the others.",
     Action.REPAIR_RACKS: "Spread replicas over racks where they are not.",
@@ -90,6 +92,7 @@ class ReassignmentRequest:
     :param topics: names or glob patterns; empty = all, internal topics only for the actions of
         :data:`TAKES_INTERNAL`. Elsewhere an internal topic takes part when its full name is
         given: a pattern does not reach it.
+    :param replacements: replace: broker → the one that takes its place.
     :param reassignment: Kafka's reassignment JSON, parsed, for ``reassign``.
     :param throttle_bytes_per_s: per broker; None = "auto".
     :param throttle_min, throttle_max: bounds of what "auto" chooses; others' strain does not bring
@@ -121,6 +124,7 @@ class ReassignmentRequest:
     brokers: tuple[BrokerId, ...] = ()
     topics: tuple[str, ...] = ()
     replication_factor: int | None = None
+    replacements: Mapping[BrokerId, BrokerId] = field(default_factory=dict)
     reassignment: Mapping[str, Any] | None = None
     plan_id: str | None = None
     throttle_bytes_per_s: int | None = None
@@ -146,6 +150,16 @@ class ReassignmentRequest:
     seed: int = 0
     preset: Preset = Preset.NONE
 
+    @property
+    def emptied(self) -> tuple[BrokerId, ...]:
+        """Brokers that are to hold nothing in the end of what the request is about."""
+        if self.action is Action.REPLACE:
+            return tuple(sorted(self.replacements))
+        return self.brokers if self.action is Action.DRAIN else ()
+
+
+EMPTIES = (Action.DRAIN, Action.REPLACE)
+"""Actions after which brokers hold nothing: proved at the end, and followed up."""
 
 SPREADS_TOPICS = (Action.REBALANCE, Action.EXPAND, Action.DRAIN)
 """Actions that keep topics spread over brokers unless the request says otherwise."""
@@ -167,6 +181,7 @@ NEEDED = {
     Action.DRAIN: "brokers",
     Action.DEMOTE: "brokers",
     Action.SET_REPLICATION_FACTOR: "replication_factor",
+    Action.REPLACE: "replacements",
     Action.REASSIGN: "reassignment",
     Action.ROLLBACK: "plan_id",
 }
@@ -174,6 +189,7 @@ NEEDED = {
 
 TAKES_INTERNAL = (
     Action.DRAIN,
+    Action.REPLACE,
     Action.FIX_OFFLINE_REPLICAS,
     Action.DEMOTE,
     Action.ELECT_PREFERRED,
@@ -207,6 +223,7 @@ USED_BY = {
         Action.REBALANCE,
         Action.EXPAND,
         Action.DRAIN,
+        Action.REPLACE,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
         Action.FIX_OFFLINE_REPLICAS,
@@ -216,6 +233,7 @@ USED_BY = {
         Action.MOVE_LOG_DIRS,
     ),
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
+    "replacements": (Action.REPLACE,),
     "tolerances": (Action.REBALANCE, Action.EXPAND, Action.DRAIN),
     "one_sided": (Action.REBALANCE,),
     "weights": (
@@ -241,7 +259,7 @@ USED_BY = {
     ),
     "exclude_brokers": PLACES_REPLICAS,
     "reassignment": (Action.REASSIGN,),
-    "cordon": (Action.DRAIN,),
+    "cordon": EMPTIES,
 }
 """Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""
 
@@ -259,5 +277,6 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     for name in ("brokers", "topics", "exclude_topics", "exclude_brokers"):
         params[name] = list(params[name])
     params["tolerances"] = dict(request.tolerances)
+    params["replacements"] = {str(old): new for old, new in request.replacements.items()}
     params["weights"] = {str(broker): size for broker, size in request.weights.items()}
     return params

@@ -65,7 +65,8 @@ def look(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:
     """
     demoted = set(request.brokers)
     able = cluster.describe_cluster().brokers.keys() - demoted
-    led, alone = [], []
+    led: list[TopicPartition] = []
+    alone: list[TopicPartition] = []
     for topic in cluster.current_topics(None).values():
         if not covers(request, topic.name, internal=topic.internal):
             continue

@@ -17,7 +17,7 @@ from typing import Any
 
 from include.domain.kafka import BrokerId, LogDir, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.request.request import EMPTIES, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
 
 PATIENCE_S, PAUSE_S = 60.0, 0.5
@@ -136,9 +136,9 @@ def look(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
     :raises ClusterError: the cluster could not be read.
     """
     live = cluster.describe_cluster().brokers.keys()
-    on_disk = cluster.describe_log_dirs(sorted(set(request.brokers) & live))
+    on_disk = cluster.describe_log_dirs(sorted(set(request.emptied) & live))
     topics = cluster.current_topics(None)
-    unread = {broker: "it is not alive" for broker in request.brokers if broker not in live}
+    unread = {broker: "it is not alive" for broker in request.emptied if broker not in live}
     unread |= {broker: str(error) for broker, error in on_disk.missing.items()}
     places = {
         (log_dir.broker, partition): log_dir.path
@@ -150,7 +150,7 @@ def look(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
         (item.broker, item.partition): item
         for item in (*_on_disk(request, places, topics), *_assigned(request, places, topics))
     }
-    return Drained(request.brokers, tuple(sorted(left.values())), unread)
+    return Drained(request.emptied, tuple(sorted(left.values())), unread)
 
 
 def _assigned(
@@ -163,7 +163,7 @@ def _assigned(
             continue
         for number, state in topic.partitions.items():
             partition = TopicPartition(topic.name, number)
-            for broker in set(request.brokers).intersection(state.replicas):
+            for broker in set(request.emptied).intersection(state.replicas):
                 log_dir = places.get((broker, partition), "")
                 yield LeftOver(broker, partition, Where.ASSIGNED, log_dir)
 
@@ -265,7 +265,7 @@ def follow_up_request(request: ReassignmentRequest, plan: Plan) -> ReassignmentR
 
 def is_drain(request: ReassignmentRequest) -> bool:
     """Whether brokers are to be empty at the end."""
-    return request.action is Action.DRAIN
+    return request.action in EMPTIES
 
 
 FOLLOWED_UP, NOT_EMPTY = "followed up", "not empty"

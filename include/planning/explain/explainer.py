@@ -170,10 +170,15 @@ class Explainer:
             copies=tuple(
                 CopyExplained(target, source, self._choices(p, move, target))
                 for target in added
-                if move
+                if move and not self._named_in_request(move, target)
             ),
             held=tuple(self._held(p, move, broker) for broker in replicas),
         )
+
+    def _named_in_request(self, move: Move, target: BrokerId) -> bool:
+        """Whether a replacement takes the place it is for: then there was nothing to choose."""
+        old = dict(zip(move.target, move.current, strict=False)).get(target, -1)
+        return self._request.replacements.get(old) == target
 
     def broker(self, broker: BrokerId) -> BrokerExplained:
         """What the plan makes of a broker.
@@ -238,8 +243,7 @@ class Explainer:
     @cached_property
     def _hosts(self) -> Mask:
         arrays, request = self._arrays, self._request
-        drained = request.brokers if request.action is Action.DRAIN else ()
-        hosts: Mask = arrays.brokers.live & ~np.isin(arrays.brokers.ids, drained)
+        hosts: Mask = arrays.brokers.live & ~np.isin(arrays.brokers.ids, request.emptied)
         return hosts
 
     @cached_property

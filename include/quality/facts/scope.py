@@ -13,6 +13,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 
 _OF_EVERYTHING = (
     Action.DRAIN,
+    Action.REPLACE,
     Action.FIX_OFFLINE_REPLICAS,
     Action.DEMOTE,
     Action.ELECT_PREFERRED,
@@ -22,8 +23,8 @@ _OF_EVERYTHING = (
 def topics_in_scope(snapshot: Snapshot, request: ReassignmentRequest) -> frozenset[str]:
     """Topics that the request may move.
 
-    Internal ones take part where their full name is given; without names, in a drain or a demotion,
-    in elections, and where offline replicas get new homes.
+    Internal ones take part where their full name is given; without names, in a drain, a
+    replacement, a demotion, in elections, and where offline replicas get new homes.
     """
     table = snapshot.topics
     internal = dict(

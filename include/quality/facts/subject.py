@@ -73,6 +73,8 @@ class Checked:
     @property
     def drained(self) -> tuple[BrokerId, ...]:
         """Brokers that are to be emptied."""
+        if self.request.action is Action.REPLACE:
+            return tuple(self.request.replacements)
         return self.request.brokers if self.request.action is Action.DRAIN else ()
 
     @property

@@ -16,6 +16,7 @@ from include.quality.facts.jagged import Ints, Mask, Ragged
 from include.quality.facts.rack_spread import badly_placed, better_places, places
 from include.quality.facts.subject import Checked
 from include.quality.plan.leadership import elects, leadership_of
+from include.quality.plan.replacements import replaced_as_asked
 
 _BROKERS = pa.list_(pa.int32())
 _PATHS = pa.list_(pa.string())
@@ -33,6 +34,7 @@ def moves_beside(checked: Checked) -> pa.Table:
         **_in_files(checked),
         **_log_dirs(checked),
         **_requested(checked),
+        **replaced_as_asked(checked),
     }
     for name, column in columns.items():
         table = table.append_column(name, column)

@@ -65,7 +65,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
     action, explicit = request.action, request.action in EXPLICIT
     levels = action in (Action.REBALANCE, Action.EXPAND)
     budgeted = request.budget_bytes is not None or request.budget_moves is not None
-    whole, drains = action in _LEAVES_NONE_OUT, action is Action.DRAIN
+    whole, drains = action in _LEAVES_NONE_OUT, action in (Action.DRAIN, Action.REPLACE)
     replicas = request.tolerances.get(Resource.REPLICAS)
     rebalances = action is Action.REBALANCE
     names = {
@@ -79,6 +79,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "none_left_out": whole and not budgeted,
         "some_brokers": levels and bool(request.brokers),
         "leaders": action in (Action.BALANCE_LEADERS, Action.DEMOTE),
+        "replace": action is Action.REPLACE,
         "demote": action is Action.DEMOTE,
         "elections": action in ELECTS,
         "only_elections": action is Action.ELECT_PREFERRED,

@@ -86,10 +86,10 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
-    """Only a drain is followed up."""
-    from include.domain.request.request import Action
+    """Only what empties brokers is followed up."""
+    from include.domain.request.request import EMPTIES
 
-    if record.action != Action.DRAIN.value:
+    if record.action not in EMPTIES:
         return {}
     try:
         follow_up = plan_of_run.known(run_context.follow_up_id(record.plan_id), ledger)

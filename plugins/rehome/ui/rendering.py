@@ -39,6 +39,7 @@ MOVE_WORDS = {
 
 REASONS = {
     MoveReason.DRAIN: "a broker is drained",
+    MoveReason.REPLACE: "a broker is replaced",
     MoveReason.OFFLINE: "a replica is offline",
     MoveReason.BALANCE: "balance",
     MoveReason.RACK: "rack spread",

@@ -35,6 +35,7 @@ def written(
     tolerance: Annotated[str, Form()] = "",
     budget: Annotated[str, Form()] = "",
     approval: Annotated[bool, Form()] = False,
+    replacements: Annotated[str, Form()] = "",
 ) -> PlanForm:
     """The form as it was sent."""
     return PlanForm(
@@ -46,6 +47,7 @@ def written(
         tolerance,
         budget,
         approval,
+        replacements,
     )
 
 
