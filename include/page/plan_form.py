@@ -24,7 +24,7 @@ class PlanForm:
     """The fields as they were written; empty = not given.
 
     :param tolerance: in percent; ``budget``: the most bytes to copy, such as 500 GB.
-    :param replacements: such as ``3=7, 4=8``.
+    :param replacements: such as ``3=7, 4=8``; ``log_dirs``: such as ``3:/data/1 4:/data/1``.
     """
 
     action: str = Action.DRAIN.value
@@ -36,6 +36,7 @@ class PlanForm:
     budget: str = ""
     approval: bool = True
     replacements: str = ""
+    log_dirs: str = ""
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -63,6 +64,7 @@ class PlanForm:
             "throttle": "auto"
             if throttle in ("", "auto")
             else size(throttle, "Throttle", "50 MB/s, or auto"),
+            **({"log_dirs": self.log_dirs.split()} if self.log_dirs.strip() else {}),
             "approval": self.approval,
             "dry_run": True,
         }

@@ -18,6 +18,7 @@ from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
 from include.planning.actions.demote import plan_demotion
 from include.planning.actions.elections import plan_elections
+from include.planning.actions.evacuate import plan_evacuation
 from include.planning.actions.log_dirs import plan_log_dirs, within_brokers
 from include.planning.actions.offline_replicas import plan_offline_replicas
 from include.planning.actions.placing import (
@@ -221,6 +222,10 @@ def _plan(
     check_hidden(snapshot, request)
     if request.action is Action.MOVE_LOG_DIRS:
         return plan_log_dirs(
+            snapshot, arrays, request, min_free_disk_fraction=min_free_disk_fraction
+        )
+    if request.action is Action.EVACUATE_LOG_DIRS:
+        return plan_evacuation(
             snapshot, arrays, request, min_free_disk_fraction=min_free_disk_fraction
         )
     if request.action is Action.ROLLBACK:

@@ -22,6 +22,7 @@ _VERBS = {
     Action.ELECT_PREFERRED: "Elect preferred leaders",
     Action.REASSIGN: "Reassign as given",
     Action.MOVE_LOG_DIRS: "Balance log dirs",
+    Action.EVACUATE_LOG_DIRS: "Evacuate log dirs",
     Action.ROLLBACK: "Roll back",
 }
 _OF_BROKERS = {Action.DRAIN, Action.EXPAND, Action.DEMOTE}
@@ -45,6 +46,8 @@ def title(action_name: str, request: Mapping[str, Any]) -> str:
         case Action.REPLACE:
             pairs = (request.get("replacements") or {}).items()
             return f"{verb} {listed([f'broker {old} by {new}' for old, new in pairs])}"
+        case Action.EVACUATE_LOG_DIRS if request.get("log_dirs"):
+            return f"{verb} {listed(request['log_dirs'])}"
         case Action.ROLLBACK:
             return f"{verb} {request.get('plan_id')}"
         case _:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from include.domain.kafka import LogDirName
 from include.domain.plan.infeasible import Obstacle
-from include.domain.plan.move import MoveReason
+from include.domain.plan.move import Move, MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.facts.subject import Checked
 from tests.planning.clusters import cluster
@@ -24,6 +25,10 @@ ELECTED = "a preferred leader that is to be elected is in sync"
 ASTRAY = "a replica of a replaced broker goes to its replacement, in the same place, or is named"
 DISTURBED = "a replacement leaves all other replicas in their places"
 EMPTY = "a drained broker ends empty, but for partitions without a leader that the summary names"
+EVACUATES_ONLY = "an evacuation moves only what lies in its log dirs"
+KEPT_INSIDE = "a partition leaves every log dir that is evacuated"
+INTO_EVACUATED = "nothing goes into a log dir that is evacuated"
+COULD_STAY = "a replica leaves its broker only where no other log dir of it has room"
 ONLY_LED = "an election leaves replicas and their order as they are"
 
 DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(4,))
@@ -67,10 +72,33 @@ def replaced() -> Checked:
     return planned(of.snapshot(), ReassignmentRequest(Action.REPLACE, replacements={0: 3}))
 
 
+def evacuated() -> Checked:
+    """What lies in /data/0 of broker 4 goes into its /data/1, but for what finds no room there."""
+    rows = Rows()
+    rows.log_dir(4, "/data/1").update(usable_bytes=50_000 + 2_500)
+    request = ReassignmentRequest(
+        Action.EVACUATE_LOG_DIRS, log_dirs=(LogDirName(4, "/data/0"),), ignore_racks=True
+    )
+    return planned(rows.snapshot(), request)
+
+
+def first_that_stays() -> Move:
+    return next(m for m in evacuated().plan.moves if 4 in m.target)
+
+
+def first_that_leaves() -> Move:
+    return next(m for m in evacuated().plan.moves if 4 not in m.target)
+
+
+def changed(one: Move, **changes: object) -> Checked:
+    return with_move(evacuated(), one.partition, **changes)
+
+
 SOUND: dict[str, Callable[[], Checked]] = {
     "sound demotion": demoted,
     "sound elections": elected,
     "sound replacement": replaced,
+    "sound evacuation": evacuated,
 }
 
 OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
@@ -116,6 +144,39 @@ OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "a replaced broker keeps a replica": (
         lambda: with_moves(replaced(), replaced().plan.moves[1:]),
         {EMPTY},
+    ),
+    "an evacuated log dir keeps a partition": (
+        lambda: with_moves(
+            evacuated(), [m for m in evacuated().plan.moves if m != first_that_leaves()]
+        ),
+        {LEFT_OUT},
+    ),
+    "an evacuated log dir keeps a replica of a partition that changes": (
+        lambda: changed(
+            first_that_stays(),
+            target=first_that_stays().target[::-1],
+            target_log_dirs=(),
+        ),
+        {KEPT_INSIDE, COULD_STAY},
+    ),
+    "an evacuation moves what lies elsewhere": (
+        lambda: plus(evacuated(), [move(0, (1, 2), (1, 3))]),
+        {EVACUATES_ONLY},
+    ),
+    "a copy goes into a log dir that is evacuated": (
+        lambda: plus(evacuated(), [move(0, (1, 2), (1, 4))]),
+        {INTO_EVACUATED, EVACUATES_ONLY},
+    ),
+    "a replica leaves its broker though it could stay": (
+        lambda: changed(
+            first_that_stays(),
+            target=tuple(
+                {4: ({1, 2, 3} - set(first_that_stays().current)).pop()}.get(b, b)
+                for b in first_that_stays().current
+            ),
+            target_log_dirs=(),
+        ),
+        {COULD_STAY},
     ),
     "an election that changes the order": (
         lambda: with_move(elected(), named(2), target=(4, 3)),

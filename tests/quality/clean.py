@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import LogDirName, TopicPartition
 from include.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
@@ -26,6 +26,7 @@ ACTIONS = (
     Action.BALANCE_LEADERS,
     Action.DEMOTE,
     Action.ELECT_PREFERRED,
+    Action.EVACUATE_LOG_DIRS,
     Action.REASSIGN,
     Action.ROLLBACK,
 )
@@ -52,14 +53,13 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
     """A request of this action, with whatever parameters it may have."""
     brokers = tuple(of.racks)
     request = ReassignmentRequest(action, seed=rng.randint(0, 9))
+    if action in (Action.EVACUATE_LOG_DIRS, Action.REPLACE):
+        return _of_single_ones(rng, brokers, request)
     if action not in (Action.REASSIGN, Action.ROLLBACK):
         topics = rng.choice([(), (), ("pay*",), ("orders", "__offsets")])
         request = replace(request, topics=topics)
     if action in (Action.DRAIN, Action.EXPAND, Action.DEMOTE):
         request = replace(request, brokers=tuple(rng.sample(brokers, 1)))
-    if action is Action.REPLACE:
-        old, new = rng.sample(brokers, 2)
-        request = replace(request, replacements={old: new})
     if action is Action.SET_REPLICATION_FACTOR:
         request = replace(request, replication_factor=rng.randint(1, 4))
     if action is Action.REASSIGN:
@@ -84,6 +84,17 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
     if action in (Action.REBALANCE, Action.DRAIN) and depth == 0 and rng.random() < 0.3:
         request = replace(request, exclude_brokers=(rng.choice(brokers),))
     return request
+
+
+def _of_single_ones(
+    rng: Random, brokers: tuple[int, ...], request: ReassignmentRequest
+) -> ReassignmentRequest:
+    """With a log dir to empty, or a broker and its replacement."""
+    one, other = rng.sample(brokers, 2)
+    if request.action is Action.EVACUATE_LOG_DIRS:
+        return replace(request, log_dirs=(LogDirName(one, f"/data/{one}"),))
+    topics = rng.choice([(), (), ("pay*",), ("orders", "__offsets")])
+    return replace(request, replacements={one: other}, topics=topics)
 
 
 def _file(rng: Random, of: Cluster) -> dict[str, object]:

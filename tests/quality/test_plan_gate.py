@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-SOUND = 36
+SOUND = 39
 """Random sound plans: three of each action; `make test-thorough` tries a thousand."""
 
 

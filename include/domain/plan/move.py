@@ -20,6 +20,7 @@ class MoveReason(enum.StrEnum):
     REPLICATION_FACTOR = "replication_factor"
     REQUESTED = "requested"  # named in the operator's own reassignment JSON
     LOG_DIR = "log_dir"  # within a broker, between its log dirs
+    EVACUATE = "evacuate"  # a replica lay in a log dir that is to be emptied
     LEADER = "leader"  # only the order of replicas changes: no data moves
     ELECTION = "election"  # no replica changes: its preferred leader is to lead
     ROLLBACK = "rollback"

@@ -98,8 +98,8 @@ class ReassignmentParams(BaseModel):
             title="Topics",
             description="Names or patterns with * and ?, one a line. None means all. An "
             "internal topic takes part only when its full name is given. Some actions need no "
-            "name for that: drain, replace, demote, elect preferred and fix offline replicas are "
-            "about every topic.",
+            "name for that: drain, replace, demote, elect preferred, fix offline replicas and "
+            "evacuate log dirs are about every topic.",
             examples=["orders", "logs-*"],
         ),
     ] = _DEFAULT.topics
@@ -124,6 +124,16 @@ class ReassignmentParams(BaseModel):
             examples=[{"3": 7, "4": 8}],
         ),
     ]
+    log_dirs: Annotated[
+        types.LogDirNames,
+        WHAT,
+        Field(
+            title="Log dirs",
+            description="For evacuate log dirs: those to empty, one a line, as broker:path. None "
+            "means those that are cordoned: of the brokers that are named, or of all.",
+            examples=["3:/data/1"],
+        ),
+    ] = _DEFAULT.log_dirs
     reassignment: Annotated[
         types.ReassignmentJson,
         WHAT,

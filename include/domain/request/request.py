@@ -12,7 +12,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, LogDirName
 from include.domain.request import param_types
 
 
@@ -31,6 +31,7 @@ class Action(enum.StrEnum):
     ELECT_PREFERRED = "elect_preferred"
     REASSIGN = "reassign"
     MOVE_LOG_DIRS = "move_log_dirs"
+    EVACUATE_LOG_DIRS = "evacuate_log_dirs"
     ROLLBACK = "rollback"
 
 
@@ -71,6 +72,7 @@ ABOUT: Mapping[Action, str] = {
     Action.DEMOTE: "Take leadership away from brokers; nothing is copied.",
     Action.ELECT_PREFERRED: "Let preferred leaders lead again; no replica and no order changes.",
     Action.MOVE_LOG_DIRS: "Even out the log dirs of each broker.",
+    Action.EVACUATE_LOG_DIRS: "Empty log dirs: those you name, or those that are cordoned.",
     Action.REASSIGN: "Carry out a reassignment that you have written in Kafka's JSON.",
     Action.ROLLBACK: "Take a plan back that has ended.",
 }
@@ -93,6 +95,7 @@ class ReassignmentRequest:
         :data:`TAKES_INTERNAL`. Elsewhere an internal topic takes part when its full name is
         given: a pattern does not reach it.
     :param replacements: replace: broker → the one that takes its place.
+    :param log_dirs: evacuate_log_dirs: those to empty; empty = the cordoned ones, of the brokers.
     :param reassignment: Kafka's reassignment JSON, parsed, for ``reassign``.
     :param throttle_bytes_per_s: per broker; None = "auto".
     :param throttle_min, throttle_max: bounds of what "auto" chooses; others' strain does not bring
@@ -125,6 +128,7 @@ class ReassignmentRequest:
     topics: tuple[str, ...] = ()
     replication_factor: int | None = None
     replacements: Mapping[BrokerId, BrokerId] = field(default_factory=dict)
+    log_dirs: tuple[LogDirName, ...] = ()
     reassignment: Mapping[str, Any] | None = None
     plan_id: str | None = None
     throttle_bytes_per_s: int | None = None
@@ -161,6 +165,9 @@ class ReassignmentRequest:
 EMPTIES = (Action.DRAIN, Action.REPLACE)
 """Actions after which brokers hold nothing: proved at the end, and followed up."""
 
+FOLLOWED_UP = (*EMPTIES, Action.EVACUATE_LOG_DIRS)
+"""Actions at whose end something is to be empty: what appears there meanwhile is moved as well."""
+
 SPREADS_TOPICS = (Action.REBALANCE, Action.EXPAND, Action.DRAIN)
 """Actions that keep topics spread over brokers unless the request says otherwise."""
 
@@ -193,6 +200,7 @@ TAKES_INTERNAL = (
     Action.FIX_OFFLINE_REPLICAS,
     Action.DEMOTE,
     Action.ELECT_PREFERRED,
+    Action.EVACUATE_LOG_DIRS,
 )
 """Actions that are about internal topics, too, where no topics are named."""
 
@@ -218,7 +226,9 @@ USED_BY = {
         Action.DEMOTE,
         Action.FIX_OFFLINE_REPLICAS,
         Action.MOVE_LOG_DIRS,
+        Action.EVACUATE_LOG_DIRS,
     ),
+    "log_dirs": (Action.EVACUATE_LOG_DIRS,),
     "topics": (
         Action.REBALANCE,
         Action.EXPAND,
@@ -274,6 +284,7 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     params["on_window_end"] = request.on_window_end.value
     params["cordon"] = request.cordon.value
     params["preset"] = request.preset.value
+    params["log_dirs"] = [str(name) for name in request.log_dirs]
     for name in ("brokers", "topics", "exclude_topics", "exclude_brokers"):
         params[name] = list(params[name])
     params["tolerances"] = dict(request.tolerances)

@@ -17,6 +17,7 @@ _OF_EVERYTHING = (
     Action.FIX_OFFLINE_REPLICAS,
     Action.DEMOTE,
     Action.ELECT_PREFERRED,
+    Action.EVACUATE_LOG_DIRS,
 )
 
 

@@ -15,6 +15,7 @@ from include.quality.engine.results import ROWS_SHOWN
 from include.quality.facts.jagged import Ints, Mask, Ragged
 from include.quality.facts.rack_spread import badly_placed, better_places, places
 from include.quality.facts.subject import Checked
+from include.quality.plan.evacuation import evacuated_as_asked
 from include.quality.plan.leadership import elects, leadership_of
 from include.quality.plan.replacements import replaced_as_asked
 
@@ -35,6 +36,7 @@ def moves_beside(checked: Checked) -> pa.Table:
         **_log_dirs(checked),
         **_requested(checked),
         **replaced_as_asked(checked),
+        **evacuated_as_asked(checked),
     }
     for name, column in columns.items():
         table = table.append_column(name, column)

@@ -29,6 +29,7 @@ _LEAVES_NONE_OUT = (
     Action.FIX_OFFLINE_REPLICAS,
     Action.DEMOTE,
     Action.ELECT_PREFERRED,
+    Action.EVACUATE_LOG_DIRS,
 )
 _RACKS = "racks"
 
@@ -79,6 +80,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "none_left_out": whole and not budgeted,
         "some_brokers": levels and bool(request.brokers),
         "leaders": action in (Action.BALANCE_LEADERS, Action.DEMOTE),
+        "evacuate": action is Action.EVACUATE_LOG_DIRS,
         "replace": action is Action.REPLACE,
         "demote": action is Action.DEMOTE,
         "elections": action in ELECTS,

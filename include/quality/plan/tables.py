@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from include.domain.request.request import Action
+from include.quality.facts.disks import Place
+from include.quality.facts.evacuated import evacuated
 from include.quality.facts.jagged import Mask, Ragged
 from include.quality.facts.plan_hash import hash_of
 from include.quality.facts.rack_spread import badly_placed, places
@@ -163,6 +165,11 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
         well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
         unled: Mask = scope & well & led & ~excused(checked)
         return unled
+    if request.action is Action.EVACUATE_LOG_DIRS:
+        inside = _lies_in(checked, evacuated(checked))
+        well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
+        stays: Mask = scope & well & inside & ~_moving_already(checked)
+        return stays
     if request.action is Action.ELECT_PREFERRED:
         able = Ragged(partitions.replicas.first, np.arange(len(partitions.keys) + 1))
         in_sync = partitions.replicas.where(partitions.in_sync & ~partitions.offline)
@@ -170,6 +177,28 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
         electable: Mask = scope & ~partitions.in_flight & waits & ~able.missing_in(in_sync)
         return electable
     return None
+
+
+def _lies_in(checked: Checked, places: frozenset[Place]) -> Mask:
+    """(P,) partitions of which a replica lies in one of these log dirs."""
+    partitions = checked.moved.partitions
+    pairs = zip(partitions.replicas.values.tolist(), partitions.log_dirs.to_pylist(), strict=True)
+    inside = np.array([pair in places for pair in pairs], bool)
+    found: Mask = partitions.replicas.where(inside).lengths > 0
+    return found
+
+
+def _moving_already(checked: Checked) -> Mask:
+    """(P,) partitions of which a replica is being moved between log dirs, and that are named."""
+    named = Obstacles(checked.plan.summary.infeasible).partitions
+    rows = checked.snapshot.replicas.filter(
+        checked.snapshot.replicas.column("future_log_dir").is_valid()
+    ).to_pylist()
+    moving = {f"{row['topic']}-{row['partition']}" for row in rows}
+    partitions = checked.moved.partitions
+    return np.array(
+        [partitions.name(p) in moving & named for p in range(len(partitions.keys))], bool
+    )
 
 
 def _left_out(checked: Checked) -> list[str]:

@@ -87,9 +87,9 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
-    from include.domain.request.request import EMPTIES
+    from include.domain.request.request import FOLLOWED_UP
 
-    if record.action not in EMPTIES:
+    if record.action not in FOLLOWED_UP:
         return {}
     try:
         follow_up = plan_of_run.known(run_context.follow_up_id(record.plan_id), ledger)

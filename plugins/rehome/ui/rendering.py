@@ -46,6 +46,7 @@ REASONS = {
     MoveReason.REPLICATION_FACTOR: "replication factor",
     MoveReason.REQUESTED: "asked for by name",
     MoveReason.LOG_DIR: "balance of log dirs",
+    MoveReason.EVACUATE: "a log dir is emptied",
     MoveReason.LEADER: "preferred leader only",
     MoveReason.ELECTION: "election only",
     MoveReason.ROLLBACK: "rollback",

@@ -91,9 +91,9 @@ class VerdictOperator(ClusterOperator):
         if follow_up is not None:
             why = f"plan {follow_up.plan_id} is {follow_up.state}: {follow_up.cause}"
         raise AirflowFailException(
-            f"The plan is done, but its brokers are not empty. {still_there(found)}\n"
+            f"The plan is done, but what it was to empty is not. {still_there(found)}\n"
             f"Why it is still there: {why or 'no plan could be made for it'}. "
-            "Do not take the brokers away. Trigger the drain again."
+            "Do not take that away. Trigger the action again."
         )
 
     @staticmethod

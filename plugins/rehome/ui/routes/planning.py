@@ -36,6 +36,7 @@ def written(
     budget: Annotated[str, Form()] = "",
     approval: Annotated[bool, Form()] = False,
     replacements: Annotated[str, Form()] = "",
+    log_dirs: Annotated[str, Form()] = "",
 ) -> PlanForm:
     """The form as it was sent."""
     return PlanForm(
@@ -48,6 +49,7 @@ def written(
         budget,
         approval,
         replacements,
+        log_dirs,
     )
 
 
