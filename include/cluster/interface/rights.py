@@ -35,6 +35,7 @@ class Call(enum.Enum):
     DESCRIBE_CONFIGS = ("DescribeConfigs", "{} DescribeConfigs")
     ALTER_CONFIGS = ("IncrementalAlterConfigs", "{} AlterConfigs")
     CREATE_PARTITIONS = ("CreatePartitions", "Topic Alter")
+    CREATE_TOPICS = ("CreateTopics", "Cluster or Topic Create")
     LIST_GROUPS = ("ListGroups", "Cluster Describe")
     OFFSET_FETCH = ("OffsetFetch", "Group Describe")
 
