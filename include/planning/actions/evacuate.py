@@ -188,8 +188,8 @@ def _rooms(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask, broker: int) -> 
     gone = {dirs.paths[d] for d in np.flatnonzero(mine & leaving).tolist()}
     volumes = arrays.brokers.volume_paths[broker] if arrays.brokers.volume_paths else ()
     if not volumes:  # it does not report sizes
-        stays = np.flatnonzero(mine & ~leaving & dirs.takes).tolist()
-        return {dirs.paths[d]: UNLIMITED for d in stays}
+        there = np.flatnonzero(mine & ~leaving & dirs.takes).tolist()
+        return {dirs.paths[d]: UNLIMITED for d in there}
     rooms = arrays.brokers.rooms[broker].tolist()
     found = {}
     for number, paths in enumerate(volumes):
