@@ -13,7 +13,7 @@ from tests.imports import imports
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = """
-    page
+    page                 clusters
     alerts
     reporting            quality              metrics
     execution.advance    execution.create_partitions     execution.simulation

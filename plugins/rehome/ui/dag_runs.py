@@ -20,6 +20,7 @@ from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.page.controls import WindowAhead
+from rehome import clusters
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ui.access import CONTROL_DAG
 
@@ -83,13 +84,16 @@ def outcome(dag_id: str, run_id: str) -> Outcome:
     return Outcome(ended, failed=ended and state != DagRunState.SUCCESS)
 
 
-def window_ahead() -> WindowAhead | None:
-    """The next window of `rebalance_in_window`, as Airflow will open it; None = none is to come."""
+def window_ahead(connection: str | None) -> WindowAhead | None:
+    """The next window of a cluster, as Airflow will open it; None = none is to come.
+
+    :param connection: that leads to the cluster.
+    """
     query = select(
         DagModel.next_dagrun_data_interval_start,
         DagModel.next_dagrun_data_interval_end,
         DagModel.is_paused,
-    ).where(DagModel.dag_id == WINDOW_DAG)
+    ).where(DagModel.dag_id == clusters.dag_for(WINDOW_DAG, connection))
     with create_session() as session:
         found = session.execute(query).one_or_none()
     if found is None or found[0] is None or found[1] is None:

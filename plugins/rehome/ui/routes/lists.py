@@ -14,6 +14,7 @@ from include.domain.run.states import PlanState
 from include.ledger.base.lines import PlanFilter
 from include.page.files import PlanFiles
 from rehome import installation, run_context
+from rehome.clusters import base_of
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
@@ -141,7 +142,7 @@ def _is_planning(dag_id: str, run_id: str, steps: Mapping[str, str]) -> bool:
     """
     over = {"success", "failed", "skipped", "upstream_failed", "removed"}
     if (
-        dag_id not in PLANNING_DAGS
+        base_of(dag_id) not in PLANNING_DAGS
         or steps["plan"] in over
         or steps["snapshot"] in over - {"success"}
     ):
