@@ -17,7 +17,7 @@ FLOORS = """
     alerts
     reporting            quality              metrics
     execution.advance    execution.create_partitions     execution.simulation
-    execution.dry_run    execution.poll
+    execution.dry_run    execution.poll                  execution.export
     execution.decide     execution.control               execution.completion
     execution.progress
     execution.admission  execution.throttle

@@ -21,7 +21,7 @@ from include.clusters.clusters_file import (
     clusters_of,
 )
 from include.domain.request.presets import Filled, filled
-from include.domain.request.targets import with_targets
+from include.domain.request.targets import only_exported, with_targets
 from include.settings import Settings
 from rehome.params import FORM_DEFAULTS
 from rehome.timetables.maintenance_window import (
@@ -135,7 +135,9 @@ def asked(params: Mapping[str, Any], now: datetime) -> Filled:
     """
     entry = through(str(params.get("kafka_config_id") or ""))
     found = filled(params, FORM_DEFAULTS, lambda: window_closes(entry, now))
-    return found if entry is None else with_targets(found, entry.request_defaults, FORM_DEFAULTS)
+    if entry is not None:
+        found = with_targets(found, entry.request_defaults, FORM_DEFAULTS)
+    return only_exported(found)
 
 
 def window_closes(entry: ClusterEntry | None, now: datetime) -> datetime:

@@ -291,6 +291,8 @@ def rate_of(
     """The throttle that a person has asked for since the plan was made, or that the run asked for,
     or what the dry run has found for it; and why.
     """
+    if request.unthrottled:  # what brokers can take in: for what is predicted alone
+        return plan_directory(context).read_json("dry_run.json")["rate_bytes_per_s"], ""
     if record.requested_rate_bytes_per_s is not None:
         return record.requested_rate_bytes_per_s, ""
     if request.throttle_bytes_per_s is not None:

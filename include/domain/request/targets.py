@@ -19,7 +19,7 @@ from include.domain.request.request import USED_BY, Action
 OF_A_RUN = (
     *("preset", "kafka_config_id", "cluster_id", "action", "plan_id", "reassignment"),
     *("brokers", "topics", "replication_factor", "dry_run", "window_end", "seed"),
-    *("cordon", "export", "unthrottled"),
+    *("cordon", "export"),
 )
 """Parameters that say what one run is for: no cluster has a default of its own for them."""
 
@@ -39,6 +39,9 @@ def with_targets(filled: Filled, targets: Mapping[str, Any], defaults: Mapping[s
     :param defaults: what the form shows where nobody has touched it.
     """
     params = filled.params
+    throttled = params.get("throttle") not in (None, "", defaults.get("throttle"))
+    if throttled:  # by a person or a preset
+        targets = {name: value for name, value in targets.items() if name != "unthrottled"}
     set_here = {
         name: value
         for name, value in _of_use(targets, str(params.get("action") or "")).items()
@@ -46,6 +49,15 @@ def with_targets(filled: Filled, targets: Mapping[str, Any], defaults: Mapping[s
         and (is_blank(params.get(name)) or params[name] == defaults.get(name))
     }
     return replace(filled, params={**params, **set_here}, by_targets=set_here)
+
+
+def only_exported(filled: Filled) -> Filled:
+    """Parameters of a run that exports files: it is a dry run, whatever else was said."""
+    try:
+        exports = param_types.boolean(filled.params.get("export") or False)
+    except (TypeError, ValueError):
+        return filled  # parse_request says what is wrong with it
+    return replace(filled, params={**filled.params, "dry_run": True}) if exports else filled
 
 
 def _of_use(targets: Mapping[str, Any], action: str) -> dict[str, Any]:
