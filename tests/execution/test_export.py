@@ -1,4 +1,4 @@
-"""A plan as files for Kafka's own tools: in batches that may be in flight, and throttle commands."""
+"""A plan as files for Kafka's own tools: batches that may be in flight, throttle commands."""
 
 from __future__ import annotations
 
