@@ -15,7 +15,7 @@ import argparse
 import pickle
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,12 +54,14 @@ class Answer:
 
     :param history, load: what the plan went by, and load.json, where the cluster has a history.
     :param refused: kind, message and details of a refusal.
+    :param task: Spark's number of the task that planned it.
     """
 
     plan: Plan | None = None
     history: LoadHistory | None = None
     load: Mapping[str, Any] | None = None
     refused: tuple[str, str, list[str]] | None = None
+    task: int | None = None
 
 
 @dataclass
@@ -75,6 +77,7 @@ class Member:
     request: ReassignmentRequest | None = None
     proof: Proof | None = None
     plan_hash: str | None = None
+    task: int | None = None
     refused: RefusedError | None = None
 
     def attempt(self, step: Callable[[Member], None]) -> None:
@@ -98,6 +101,7 @@ class Member:
             "snapshot": self.uri,
             "plan": self.out.uri,
             "plan_hash": self.plan_hash,
+            "task": self.task,
             "refused": None if self.refused is None else self.refused.kind,
         }
 
@@ -117,10 +121,13 @@ class PlanTask:
     forecast_days: int
     options: PlanOptions
 
-    def run(self, replicas: pa.Table) -> Answer:
-        """The plan, or why there is none. Whatever goes wrong, only this cluster is without."""
+    def run(self, uri: str) -> Answer:
+        """The plan, or why there is none. Whatever goes wrong, only this cluster is without.
+
+        :param uri: of the snapshot.
+        """
         try:
-            return self._plan(replace(self.snapshot, replicas=replicas))
+            return self._plan(replace(self.snapshot, replicas=read_snapshot(uri).replicas))
         except RehomeError as error:
             refused = RefusedError.invalid(error)
             return Answer(refused=(refused.kind, str(refused), refused.details))
@@ -192,6 +199,7 @@ def _prove_snapshot(member: Member, spark: SparkSession, limits: Limits, quality
 def _prove_plan(member: Member, answer: Answer) -> None:
     assert member.proof is not None
     assert member.request is not None
+    member.task = answer.task
     if answer.plan is None:
         assert answer.refused is not None
         raise RefusedError(*answer.refused)
@@ -212,11 +220,7 @@ def plan_all(
     """Each member's answer, planned by tasks that run side by side."""
     tasks = [_task(member, options) for member in members]
     answers = _in_tasks(spark, members, tasks)
-    # A cluster without replicas has no rows to make a task of.
-    return [
-        answers[number] if number in answers else task.run(task.snapshot.replicas)
-        for number, task in enumerate(tasks)
-    ]
+    return [answers[number] for number in range(len(tasks))]
 
 
 def _task(member: Member, options: argparse.Namespace) -> PlanTask:
@@ -234,28 +238,30 @@ def _task(member: Member, options: argparse.Namespace) -> PlanTask:
 def _in_tasks(
     spark: SparkSession, members: Sequence[Member], tasks: Sequence[PlanTask]
 ) -> dict[int, Answer]:
-    from pyspark.sql.functions import lit
+    """The answers of the tasks, one task for each cluster.
 
-    replicas = None
-    for number, member in enumerate(members):
-        some = spark.read.parquet(f"{member.uri}/replicas.parquet").withColumn(
-            "member", lit(number)
-        )
-        replicas = some if replicas is None else replicas.unionByName(some, True)
-    if replicas is None:
+    A range of as many partitions as rows: nothing is shuffled, so neither a hash nor adaptive
+    execution can bring two clusters into one task. Each task reads its own replicas.
+    """
+    uris = [member.uri for member in members]
+    if not uris:
         return {}
 
-    def plan_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+    def plan_some(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow
+        from pyspark import TaskContext
 
-        number = key[0].as_py()
-        found = tasks[number].run(table.drop_columns("member"))
-        # This file is the driver's own: an executor does not know its classes by name.
-        answer = pickle.dumps((found.plan, found.history, found.load, found.refused))
-        return pyarrow.table({"member": pyarrow.array([number], "int32"), "answer": [answer]})
+        context = TaskContext.get()
+        task = 0 if context is None else context.taskAttemptId()
+        for number in (value for batch in batches for value in batch.column("id").to_pylist()):
+            found = tasks[number].run(uris[number])
+            # This file is the driver's own: an executor does not know its classes by name.
+            answer = pickle.dumps((found.plan, found.history, found.load, found.refused, task))
+            yield pyarrow.RecordBatch.from_pydict({"id": [number], "answer": [answer]})
 
-    rows = replicas.groupBy("member").applyInArrow(plan_one, "member int, answer binary").collect()
-    return {row["member"]: Answer(*pickle.loads(row["answer"])) for row in rows}
+    each = spark.range(0, len(uris), 1, len(uris))
+    rows = each.mapInArrow(plan_some, "id long, answer binary").collect()
+    return {row["id"]: Answer(*pickle.loads(row["answer"])) for row in rows}
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:

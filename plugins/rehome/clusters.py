@@ -7,7 +7,7 @@ targets and windows need no argument to be that cluster's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -103,13 +103,13 @@ def named_clusters() -> list[ScheduledCluster]:
     ]
 
 
-def dag_for(base: str, connection: str | None) -> str:
-    """The id of the DAG that works through a connection, among those made like ``base``."""
+def dags_for(base: str, connections: Iterable[str]) -> dict[str, str]:
+    """Connection → id of the DAG that works through it, among those made like ``base``."""
     try:
-        clusters = named_clusters()
+        own = {one.connection: one.dag_id(base) for one in named_clusters()}
     except ClustersFileError:
-        return base
-    return next((one.dag_id(base) for one in clusters if one.connection == connection), base)
+        own = {}
+    return {connection: own.get(connection, base) for connection in connections}
 
 
 def windows_of(entry: ClusterEntry) -> WindowTimetable | None:

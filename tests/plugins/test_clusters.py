@@ -96,7 +96,7 @@ def test_without_a_file_the_dags_are_as_they_were() -> None:
     assert (cluster.dag_id("collect_snapshots"), cluster.scheduled) == ("collect_snapshots", True)
     assert cluster.windows is not None
     assert clusters.named_clusters() == []
-    assert clusters.dag_for("rebalance_in_window", "any") == "rebalance_in_window"
+    assert clusters.dags_for("rebalance_in_window", ["any"]) == {"any": "rebalance_in_window"}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "dags").glob("*.py")), ids=lambda path: path.stem)
@@ -187,4 +187,5 @@ def test_tonight_ends_with_the_window_of_the_run_s_own_cluster(write: Write) -> 
     assert clusters.window_closes(entry, noon) == datetime(2030, 1, 1, 14, tzinfo=UTC)
     inside = noon + timedelta(hours=13, minutes=30)
     assert clusters.window_closes(entry, inside) == datetime(2030, 1, 2, 5, tzinfo=UTC)
-    assert clusters.dag_for("rebalance_in_window", "kafka_berlin") == "rebalance_in_window__berlin"
+    (dag_id,) = clusters.dags_for("rebalance_in_window", ["kafka_berlin"]).values()
+    assert dag_id == "rebalance_in_window__berlin"

@@ -68,6 +68,8 @@ class SnapshotClusterOperator(ClusterOperator):
         taken = ClusterFacts(snapshot.cluster_id, snapshot_taken_at=snapshot.taken_at)
         metrics.emit(cluster_readings, taken)
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
+        with installation.open_ledger() as ledger:
+            ledger.record_connection(self.kafka_config_id, snapshot.cluster_id)
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
