@@ -30,7 +30,7 @@ from pydantic import (
 )
 
 from include.clusters.yaml_text import parsed
-from include.described import Kind
+from include.described import Kind, Shown
 from include.domain.request.limits import (
     BrokerCaps,
     BrokerSet,
@@ -177,6 +177,7 @@ class ClusterEntry(BaseModel):
         BrokerCaps,
         PlainValidator(_every_problem(read_caps)),
         Kind("limits of a broker, by default and by broker id"),
+        Shown("none"),
         Field(title="Caps", description="The most that brokers may hold."),
     ] = BrokerCaps()
     broker_sets: Annotated[

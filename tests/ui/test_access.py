@@ -307,7 +307,10 @@ def test_a_ledger_that_is_away_is_named(
 def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site: Site) -> None:
     assert "No snapshots yet" in client("viewer").get("clusters").text
     snapshot_of(site)
-    assert "clusters/test" in client("viewer").get("clusters").text
+    site.ledger.record_connection("kafka_prod", "test")
+    told = client("viewer").get("clusters").text
+    for shown in ("clusters/test", "kafka_prod", "3 of 4", "1 broker away", "40 under-replicated"):
+        assert shown in told
     text = client("viewer").get("clusters/test").text
     assert "40 partitions were under-replicated" in text
     assert "Broker 2 is not alive" in text
