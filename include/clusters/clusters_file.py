@@ -39,7 +39,6 @@ from include.domain.request.limits import (
     read_broker_sets,
     read_caps,
 )
-from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.targets import target_problems
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ConnectionPolicy
@@ -198,15 +197,15 @@ class ClusterEntry(BaseModel):
     ] = {}
 
     @property
-    def request_defaults(self) -> dict[str, Any]:
-        """Parameters of runs that this cluster has values of its own for."""
+    def own_settings(self) -> dict[str, Any]:
+        """What the cluster has instead of Rehome's own settings, its caps and sets among it."""
         limits: dict[str, Any] = {}
         if self.caps:
             limits["caps"] = caps_to_json(self.caps)
         if self.broker_sets:
             limits["broker_sets"] = broker_sets_to_json(self.broker_sets)
-        known = ReassignmentParams.model_fields
-        return {name: value for name, value in limits.items() if name in known} | dict(self.targets)
+        known = Settings.model_fields
+        return {**self.settings, **{n: value for n, value in limits.items() if n in known}}
 
 
 class ClustersFile(BaseModel):

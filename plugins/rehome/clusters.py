@@ -136,7 +136,7 @@ def asked(params: Mapping[str, Any], now: datetime) -> Filled:
     entry = through(str(params.get("kafka_config_id") or ""))
     found = filled(params, FORM_DEFAULTS, lambda: window_closes(entry, now))
     if entry is not None:
-        found = with_targets(found, entry.request_defaults, FORM_DEFAULTS)
+        found = with_targets(found, entry.targets, FORM_DEFAULTS)
     return only_exported(found)
 
 
@@ -153,7 +153,7 @@ def own_settings(connection: str | None) -> Mapping[str, Any]:
     :raises ClustersFileError: the clusters file cannot be used.
     """
     entry = through(connection)
-    return {} if entry is None else entry.settings
+    return {} if entry is None else entry.own_settings
 
 
 def connection_of(context: Mapping[str, Any]) -> str:
