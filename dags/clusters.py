@@ -10,12 +10,9 @@ from rehome.clusters import named_clusters
 from rehome.scheduled import collect_snapshots, rebalance_in_window, sweep_throttles
 from rehome.scheduled_texts import COLLECT_SNAPSHOTS, REBALANCE_IN_WINDOW, SWEEP_THROTTLES
 
-dags = {}
 for cluster in named_clusters():
-    made = [
-        collect_snapshots(cluster, COLLECT_SNAPSHOTS),
-        sweep_throttles(cluster, SWEEP_THROTTLES),
-    ]
+    # Airflow registers each DAG that is made while it reads this file.
+    collect_snapshots(cluster, COLLECT_SNAPSHOTS)
+    sweep_throttles(cluster, SWEEP_THROTTLES)
     if cluster.windows is not None:
-        made.append(rebalance_in_window(cluster, REBALANCE_IN_WINDOW))
-    dags |= {dag.dag_id: dag for dag in made}
+        rebalance_in_window(cluster, REBALANCE_IN_WINDOW)

@@ -190,7 +190,8 @@ class SeveralWindowsTimetable(Timetable):
         """When the window closes that is open longest, or else the one that opens next; UTC."""
         last = self.infer_manual_data_interval(run_after=now)
         if last.end > now:
-            return last.end
+            closes: datetime = last.end
+            return closes
         opening = min(self.windows, key=lambda window: window.first_opening(now))
         return opening.next_close(now)
 
