@@ -55,17 +55,20 @@ class Role(enum.Enum):
 
     PLANNER = "planner"  # snapshots, plans and dry runs; changes nothing
     REASSIGNER = "reassigner"  # the whole main job
+    UNTHROTTLED = "unthrottled"  # the main job without throttles: no configuration is changed
     ADD_PARTITIONS = "add_partitions"  # new partitions, and nothing else
 
 
 _CLUSTER = {
     Role.PLANNER: ("DESCRIBE", "DESCRIBE_CONFIGS"),
     Role.REASSIGNER: ("ALTER", "ALTER_CONFIGS"),
+    Role.UNTHROTTLED: ("ALTER", "DESCRIBE_CONFIGS"),
     Role.ADD_PARTITIONS: ("DESCRIBE", "DESCRIBE_CONFIGS"),
 }
 _TOPIC = {
     Role.PLANNER: ("DESCRIBE", "DESCRIBE_CONFIGS"),
     Role.REASSIGNER: ("DESCRIBE", "ALTER_CONFIGS"),
+    Role.UNTHROTTLED: ("DESCRIBE", "DESCRIBE_CONFIGS"),
     Role.ADD_PARTITIONS: ("DESCRIBE", "DESCRIBE_CONFIGS", "ALTER"),
 }
 # An operation granted implies these (AclAuthorizer and StandardAuthorizer, KIP-11).

@@ -171,6 +171,16 @@ class ReassignmentParams(BaseModel):
     ] = None
 
     dry_run: Dryness = _DEFAULT.dry_run
+    export: Annotated[
+        types.YesOrNo,
+        FIRST,
+        Field(
+            title="Export files",
+            description="Stop after the dry run, and write files for Kafka's own tools: "
+            "reassignments in batches, the way back, throttle commands. For clusters that others "
+            "configure: rights to change anything are not needed.",
+        ),
+    ] = _DEFAULT.export
     approval: Approval = _DEFAULT.approval
     additional: Annotated[
         types.YesOrNo,
@@ -224,6 +234,15 @@ class ReassignmentParams(BaseModel):
             examples=[2, 4, 8],
         ),
     ] = _DEFAULT.max_moves_per_broker
+    unthrottled: Annotated[
+        types.YesOrNo,
+        _HOW,
+        Field(
+            title="Without a throttle",
+            description="Set no throttle: nothing limits the copies but how many run at once. "
+            "Clients of the brokers may suffer. Only where the connection's policy allows it.",
+        ),
+    ] = _DEFAULT.unthrottled
     window_end: Annotated[
         types.Time,
         _HOW,
@@ -390,6 +409,7 @@ def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> 
         raise InvalidRequestError(problems)
     found = {name: getattr(read.values, name) for name in ReassignmentParams.model_fields}
     throttle = found.pop("throttle")
+    found["dry_run"] = found["dry_run"] or found["export"]
     for of_the_caller in ("kafka_config_id", "cluster_id"):
         del found[of_the_caller]
     return ReassignmentRequest(
@@ -413,7 +433,21 @@ def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]
         problems.append(
             f"tolerances of {', '.join(others)} are given, but a drain does not balance them."
         )
+    if params.unthrottled:
+        problems += _conflicts_without_throttle(params)
     least, most = params.throttle_min or 0, params.throttle_max or inf
     if least > most:
         problems.append(f"throttle_min={least} is above throttle_max={most}.")
+    return problems
+
+
+def _conflicts_without_throttle(params: ReassignmentParams) -> list[str]:
+    problems = []
+    if params.throttle != "auto":
+        problems.append("unthrottled is given, and a throttle is, too.")
+    if params.cordon is not Cordon.NO:
+        problems.append(
+            f"cordon={params.cordon} is given, but a run without a throttle changes no "
+            "configuration."
+        )
     return problems

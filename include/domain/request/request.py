@@ -100,6 +100,8 @@ class ReassignmentRequest:
     :param throttle_bytes_per_s: per broker; None = "auto".
     :param throttle_min, throttle_max: bounds of what "auto" chooses; others' strain does not bring
         any throttle below the first. None = none.
+    :param unthrottled: nothing is throttled: the copies are limited by how many run at once alone.
+    :param export: a dry run that also writes files for Kafka's own tools, for others to carry out.
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param max_moves_per_broker: slots per broker and direction.
     :param cordon: drain: whether Kafka is kept from placing new replicas on the brokers meanwhile.
@@ -137,7 +139,9 @@ class ReassignmentRequest:
     window_end: datetime | None = None
     on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
     max_moves_per_broker: int = 4
+    unthrottled: bool = False
     dry_run: bool = False
+    export: bool = False
     approval: bool = False
     additional: bool = False
     cordon: Cordon = Cordon.NO
