@@ -7,7 +7,7 @@ from alembic import op
 
 from include.ledger.base.models import UtcDateTime
 
-revision = "0033"
+revision = "0019"
 down_revision = "0018"
 branch_labels = None
 depends_on = None
