@@ -44,6 +44,7 @@ RUNS_KEPT = 50
 _RESULTS = "gx/uncommitted/validations"
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _MARK = "definitions.sha256"
+_STORE_ID = ".ge_store_backend_id"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ def publish(run: Run, results: Iterable[GateResult], plan_uri: str, project_uri:
         context, root = _context(Path(scratch))
         keys = [_store(context, run, item) for item in validations]
         if project_uri:
-            put(files_of(root / _RESULTS), f"{project_uri}/{_RESULTS}")
+            results_of_run = files_of(root / _RESULTS)
+            results_of_run.pop(_STORE_ID, None)  # it is one of the definitions
+            put(results_of_run, f"{project_uri}/{_RESULTS}")
             keep_newest(project_uri, f"{_RESULTS}/*/*/*", RUNS_KEPT)
         for key, item in zip(keys, validations, strict=True):
             _tell(context, key, item)
