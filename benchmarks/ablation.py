@@ -104,6 +104,7 @@ COLUMNS = {
     "CPU s with": "cpu_s_with",
     "without  ": "cpu_s_without",
     "lines": "lines",
+    "made (UTC)": "made",
 }
 
 
@@ -275,6 +276,7 @@ def table_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for (part, on), found in groups.items():
         row: dict[str, Any] = {"part": part, "on": on, "runs": len(found), "lines": lines_of(part)}
+        row["made"] = min(result["date"] for result in found)[:16].replace("T", " ")
         if "eta_error_with" in found[0]:
             rows.append(row | dict(found[0]))
             continue
@@ -307,19 +309,30 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", default=[case.name for case in CASES])
     parser.add_argument("--seeds", type=int, default=SMALL_SEEDS)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true", help="only write the table again")
     options = parser.parse_args()
-    results: list[dict[str, Any]] = []
-    for result in _rows(options):
-        results.append(where_and_when() | result)
+    results = json.loads(options.out.read_text()) if options.out.exists() else []
+    for result in () if options.table else _rows(options):
         print(json.dumps(result), flush=True)
-        options.out.write_text(json.dumps(results, indent=1) + "\n")
+        results = kept(results, where_and_when() | result)
+        options.out.write_text("[\n" + ",\n".join(map(json.dumps, results)) + "\n]\n")
     lines = document.table(COLUMNS, table_rows(results))
     print(*lines, sep="\n")
     if options.out == RESULTS:
-        made = (
-            f"Made {results[0]['date'][:10]} on {results[0]['cores']} cores shared with other work."
-        )
+        made = f"Made on {results[0]['cores']} cores shared with other work, group by group."
         document.put(document.DOCS / "benchmarks.md", "bench-ablation", [made, "", *lines])
+
+
+def kept(results: Sequence[Mapping[str, Any]], new: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Results with a new one, in place of that of the same part and case."""
+
+    def key(result: Mapping[str, Any]) -> tuple[Any, ...]:
+        return result["part"], result["on"], result.get("case")
+
+    keys = [key(result) for result in results]
+    if key(new) not in keys:
+        return [*results, new]
+    return [new if key(result) == key(new) else result for result in results]
 
 
 def _rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
