@@ -170,9 +170,11 @@ CATALOG: tuple[CatalogEntry, ...] = (
     CatalogEntry(
         AlertKind.APPROVAL_WAITING,
         Severity.INFO,
-        Repeats.ONCE,
-        "A run waits for a person to approve its plan. Each time it asks anew is told of.",
-        "It is answered, or the run has ended.",
+        Repeats.AGAIN,
+        "A run waits for a person to approve its plan. Each time it asks anew is told of. While "
+        "nobody answers, each sweep reminds of it, and once more in the last hour before its "
+        "window closes.",
+        "It is answered, its window has closed, or the run has ended.",
         "Open the page; approve it, send it back or reject it.",
     ),
     CatalogEntry(
