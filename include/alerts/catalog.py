@@ -162,7 +162,8 @@ CATALOG: tuple[CatalogEntry, ...] = (
         AlertKind.CHANNEL_FAILED,
         Severity.WARNING,
         Repeats.ON_THE_PAGE,
-        "An alert of the plan could not be sent through a channel.",
+        "An alert could not be sent through a channel. The page of its plan says so; of one about "
+        "no plan, the page of its cluster.",
         "The channel has taken it: it is tried again while the alert lasts, and by the sweep for a "
         "day.",
         "Check the channel's connection and its entry in `alert_channels`.",

@@ -154,6 +154,16 @@ class AlertStore(Database):
         with self.reading() as connection:
             return [_record(row) for row in connection.execute(query).mappings()]
 
+    def open_alerts_of_cluster(self, cluster_id: str) -> list[AlertRecord]:
+        """Alerts of every kind that last, about a cluster itself: no plan's page shows them."""
+        query = select(ALERTS).where(
+            ALERTS.c.cluster_id == cluster_id,
+            ALERTS.c.plan_id.is_(None),
+            ALERTS.c.closed_at.is_(None),
+        )
+        with self.reading() as connection:
+            return [_record(row) for row in connection.execute(query).mappings()]
+
 
 def _raised(
     connection: Connection, row: RowMapping | None, item: RaisedAlert, now: datetime
