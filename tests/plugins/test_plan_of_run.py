@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from include.alerts.alert import Alert
 from include.alerts.message import payload
+from include.clusters.clusters_file import ClustersFileError
 from include.domain.request.parameters import parse_request
 from include.domain.request.request import request_to_params
 from include.domain.run.states import PlanState
@@ -285,3 +286,31 @@ def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_it
     site.plan(recorded=True)
     own = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
     assert run_context.plan_request(own) == parse_request(PARAMS), "the run has made it itself"
+
+
+def test_what_has_begun_goes_on_as_it_began_whatever_becomes_of_the_clusters_file(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its targets are read when the plan is made; a broken one keeps no throttle on the cluster."""
+    path = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    path.write_text(
+        "clusters: {a: {connection: kafka_default, targets: {max_moves_per_broker: 9}}}"
+    )
+    plan_id = site.plan(recorded=True).load().plan_id
+    context = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
+    assert run_context.request_of(context).max_moves_per_broker == 9, "a new plan would have it"
+    assert run_context.plan_request(context) == parse_request(PARAMS)
+
+    path.write_text("clusters: {a: [")
+    assert run_context.plan_id_of(context) == plan_id
+    with pytest.raises(ClustersFileError):
+        run_context.plan_request(context)  # it has not begun
+    with installation.open_ledger() as ledger:
+        ledger.approve(plan_id, ledger.plan(plan_id).plan_hash, "ann")
+        ledger.transition(plan_id, PlanState.RUNNING, "because")
+    assert run_context.plan_request(context) == parse_request(PARAMS)
+    with installation.open_ledger() as ledger:
+        ledger.transition(plan_id, PlanState.DONE, "because")
+    assert site.told_by(ClearThrottleOperator) == ""
+    assert "is done, but was not verified" in site.told_by(VerdictOperator)
