@@ -226,14 +226,19 @@ def _done(facts: StatusFacts) -> StatusSummary:
 
 
 def _not_empty(facts: StatusFacts, drained: Mapping[str, Any]) -> StatusSummary:
-    found = count_text(len(drained["left"]), "replica was", "replicas were")
-    step = "See below what was found. Do not take the brokers away; trigger the drain again."
+    what, where = "the brokers", "on the brokers to be drained"
+    if drained.get("log_dirs"):
+        what, where = "the log dirs", "in the log dirs to be emptied"
+    found = f"{count_text(len(drained['left']), 'replica was', 'replicas were')} found {where}"
+    if not drained["left"]:
+        found = f"what lies {where} could not be read"
+    step = f"See below what was found. Do not take {what} away; trigger the action again."
     if drained["follow_up"] is not None:
         step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
     return StatusSummary(
         Tone.BAD,
         "Not empty",
-        f"Every partition is where the plan says, but {found} found on the brokers to be drained.",
+        f"Every partition is where the plan says, but {found}.",
         _throttle_left(facts),
         step,
     )
