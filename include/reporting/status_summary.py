@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.domain.request.request import Action
 from include.domain.run.states import MoveState, PlanState
 from include.execution.completion.demoted import in_words
+from include.execution.completion.preferred_leaders import not_elected
 from include.ledger.base.records import EndReason
 from include.reporting.words import count_text, duration_text
 
@@ -34,8 +36,8 @@ class StatusFacts:
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = nobody did.
     :param for_window: whether the next maintenance window is to carry it out.
-    :param request, dry_run, verification, drained, demoted: the plan's files; None = there is none
-        yet.
+    :param request, dry_run, verification, drained, demoted, leaders: the plan's files; None = there
+        is none yet.
     """
 
     plan_id: str
@@ -56,6 +58,7 @@ class StatusFacts:
     verification: Mapping[str, Any] | None = None
     drained: Mapping[str, Any] | None = None
     demoted: Mapping[str, Any] | None = None
+    leaders: Mapping[str, Any] | None = None
     for_window: bool = False
 
     def moves_in(self, *states: MoveState) -> int:
@@ -205,6 +208,15 @@ def _done(facts: StatusFacts) -> StatusSummary:
             f"Every partition is where the plan says. {in_words(facts.demoted)}",
             _throttle_left(facts),
             "Trigger the demotion again.",
+        )
+    about_elections = (facts.request or {}).get("action") == Action.ELECT_PREFERRED
+    if about_elections and facts.leaders is not None and (missed := not_elected(facts.leaders)):
+        return StatusSummary(
+            Tone.BAD,
+            "Not elected",
+            f"Not every preferred leader leads: {missed}.",
+            _throttle_left(facts),
+            "Trigger it again when they are in sync.",
         )
     if not facts.moves:
         return StatusSummary(

@@ -243,6 +243,23 @@ def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: S
     assert "Whether it was verified is not known" in site.told_by(VerdictOperator)
 
 
+def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
+    """They are all that was asked for."""
+    directory = site.plan(recorded=True, action="elect_preferred")
+    with installation.open_ledger() as ledger:
+        plan = directory.load()
+        ledger.approve(plan.plan_id, plan.plan_hash, "ann")
+        for state in (PlanState.RUNNING, PlanState.DONE):
+            ledger.transition(plan.plan_id, state, "because")
+    directory.write_json("verification.json", {"ok": True})
+    made = {"already": 1, "elected": ["t-1"], "waiting": [], "refused": {}}
+    directory.write_json("leaders.json", made)
+    assert site.told_by(VerdictOperator) == ""
+    for missed in ({"waiting": ["t-0"]}, {"refused": {"t-0": "NOT_CONTROLLER (41)"}}):
+        directory.write_json("leaders.json", made | missed)
+        assert "not every preferred leader leads: t-0: " in site.told_by(VerdictOperator)
+
+
 @pytest.mark.parametrize(
     ("cause", "reason"),
     [("rejected", None), ("not this month", EndReason.REJECTED)],
