@@ -130,6 +130,11 @@ def test_a_file_is_read_anew_when_it_has_changed(tmp_path: Path) -> None:
     path.write_text("clusters: {a: {connection: [}}")
     with pytest.raises(ClustersFileError, match="It is no YAML"):
         clusters_of(settings)
+    path.write_text("clusters: &a {x: *a}")
+    with pytest.raises(ClustersFileError, match="nested without end"):
+        clusters_of(settings)
+    with pytest.raises(ClustersFileError, match="It cannot be read: Is a directory"):
+        clusters_of(Settings(clusters_file=str(tmp_path)))
     path.write_text("clusters: {a: {connection: y}}")
     os.utime(path, (1, 1))
     assert clusters_of(settings).through("y") is not None
