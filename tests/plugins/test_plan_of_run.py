@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from include.clusters.clusters_file import ClustersFileError
 from include.domain.request.parameters import parse_request
 from include.domain.request.request import request_to_params
 from include.domain.run.states import PlanState
+from include.execution.control.controller import Controlled
 from include.execution.control.resume import bounds_of
 from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
@@ -28,6 +30,7 @@ from rehome.notifiers import run_end
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.completion.report import WriteReportOperator
 from rehome.operators.completion.verdict import VerdictOperator
+from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.throttle import ClearThrottleOperator
 from rehome.plan_of_run import UnknownPlanError
 from tests.ledger.small_plans import make_plan
@@ -331,3 +334,20 @@ def test_what_has_begun_goes_on_as_it_began_whatever_becomes_of_the_clusters_fil
         ledger.transition(plan_id, PlanState.DONE, "because")
     assert site.told_by(ClearThrottleOperator) == ""
     assert "is done, but was not verified" in site.told_by(VerdictOperator)
+
+
+def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "clusters.yaml"
+    path.write_text("clusters: [")
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    done = SimpleNamespace(control=lambda *_: Controlled("told", {}))
+    monkeypatch.setattr(run_context, "controller", lambda *_: done)
+    monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext())
+    operator = ControlReassignmentOperator(task_id="c", kafka_config_id="kafka_default")
+    for action in ("pause", "cancel"):
+        context = site.context | {"params": {"plan_id": "p", "action": action}}
+        assert operator.step(context) == {"kafka_config_id": "kafka_default"}  # type: ignore[arg-type]
+    with pytest.raises(ClustersFileError):
+        operator.step(site.context | {"params": {"plan_id": "p", "action": "resume"}})  # type: ignore[arg-type]
