@@ -19,6 +19,7 @@ from include.clusters.clusters_file import (
     ClustersFile,
     ClustersFileError,
     clusters_of,
+    connections_named,
 )
 from include.domain.request.presets import Filled, filled
 from include.domain.request.targets import only_exported, with_targets
@@ -77,8 +78,8 @@ def default_cluster() -> ScheduledCluster:
     """The cluster of the DAGs that are always there: the one behind ``kafka_default``.
 
     Where a file leaves that one out, and where the file cannot be used, they run only when
-    they are triggered; debts are looked for all the same. ``dags/clusters.py`` shows what is wrong
-    with the file.
+    they are triggered; debts are looked for all the same. ``dags/clusters_file.py`` shows what is
+    wrong with the file.
     """
     try:
         found = file()
@@ -101,6 +102,20 @@ def named_clusters() -> list[ScheduledCluster]:
         for name, entry in file().clusters.items()
         if entry.connection != DEFAULT_CONNECTION
     ]
+
+
+def clusters_with_dags() -> list[ScheduledCluster]:
+    """The clusters that have DAGs of their own. While the file cannot be used, those that it names
+    keep theirs, without a schedule: runs that have begun need them to end well.
+    """
+    try:
+        return named_clusters()
+    except ClustersFileError:
+        return [
+            ScheduledCluster(name, connection, scheduled=False, windows=None)
+            for name, connection in connections_named(Settings.load()).items()
+            if connection != DEFAULT_CONNECTION
+        ]
 
 
 def dags_for(base: str, connections: Iterable[str]) -> dict[str, str]:

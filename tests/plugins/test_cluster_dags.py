@@ -84,11 +84,23 @@ def test_a_broken_file_is_an_import_error_with_every_problem_and_hides_no_other_
     write("clusters: {berlin: {conection: x, windows: [{}]}, oslo: {}}")
     found = bag()
     ((path, error),) = found.import_errors.items()
-    assert path.endswith("clusters.py")
+    assert path.endswith("clusters_file.py")
     for place in ("berlin.conection", "berlin.windows[0]", "berlin.connection", "oslo.connection"):
         assert f"- clusters.{place}: " in error
     assert {"reassign_partitions", "control_reassignment", "sweep_throttles"} <= found.dags.keys()
     assert found.dags["rebalance_in_window"].schedule is None, "its windows are not known"
+
+
+def test_a_broken_file_takes_no_dag_of_a_cluster_away(write: Write) -> None:
+    write("clusters: {berlin: {connection: kafka_berlin, windows: [{}]}, oslo: {}}")
+    found = bag()
+    assert list(found.import_errors) == [str(ROOT / "dags" / "clusters_file.py")]
+    berlin = {name: dag for name, dag in found.dags.items() if name.endswith("__berlin")}
+    assert {name for name, dag in berlin.items() if dag.schedule} == {"sweep_throttles__berlin"}
+    window = berlin["rebalance_in_window__berlin"]
+    assert window.params["kafka_config_id"] == "kafka_berlin"
+    assert "clear_throttle" in window.task_ids
+    assert not [name for name in found.dags if name.endswith("__oslo")], "nothing leads to it"
 
 
 def test_without_a_file_the_dags_are_as_they_were() -> None:
