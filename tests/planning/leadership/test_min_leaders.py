@@ -90,15 +90,19 @@ def test_leaders_alone_are_spread_and_nothing_is_copied():
     assert made.summary.topics.outside_after == 0
 
 
-brokers_of = st.integers(2, 5)
+brokers_of = st.integers(3, 5)
 
 
 @st.composite
 def posed(draw):
     brokers = draw(brokers_of)
-    width = draw(st.integers(1, min(3, brokers)))
+    width = draw(st.integers(1, 2))
     row = st.permutations(range(brokers)).map(lambda order: tuple(order[:width]))
-    return brokers, draw(st.lists(row, min_size=2, max_size=14)), draw(st.integers(1, 3))
+    return (
+        brokers,
+        draw(st.lists(row, min_size=brokers, max_size=brokers + 3)),
+        draw(st.integers(1, 3)),
+    )
 
 
 def reachable(brokers, rows, least):
