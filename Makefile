@@ -82,6 +82,10 @@ bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replic
 bench-topics: setup ## measure what keeping topics spread costs, in time and bytes
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.topics $(ARGS)
 
+.PHONY: bench-ablation
+bench-ablation: setup ## measure what each part of the planner and of the ETA brings, and costs
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.ablation $(ARGS)
+
 .PHONY: bench-load
 bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and its load model
 	@$(PY) -m benchmarks.load $(ARGS)
@@ -113,6 +117,10 @@ bench-page: setup ## measure the page of a plan of 50,000 moves, with one viewer
 .PHONY: bench-governor
 bench-governor: setup ## measure what brokers deliver of a throttle, with and without the governor
 	@$(PY) -m benchmarks.governor $(ARGS)
+
+.PHONY: bench-fleet
+bench-fleet: setup ## plan 100 clusters in one application, and one by one
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.fleet $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils

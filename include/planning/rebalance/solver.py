@@ -124,11 +124,12 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
         may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part_of_a_cluster
         if after <= 0 or may_be_unmet:
             _in_several_ways(problem, capacity, before, few=part_of_a_cluster)
-        if layout.rows.size >= UNMET_FROM and not part_of_a_cluster and _poor(problem):
+        may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= UNMET_FROM
+        if may_be_poor and not part_of_a_cluster and _poor(problem):
             search_neighbourhoods(problem)
             undo_needless_moves(Search(problem))
             layout.refresh()
-    elif layout.rows.size <= PRICED_UP_TO:
+    elif layout.rows.size <= PRICED_UP_TO and problem.parts.programs:
         dear = DEARER if part_of_a_cluster else DEAR
         if _priced(problem) and _over_bound(problem, copied) > dear and unhindered(Search(problem)):
             _by_prices(problem, after)
@@ -142,10 +143,10 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
         one meets all bands, if they do, too.
     :param few: try few places, and reconsider only what costs least without it.
     """
-    layout = problem.layout
+    layout, others = problem.layout, OTHER_INNER if problem.parts.several_starts else ()
     ways = [(Search(problem).worth(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
-    for inner in OTHER_INNER[:FEW] if few else OTHER_INNER:
+    for inner in others[:FEW] if few else others:
         layout.lay_out(layout.home)
         search = Search(problem)
         after, _ = _search(search, capacity, inner)
@@ -157,7 +158,9 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
         if len(found) >= UNMET_WAYS and all(excess > 0 for (excess, _), _ in found):
             break
         layout.lay_out(rows)
-        found.append((_reconsider(Search(problem)), layout.rows.copy()))
+        search = Search(problem)
+        worth = _reconsider(search) if problem.parts.reconsider else search.worth()
+        found.append((worth, layout.rows.copy()))
     layout.lay_out(min(found, key=itemgetter(0))[1])
 
 
@@ -179,7 +182,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
         if not evened_out_last or _is_tidied_at_once(search):
             undo_needless_moves(search)
             Polisher(search).run()
-        if layout.rows.size <= EXCHANGED_UP_TO:
+        if problem.parts.exchange and layout.rows.size <= EXCHANGED_UP_TO:
             exchange_copies(search, EXCHANGED)
             undo_needless_moves(search)
         copied = search.copied()
@@ -262,7 +265,7 @@ def _by_prices(problem: Problem, excess: float) -> None:
     Polisher(search).run()
     TopicRepair(search).run()
     undo_needless_moves(search)
-    if layout.rows.size <= EXCHANGED_UP_TO:
+    if problem.parts.exchange and layout.rows.size <= EXCHANGED_UP_TO:
         exchange_copies(search, EXCHANGED)
         undo_needless_moves(search)
     layout.refresh()
