@@ -33,36 +33,35 @@ from include.planning.result.certificate import bytes_across_racks
 from include.planning.result.lower_bounds import broker_loads, rebalance_bound
 from include.planning.result.outcome import tree_of
 from include.planning.search.enumeration import enumerate_layouts, is_enumerable
-from include.planning.search.parts import EVERYTHING, Parts
+from include.planning.search.parts import FAST, NEVER, THOROUGH, Parts
 from include.planning.search.state import Problem, Search
 
 INCLUDE = Path(__file__).parents[1] / "include"
 RESULTS = Path(__file__).parent / "results" / "ablation.json"
 
-LARGE: Mapping[str, Mapping[str, bool]] = {
-    "programs": {"programs": False},
-    "whole_replicas": {"whole_replicas": False},
-    "exchange": {"exchange": False},
-    "relieve_leaders": {"relieve_leaders": False},
-    "near_sources": {"near_sources": False},
-    "relieve_leaders, near_sources": {"relieve_leaders": False, "near_sources": False},
+LARGE: Mapping[str, Parts] = {
+    "programs": replace(THOROUGH, programs_from=NEVER),
+    "whole_replicas": replace(THOROUGH, whole_replicas=False),
+    "exchange": replace(THOROUGH, exchange=False),
+    "relieve_leaders": replace(THOROUGH, relieve_leaders=False),
+    "near_sources": replace(THOROUGH, near_sources=False),
+    "relieve_leaders, near_sources": replace(THOROUGH, relieve_leaders=False, near_sources=False),
+    "all that fast leaves out": FAST,
 }
-SMALL: Mapping[str, Mapping[str, bool]] = {
-    "neighbourhoods": {"neighbourhoods": False},
-    "several_starts": {"several_starts": False},
-    "reconsider": {"reconsider": False},
-    "several_starts, reconsider": {"several_starts": False, "reconsider": False},
-    "fixed_point": {"fixed_point": False},
-    "exchange": {"exchange": False},
-    "relieve_leaders, near_sources": {"relieve_leaders": False, "near_sources": False},
-    "all for small clusters": {
-        "neighbourhoods": False,
-        "several_starts": False,
-        "reconsider": False,
-        "fixed_point": False,
-    },
+SMALL: Mapping[str, Parts] = {
+    "neighbourhoods": replace(THOROUGH, neighbourhoods=False),
+    "several_starts": replace(THOROUGH, several_starts=False),
+    "reconsider": replace(THOROUGH, reconsider=False),
+    "several_starts, reconsider": replace(THOROUGH, several_starts=False, reconsider=False),
+    "fixed_point": replace(THOROUGH, fixed_point=False),
+    "exchange": replace(THOROUGH, exchange=False),
+    "relieve_leaders, near_sources": replace(THOROUGH, relieve_leaders=False, near_sources=False),
+    "all for small clusters": replace(
+        THOROUGH, neighbourhoods=False, several_starts=False, reconsider=False, fixed_point=False
+    ),
+    "all that fast leaves out": FAST,
 }
-"""What is left out together: parts of the search, and their values then."""
+"""What is left out together: all the other parts are in use."""
 
 LARGEST = ("skew", "stress", "rf2")
 """Cases that are planned with a million replicas as well, by the strict policy."""
@@ -148,12 +147,10 @@ def large(policy: str, size: int, names: Sequence[str]) -> Iterator[dict[str, An
         if case.name not in names:
             continue
         instance = build(case, *SIZES[size])
-        whole = _large(instance, policy, EVERYTHING)
+        whole = _large(instance, policy, THOROUGH)
         on = {"on": f"{size:,} replicas, {policy}", "case": case.name}
         for part, without in LARGE.items():
-            if part == "exchange" and size > 300_000:
-                continue
-            found = _large(instance, policy, replace(EVERYTHING, **without))
+            found = _large(instance, policy, without)
             yield on | _compared(part, whole, found)
 
 
@@ -175,10 +172,10 @@ def small_clusters(kinds: Sequence[Kind], seeds: Sequence[int]) -> Iterator[dict
                 weights=of.weights,
                 move_overhead_bytes=0,
             )
-            whole = _small(of.arrays, request, EVERYTHING)
+            whole = _small(of.arrays, request, THOROUGH)
             on = {"on": "small clusters", "case": f"{kind.name} {seed}"}
             for part, without in SMALL.items():
-                found = _small(of.arrays, request, replace(EVERYTHING, **without))
+                found = _small(of.arrays, request, without)
                 yield on | _compared(part, whole, found)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.small_clusters import KINDS, Kind, Small, small
-from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, Effort, ReassignmentRequest
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
 from include.planning.programs.lagrangian_bound import lagrangian_bound
@@ -47,6 +47,7 @@ def asked(of: Small, one_sided: bool) -> ReassignmentRequest:
         tolerances={"bytes_in": TOLERANCE["bytes_in"], "bytes_out": None},
         weights=of.weights,
         one_sided=one_sided,
+        effort=Effort.THOROUGH,
         move_overhead_bytes=0,
     )
 

@@ -38,16 +38,16 @@ from include.planning.result.outcome import Outcome, left_brokers, tree_of
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.result.topic_notes import missed_topics, topic_balance
 from include.planning.search.broker_shed import REPLICAS
-from include.planning.search.parts import EVERYTHING, Parts
+from include.planning.search.parts import Parts, parts_of
 from include.planning.search.state import Problem
 
 
 def plan_rebalance(
-    arrays: ClusterArrays, request: ReassignmentRequest, parts: Parts = EVERYTHING
+    arrays: ClusterArrays, request: ReassignmentRequest, parts: Parts | None = None
 ) -> Outcome:
     """What brokers hold comes within tolerance of their shares, with few bytes and moves.
 
-    :param parts: of the search, those in use.
+    :param parts: of the search, those in use; None = by the effort of the request.
     """
     named = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
     return _planned(arrays, request, named, parts, fill_only=False)
@@ -55,14 +55,14 @@ def plan_rebalance(
 
 def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     """The named brokers get their shares, from the fullest others; nothing else moves."""
-    return _planned(arrays, request, brokers_named(arrays, request), EVERYTHING, fill_only=True)
+    return _planned(arrays, request, brokers_named(arrays, request), None, fill_only=True)
 
 
 def _planned(
     arrays: ClusterArrays,
     request: ReassignmentRequest,
     named: Mask,
-    parts: Parts,
+    parts: Parts | None,
     *,
     fill_only: bool,
 ) -> Outcome:
@@ -76,7 +76,7 @@ def _planned(
     solution = solved(arrays)
     problem, lead, capacity = solution.problem, solution.lead, solution.capacity
     layout, targets, minimums = problem.layout, problem.targets, solution.minimums
-    if parts.fixed_point and not solution.cut:
+    if problem.parts.fixed_point and not solution.cut:
         plan_on(layout, lambda then: solved(then).problem.layout, solution.finish)
     cut, needs = solution.cut, solution.needs
     tolerances = tolerances_of(request, arrays)
@@ -154,7 +154,7 @@ class _Solved:
         request: ReassignmentRequest,
         named: Mask,
         movable: Mask,
-        parts: Parts,
+        parts: Parts | None,
         *,
         fill_only: bool,
     ) -> None:
@@ -170,7 +170,8 @@ class _Solved:
             brokers=hosts if fill_only else named,
             capacity=self.capacity,
         )
-        problem = replace(problem, parts=parts)
+        if parts is not None:
+            problem = replace(problem, parts=parts)
         self.problem = _only_into(problem, named) if fill_only else problem
         self.lead = LedShares.of(
             layout,
@@ -371,6 +372,7 @@ def problem_of(
         takes=brokers & tree.hosts & arrays.brokers.takes,
         leaving=brokers & ~tree.hosts,
         overhead_bytes=float(request.move_overhead_bytes),
+        parts=parts_of(request.effort),
         spread=topic_bands(
             layout,
             tree,

@@ -45,11 +45,15 @@ replicas seldom add up to a share whatever is tried, and of more, each trial tak
 first one on, a poor plan is improved by deciding about three brokers at once.
 """
 
-EXCHANGED = 1_000
-"""Copies, the largest ones, that may be replaced by smaller ones."""
+EXCHANGED, ONE_OF = 1_000, 200
+"""Copies, the largest ones, that may be replaced by smaller ones; in large clusters one for each
+two hundred slots.
+"""
 
-EXCHANGED_UP_TO = 300_000
-"""Slots up to which that is tried: of more, a thousand copies are too few to show."""
+EXCHANGED_UP_TO, WITH_TOPICS_UP_TO = 2_000_000, 300_000
+"""Slots up to which that is tried: of more, each copy takes too long; and where topics are to be
+spread, which then undoes much of it.
+"""
 
 RECONSIDERED = 40
 """Copies, the largest ones, of a small cluster that are reconsidered in each round."""
@@ -79,9 +83,9 @@ POOR = 1.1
 """Bytes copied, over the bound of bytes alone, from which on a small cluster's plan is improved by
 deciding about three brokers at once."""
 
-DEAR, DEARER = 1.04, 1.08
-"""Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices; that of
-a part of a cluster."""
+DEARER = 1.08
+"""Bytes copied, over the bound of bytes alone, from which on a plan of a part of a cluster is made
+anew by prices; at least."""
 
 PRICED_UP_TO = 5_000_000
 """Slots up to which that is done: it takes tens of times as long as the search."""
@@ -129,8 +133,9 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
             search_neighbourhoods(problem)
             undo_needless_moves(Search(problem))
             layout.refresh()
-    elif layout.rows.size <= PRICED_UP_TO and problem.parts.programs:
-        dear = DEARER if part_of_a_cluster else DEAR
+    elif layout.rows.size <= PRICED_UP_TO:
+        dear = problem.parts.programs_from
+        dear = max(dear, DEARER) if part_of_a_cluster else dear
         if _priced(problem) and _over_bound(problem, copied) > dear and unhindered(Search(problem)):
             _by_prices(problem, after)
 
@@ -182,9 +187,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
         if not evened_out_last or _is_tidied_at_once(search):
             undo_needless_moves(search)
             Polisher(search).run()
-        if problem.parts.exchange and layout.rows.size <= EXCHANGED_UP_TO:
-            exchange_copies(search, EXCHANGED)
-            undo_needless_moves(search)
+        _exchange(search)
         copied = search.copied()
         _even_topics(search)
         layout.refresh()
@@ -194,15 +197,24 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
     return search.outside(), copied
 
 
+def _exchange(search: Search) -> None:
+    """Replace the largest copies by smaller ones."""
+    slots = search.flat.size
+    most = EXCHANGED_UP_TO if search.books is None else WITH_TOPICS_UP_TO
+    if search.problem.parts.exchange and slots <= most:
+        exchange_copies(search, max(EXCHANGED, slots // ONE_OF))
+        undo_needless_moves(search)
+
+
 def _is_tidied_at_once(search: Search) -> bool:
     """Whether replicas go home before topics are evened out, and not only afterwards: where that is
     quick, or the plan seems so expensive that another one might be made by prices.
     """
     problem = search.problem
-    if search.flat.size <= EXCHANGED_UP_TO:
+    if search.flat.size <= WITH_TOPICS_UP_TO:
         return True
     problem.layout.refresh()
-    return _priced(problem) and _over_bound(problem, search.copied()) > DEAR
+    return _priced(problem) and _over_bound(problem, search.copied()) > problem.parts.programs_from
 
 
 def _even_topics(search: Search) -> None:
@@ -265,9 +277,7 @@ def _by_prices(problem: Problem, excess: float) -> None:
     Polisher(search).run()
     TopicRepair(search).run()
     undo_needless_moves(search)
-    if problem.parts.exchange and layout.rows.size <= EXCHANGED_UP_TO:
-        exchange_copies(search, EXCHANGED)
-        undo_needless_moves(search)
+    _exchange(search)
     layout.refresh()
     if search.outside() > excess or search.cost() >= cost:
         layout.lay_out(found)

@@ -20,7 +20,7 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.topic_bands import TopicBands, beyond
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.topic_counts import TopicCounts
-from include.planning.search.parts import EVERYTHING, Parts
+from include.planning.search.parts import FAST, Parts
 
 EXCESS_DIGITS = 14
 """Of a share: layouts are as close to the bands as each other if they differ by less: sums of
@@ -51,7 +51,7 @@ class Problem:
     leaving: Mask
     overhead_bytes: float
     spread: TopicBands | None = None
-    parts: Parts = EVERYTHING
+    parts: Parts = FAST
 
 
 State = tuple[Rows, Floats, Floats, PackedCopies, Ints | None]
