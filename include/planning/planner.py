@@ -124,6 +124,7 @@ def plan_of(
         log_dir_bytes=within.total_bytes,
         log_dir_bound_bytes=within.bound_bytes,
         topics=outcome.topics,
+        min_leaders=outcome.min_leaders,
         asked_bound_bytes=outcome.asked_bound_bytes,
     )
 

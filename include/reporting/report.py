@@ -15,7 +15,7 @@ from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.move import Move
 from include.domain.plan.summary import PlanSummary
-from include.domain.request.param_types import TOPIC_SPREAD
+from include.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import NAMES, Resource
 from include.domain.run.states import BY_URGENCY, MoveState, PlanState
@@ -63,6 +63,7 @@ def _environment() -> Environment:
         time=words.time_text,
         brokers=words.brokers_list,
         demotion=in_words,
+        leader_minimums=words.leader_minimums,
         signed_percent=words.signed_percent_text,
         subject=subject_text,
         obstacle=obstacle_text,
@@ -364,4 +365,5 @@ def _files(data: ReportData) -> list[tuple[str, str]]:
 
 def _target_name(name: str) -> str:
     """A target as a table says it."""
-    return "topics spread over brokers" if name == TOPIC_SPREAD else NAMES[Resource(name)]
+    apart = {TOPIC_SPREAD: "topics spread over brokers", MIN_LEADERS: "a minimum of leaders"}
+    return apart.get(name) or NAMES[Resource(name)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from include.domain.plan.figures import LeaderMinimums
 from include.domain.text import bytes_text, count_text, duration_text
 
 __all__ = [
     "bytes_text",
     "count_text",
     "duration_text",
+    "leader_minimums",
     "percent_text",
     "rate_text",
     "signed_percent_text",
@@ -42,3 +44,18 @@ def time_text(at: datetime | None, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 def brokers_list(brokers: Sequence[int]) -> str:
     """Replicas in their order: ``1, 4``."""
     return ", ".join(str(broker) for broker in brokers)
+
+
+def leader_minimums(figures: LeaderMinimums) -> str:
+    """What a minimum of leaders for each broker came to, and what was copied for it."""
+    copied = (
+        f"{count_text(figures.replicas_copied, 'replica')} "
+        f"({bytes_text(figures.bytes_copied)}) copied for it"
+        if figures.replicas_copied
+        else "nothing is copied for it"
+    )
+    return (
+        f"A minimum of leaders on each broker is asked for of "
+        f"{count_text(figures.topics, 'topic')}: brokers lack {figures.lacking_before:,} leaders "
+        f"before, {figures.lacking_after:,} after; {copied}."
+    )

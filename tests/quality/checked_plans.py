@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.move import Move, MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
@@ -50,6 +50,21 @@ def rebalance(**changes: object) -> Checked:
     """Broker 3 is new: it receives what the others have too much of."""
     request = replace(REBALANCE, **changes)  # type: ignore[arg-type]
     return planned(crowded().snapshot(), request)
+
+
+def of_leaders(
+    partition: int,
+    target: tuple[int, int],
+    topic: str = "payments",
+    named_broker: int | None = None,
+) -> Checked:
+    """Every broker is to lead six of 24 partitions and does, but for one move's other order."""
+    made = with_move(rebalance(min_leaders={topic: 6}), named(partition), target=target)
+    if named_broker is None:
+        return made
+    subject = Subject(SubjectKind.MIN_LEADERS, "payments", named_broker)
+    note = Infeasible(subject, Obstacle.NO_MOVE, 6, 5, resource=Resource.LEADERS)
+    return with_summary(made, infeasible=(note,))
 
 
 def crowded() -> Cluster:

@@ -45,6 +45,7 @@ from tests.quality.checked_plans import (
     move,
     named,
     of_budget,
+    of_leaders,
     of_topics,
     one_sided,
     plus,
@@ -100,6 +101,8 @@ AS_ASKED = "a partition goes where the request's file says"
 SPREAD = "a topic ends spread over brokers within tolerance, or is named"
 SHARE = "a broker ends within tolerance of its share of bytes, or the summary states why not"
 COUNT = "a broker ends within tolerance of its share of replicas, or the summary states why not"
+LEAST_LED = "each broker leads its minimum of a topic's partitions, or is named"
+GIVES_UP = "no broker gives up leaders that min_leaders asks for"
 BANDS = "a broker ends within the bands that the summary states, or is named"
 
 TAKEN_ONLINE = "only offline replicas get new homes"
@@ -108,6 +111,23 @@ KEEPS_IN_SYNC = "a partition that gives up replicas keeps those that are in sync
 LEADER_IS_ABLE = "a new preferred leader is in sync, or gets a copy"
 
 CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
+    # Leaders
+    "a broker without the leaders asked for": (
+        lambda: of_leaders(0, (1, 3)),
+        {LEAST_LED},
+    ),
+    "a broker without the leaders a pattern asks for": (
+        lambda: of_leaders(0, (1, 3), "pay*"),
+        {LEAST_LED},
+    ),
+    "leaders given up that are asked for": (
+        lambda: of_leaders(9, (3, 0)),
+        {LEAST_LED, GIVES_UP},
+    ),
+    "leaders given up, and the broker named": (
+        lambda: of_leaders(9, (3, 0), named_broker=0),
+        {GIVES_UP},
+    ),
     # Targets
     "a broker twice": (
         lambda: with_move(drain(), named(2), target=(3, 3)),

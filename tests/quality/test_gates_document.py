@@ -24,6 +24,7 @@ def all_rules() -> set[Rule]:
             budget_moves=budget,
             exclude_brokers=(2,),
             tolerances={"replicas": 0.1},
+            min_leaders={"orders": 1},
         )
         rules |= {*plan_rules(request, rack_levels=1)}
     return rules

@@ -8,7 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.plan.figures import Link, ResourceBalance, TargetPrice
+from include.domain.plan.figures import (
+    LeaderMinimums,
+    Link,
+    ResourceBalance,
+    TargetPrice,
+    TopicBalance,
+)
 from include.domain.plan.summary import BrokerLoad
 from include.reporting.plan_charts import (
     HEIGHT,
@@ -165,6 +171,25 @@ def test_the_report_shows_what_was_proven_and_what_targets_cost():
     ):
         assert part in text, part
     assert {"balance", "traffic"} <= set(page(data).ids)
+
+
+def test_a_minimum_of_leaders_says_what_lacks_before_and_after_and_what_was_copied():
+    price = TargetPrice("min_leaders", 3 * MB, 4, "solved")
+    figures = LeaderMinimums(2, 9, 1, 3 * MB, 4)
+    text = page(told(STORED, min_leaders=figures, prices=(price,))).text
+    assert "a minimum of leaders 3 MB 4" in text
+    assert "of 2 topics: brokers lack 9 leaders before, 1 after; 4 replicas (3 MB) copied" in text
+    text = page(told(STORED, min_leaders=LeaderMinimums(1, 9, 0, 0, 0))).text
+    assert "of 1 topic: brokers lack 9 leaders before, 0 after; nothing is copied for it" in text
+    assert "minimum of leaders" not in page(told(STORED)).text
+
+
+def test_topics_that_are_spread_by_leaders_alone_are_not_told_as_spread_by_replicas():
+    spread = TopicBalance(0.1, 2, 5, 0, 3, 0)
+    plain = told(STORED, topics=spread)
+    led = page(replace(plain, request={**plain.request, "topic_spread_of": "leaders"})).text
+    assert "by leaders alone, each within one leader or 10 % of a broker's share: 5" in led
+    assert "within one replica or 10 % of a broker's share, and leaders too: 5" in page(plain).text
 
 
 def test_a_plan_that_its_budget_cut_off_is_compared_with_all_that_was_asked():

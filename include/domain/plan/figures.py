@@ -80,6 +80,22 @@ class TopicBalance:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderMinimums:
+    """Brokers that lead fewer partitions of a topic than ``min_leaders`` asks for.
+
+    :param topics: that a minimum is asked for.
+    :param lacking_before, lacking_after: leaders that brokers lack, over all topics.
+    :param bytes_copied, replicas_copied: what no change of leader could do.
+    """
+
+    topics: int
+    lacking_before: int
+    lacking_after: int
+    bytes_copied: int
+    replicas_copied: int
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """Bytes the plan copies from leaders in one rack to brokers in another, or in the same.
 

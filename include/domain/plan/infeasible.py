@@ -21,6 +21,7 @@ class SubjectKind(enum.StrEnum):
     LOG_DIR = "log_dir"  # `broker`, and its path as `name`
     RACK = "rack"  # `name` is its path in the rack tree
     TOPIC = "topic"
+    MIN_LEADERS = "min_leaders"  # of the topic in `name`; of `broker`, or of all
     ALL_TOPICS = "all_topics"
     PARTITION = "partition"
     OFFLINE_REPLICAS = "offline_replicas"  # of `broker`, or of all
@@ -61,6 +62,10 @@ class Obstacle(enum.StrEnum):
     LARGE_PARTITION = "large_partition"  # `partition`, of `amount`, is larger than the share
     NO_MOVE = "no_move"  # no move or swap of whole replicas brings it closer
     NO_LEADER_CHANGE = "no_leader_change"  # no other replica as leader brings it closer
+    MIN_LEADERS_FIRST = "min_leaders_first"  # leaders were handed over for min_leaders afterwards
+    TOO_FEW_PARTITIONS = (
+        "too_few_partitions"  # a topic has fewer than the brokers would have to lead
+    )
     NO_OTHER_LEADER = "no_other_leader"  # no replica in sync on a broker that is not demoted
     PREFERRED_OUT_OF_SYNC = "preferred_out_of_sync"  # the preferred leader cannot lead now
     REPLACEMENT_HOLDS_ONE = "replacement_holds_one"  # it goes to `brokers`, not to `instead_of`

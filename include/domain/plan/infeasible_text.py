@@ -31,6 +31,10 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.NO_LEADER_CHANGE: (
         "no change of leader between the replicas that exist brings it closer"
     ),
+    Obstacle.MIN_LEADERS_FIRST: (
+        "leaders were evened out, and then handed over where min_leaders asks for it"
+    ),
+    Obstacle.TOO_FEW_PARTITIONS: "the topic has too few partitions for each broker to lead as many",
     Obstacle.NO_OTHER_LEADER: (
         "no broker that is not demoted has a replica of it in sync: it keeps its leader"
     ),
@@ -80,7 +84,18 @@ _OF_A_TOPIC: Mapping[Obstacle, str] = {
     ),
 }
 
-_BY_KIND = {SubjectKind.LOG_DIR: _OF_A_LOG_DIR, SubjectKind.TOPIC: _OF_A_TOPIC}
+_OF_MIN_LEADERS: Mapping[Obstacle, str] = {
+    Obstacle.NO_MOVE: (
+        "no change of leader, and no copy of one replica that the racks and disks allow, brings "
+        "it closer"
+    ),
+}
+
+_BY_KIND = {
+    SubjectKind.MIN_LEADERS: _OF_MIN_LEADERS,
+    SubjectKind.LOG_DIR: _OF_A_LOG_DIR,
+    SubjectKind.TOPIC: _OF_A_TOPIC,
+}
 
 
 def _fixed(item: Infeasible) -> str:
@@ -140,6 +155,8 @@ def subject_text(subject: Subject) -> str:
             return f"{subject.kind} {subject.name}"
         case SubjectKind.ALL_TOPICS:
             return "all topics"
+        case SubjectKind.MIN_LEADERS:
+            return f"topic {subject.name}" + (f" on {broker}" if broker else "")
         case SubjectKind.OFFLINE_REPLICAS:
             return f"offline replicas of {broker}" if broker else "offline replicas"
         case SubjectKind.REPLICATION_FACTOR:
@@ -166,6 +183,8 @@ def _measured(item: Infeasible) -> list[str]:
     kind = item.subject.kind
     if kind is SubjectKind.ALL_TOPICS:
         return ["topic_spread"]
+    if kind is SubjectKind.MIN_LEADERS:
+        return ["min_leaders"]
     if kind is SubjectKind.TOPIC:
         others = f" and {item.others} more" if item.others else ""
         leaders = ["leaders"] if item.resource is Resource.LEADERS else []

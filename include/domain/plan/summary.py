@@ -10,6 +10,7 @@ from typing import Any
 from include.domain.kafka import BrokerId
 from include.domain.plan.figures import (
     BudgetPoint,
+    LeaderMinimums,
     Link,
     ResourceBalance,
     TargetPrice,
@@ -69,6 +70,7 @@ class PlanSummary:
     :param ledger_id: of the ledger that it is made to be recorded in; "" = it is planned by hand.
     :param files: name of each of Kafka's files → SHA-256 of the bytes that the gate checks.
     :param topics: how evenly topics are spread; None where the plan does not go by that.
+    :param min_leaders: leaders that brokers lack of named topics; None where none were named.
     """
 
     plan_id: str
@@ -103,6 +105,7 @@ class PlanSummary:
     topics: TopicBalance | None = None
     asked_bound_bytes: int | None = None
     curve: tuple[BudgetPoint, ...] = ()
+    min_leaders: LeaderMinimums | None = None
     elections: int = 0
 
     @property
@@ -127,4 +130,6 @@ def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
     values["resources"] = tuple(map(balance_from_json, values.get("resources", ())))
     topics = values.get("topics")
     values["topics"] = None if topics is None else TopicBalance(**topics)
+    least = values.get("min_leaders")
+    values["min_leaders"] = None if least is None else LeaderMinimums(**least)
     return PlanSummary(**values)

@@ -113,6 +113,17 @@ Weights = Annotated[
         },
     ),
 ]
+MinLeaders = Annotated[
+    Mapping[str, int],
+    Read(
+        "name or pattern of topics → number of leaders",
+        param_types.min_leaders,
+        {
+            "type": ["null", "object"],
+            "additionalProperties": {"type": "integer", "minimum": 1},
+        },
+    ),
+]
 Replacements = Annotated[
     Mapping[BrokerId, BrokerId],
     Read(

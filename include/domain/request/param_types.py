@@ -21,6 +21,9 @@ from include.errors import InvalidRequestError
 TOPIC_SPREAD = "topic_spread"
 """The target that each topic is spread evenly over brokers, beside those of resources."""
 
+MIN_LEADERS = "min_leaders"
+"""The target that brokers lead so many partitions of named topics at least."""
+
 TOLERANCES = ("replicas", "bytes_in", "leaders", "bytes_out", TOPIC_SPREAD)
 """What a request may give a tolerance; that of bytes has a parameter of its own."""
 
@@ -188,6 +191,17 @@ def weights(value: Any) -> dict[BrokerId, float]:
         if not 0 < item < float("inf"):
             raise ValueError("holds a size that is not positive")
         read[broker] = float(item)
+    return read
+
+
+def min_leaders(value: Any) -> dict[str, int]:
+    """Name or pattern of topics → least number of leaders per broker, 1 or more."""
+    read = {}
+    for name, item in _mapping(value).items():
+        number = int_of(item)
+        if not str(name).strip() or number is None or number < 1:
+            raise ValueError("does not map names or patterns of topics to whole numbers above 0")
+        read[str(name).strip()] = number
     return read
 
 

@@ -29,6 +29,7 @@ from include.domain.request.request import (
     OnWindowEnd,
     Preset,
     ReassignmentRequest,
+    SpreadOf,
     words,
 )
 from include.domain.request.shared_fields import FIRST, WHAT, Approval, Cluster, Dryness
@@ -54,6 +55,13 @@ _CORDON = types.one_of(
         Cordon.NO: "No: Kafka may place new replicas there meanwhile",
         Cordon.KEEP: "Keep: cordon the brokers, for good",
         Cordon.UNDO: "Undo: cordon the brokers until the plan ends",
+    },
+)
+_SPREAD_OF = types.one_of(
+    SpreadOf,
+    {
+        SpreadOf.REPLICAS: "Replicas and leaders",
+        SpreadOf.LEADERS: "Leaders only: nothing is copied for it",
     },
 )
 _EFFORT = types.one_of(
@@ -305,6 +313,29 @@ class ReassignmentParams(BaseModel):
             f"are free, and topic_spread is {SPREAD_TOLERANCE}: each topic's replicas and leaders "
             "stay spread over brokers, also in a drain.",
             examples=[{"replicas": 0.05, "topic_spread": None}],
+        ),
+    ]
+    topic_spread_of: Annotated[
+        SpreadOf,
+        _SPREAD_OF,
+        _LIMITS,
+        Field(
+            title="Spread of topics",
+            description="What topic_spread is about: each topic's replicas and leaders, or its "
+            "leaders only.",
+        ),
+    ] = _DEFAULT.topic_spread_of
+    min_leaders: Annotated[
+        types.MinLeaders,
+        _LIMITS,
+        Field(
+            default_factory=dict,
+            title="Least number of leaders",
+            description="For rebalance, expand and balance leaders: how many partitions of each "
+            "of these topics every broker is to lead at least. Names or patterns with * and ?; "
+            "the largest number counts where several match. Leaders change first; a replica is "
+            "copied only where no change of leader does, and never by balance leaders.",
+            examples=[{"orders": 1, "logs-*": 2}],
         ),
     ]
     one_sided: Annotated[

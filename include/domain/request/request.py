@@ -50,6 +50,13 @@ class Cordon(enum.StrEnum):
     UNDO = "undo"  # until the plan ends
 
 
+class SpreadOf(enum.StrEnum):
+    """What of each topic is spread over brokers."""
+
+    REPLICAS = "replicas"  # and leaders
+    LEADERS = "leaders"  # by the order of replicas: nothing is copied for it
+
+
 class Effort(enum.StrEnum):
     """How much time the planner takes for fewer bytes."""
 
@@ -130,6 +137,9 @@ class ReassignmentRequest:
         can with that, and names what it leaves. None = no limit.
     :param ignore_racks: plan as if no broker had a rack.
     :param seed: breaks ties; same snapshot, request and seed give the same plan.
+    :param min_leaders: name or pattern of topics → partitions of each that every broker is to lead
+        at least; where several match a topic, the largest number counts.
+    :param topic_spread_of: what ``topic_spread`` is about: replicas and leaders, or leaders alone.
     :param preset: what has filled in the rest of the request, for those who read it later.
     """
 
@@ -165,6 +175,8 @@ class ReassignmentRequest:
     budget_moves: int | None = None
     ignore_racks: bool = False
     seed: int = 0
+    min_leaders: Mapping[str, int] = field(default_factory=dict)
+    topic_spread_of: SpreadOf = SpreadOf.REPLICAS
     preset: Preset = Preset.NONE
 
     @property
@@ -258,6 +270,8 @@ USED_BY = {
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
     "replacements": (Action.REPLACE,),
     "tolerances": (Action.REBALANCE, Action.EXPAND, Action.DRAIN),
+    "min_leaders": (Action.REBALANCE, Action.EXPAND, Action.BALANCE_LEADERS),
+    "topic_spread_of": SPREADS_TOPICS,
     "one_sided": (Action.REBALANCE,),
     "effort": (Action.REBALANCE, Action.EXPAND),
     "weights": (
@@ -297,6 +311,8 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     params["action"] = request.action.value
     params["on_window_end"] = request.on_window_end.value
     params["cordon"] = request.cordon.value
+    params["topic_spread_of"] = request.topic_spread_of.value
+    params["min_leaders"] = dict(request.min_leaders)
     params["preset"] = request.preset.value
     params["log_dirs"] = [str(name) for name in request.log_dirs]
     params["effort"] = request.effort.value

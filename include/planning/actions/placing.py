@@ -13,10 +13,11 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.plan.kafka_json import parse_reassignment
 from include.domain.plan.move import MoveReason
 from include.domain.request.param_types import TOPIC_SPREAD
-from include.domain.request.request import ReassignmentRequest, spread_tolerance
+from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from include.domain.resources import Resource
 from include.domain.text import brokers_text
 from include.planning.actions.reassign import lay_out
+from include.planning.leadership.min_leaders import Keeper, MinLeaders
 from include.planning.leadership.preferred_leaders import balance_leaders, settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
@@ -79,6 +80,7 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         brokers=arrays.brokers.live | drained,
         capacity=capacities(arrays, hosts, request.weights) * hosts,
         tolerance=spread_tolerance(request),
+        leaders_only=request.topic_spread_of is SpreadOf.LEADERS,
     )
     complete(layout, tree, paid, replicas, request.weights, bands)
     settle_leaders(layout)
@@ -282,6 +284,11 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     layout, tree = Layout(arrays), tree_of(arrays, arrays.brokers.live, request)
     balance_leaders(layout, movable)
+    minimums = MinLeaders.of(arrays, request, arrays.brokers.live)
+    evened = layout.rows[:, 0].copy()
+    if minimums is not None:
+        Keeper(layout, minimums, movable).run()
+    nowhere = np.zeros_like(arrays.brokers.live)
     ids = arrays.brokers.ids
     return Outcome(
         layout=layout,
@@ -290,10 +297,18 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
         lower_bound_bytes=0,
         reason=MoveReason.LEADER,
         why=lambda p: (
-            f"Broker {ids[layout.home[p, 0]]} leads more partitions than broker "
+            f"Broker {ids[layout.rows[p, 0]]} leads in place of broker {ids[layout.home[p, 0]]}, "
+            "for min_leaders; only the order of replicas changes."
+            if layout.rows[p, 0] != evened[p]
+            else f"Broker {ids[layout.home[p, 0]]} leads more partitions than broker "
             f"{ids[layout.rows[p, 0]]}; only the order of replicas changes."
         ),
-        infeasible=infeasible,
+        infeasible=(
+            *infeasible,
+            *(minimums.infeasible(arrays) if minimums else ()),
+            *(minimums.missed(layout, nowhere, cut_by_budget=False) if minimums else ()),
+        ),
+        min_leaders=minimums.figures(layout, ()) if minimums else None,
     )
 
 

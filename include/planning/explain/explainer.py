@@ -209,7 +209,15 @@ class Explainer:
             ),
             gives=tuple(move for move in moves if broker in move.removing),
             receives=tuple(move for move in moves if broker in move.adding),
-            infeasible=tuple(item for item in summary.infeasible if item.subject in about),
+            infeasible=tuple(
+                item
+                for item in summary.infeasible
+                if item.subject in about
+                or (
+                    item.subject.kind is SubjectKind.MIN_LEADERS
+                    and item.subject.broker in (broker, None)
+                )
+            ),
         )
 
     def unmeasured(self) -> tuple[Resource, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from include.domain.plan.infeasible import SubjectKind
 from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.plan.move import Move
 from include.domain.resources import NAMES, Resource
@@ -124,6 +125,8 @@ def _moves_lines(
 def _why_not_more(found: BrokerExplained, outside: Sequence[str]) -> str:
     if outside:
         return f"Why not more: what keeps it outside in {listed(outside)} is named above."
+    if any(item.subject.kind is SubjectKind.MIN_LEADERS for item in found.infeasible):
+        return "Why not more: what keeps it from its minimum of leaders is named above."
     if any(low is not None for *_, low, _ in found.loads):
         return "Why not more: it ends inside all its bands, and no copy is made that no band needs."
     return "Why not more: the action asks for no more of it."

@@ -254,13 +254,18 @@ def _penalty(count: float, rate: float, of_count: float, of_rate: float) -> floa
     return (more * more if more > 0 else 0.0) + (hotter * hotter if hotter > 0 else 0.0)
 
 
-def unmet(layout: Layout, shares: LedShares) -> tuple[Infeasible, ...]:
-    """Brokers that lead more or less than they should, for want of replicas to hand over."""
+def unmet(
+    layout: Layout, shares: LedShares, *, handed_over: bool = False
+) -> tuple[Infeasible, ...]:
+    """Brokers that lead more or less than they should, for want of replicas to hand over.
+
+    :param handed_over: whether leadership was handed over for min_leaders after that.
+    """
     outside, load = shares.outside(layout.rows[:, 0]), shares.load(layout.rows[:, 0])
     return tuple(
         Infeasible(
             Subject.of_broker(layout.arrays.brokers.ids[b]),
-            Obstacle.NO_LEADER_CHANGE,
+            Obstacle.MIN_LEADERS_FIRST if handed_over else Obstacle.NO_LEADER_CHANGE,
             wanted=float(round(shares.share[k, b])),
             nearest=float(load[k, b]),
             resource=LED[k],

@@ -29,14 +29,18 @@ def partitions_in_scope(arrays: ClusterArrays, request: ReassignmentRequest) -> 
     if not request.topics and request.action not in TAKES_INTERNAL:
         chosen = ~arrays.internal
     if request.topics:
-        chosen = _named(arrays, request.topics)
+        chosen = topics_named(arrays, request.topics)
     if request.exclude_topics:
-        chosen = chosen & ~_named(arrays, request.exclude_topics)
+        chosen = chosen & ~topics_named(arrays, request.exclude_topics)
     in_scope: Mask = chosen[arrays.topic_of]
     return in_scope
 
 
-def _named(arrays: ClusterArrays, names: Iterable[str]) -> Mask:
+def topics_named(arrays: ClusterArrays, names: Iterable[str]) -> Mask:
+    """(T,) topics of these names, and those that are not internal and match a pattern among them.
+
+    :raises InvalidRequestError: a name that does not exist, or a pattern that matches nothing.
+    """
     chosen = np.zeros(len(arrays.topics), bool)
     problems = []
     for name in names:

@@ -36,6 +36,7 @@ class TopicBands:
     :param led_low, led_high: (T + 1, B) the same for its leaders.
     :param fair: (T, B) share of the replicas if they could all be moved anywhere.
     :param tolerance: allowed deviation from a share, at least one replica.
+    :param leaders_only: whether replicas have no bands: anything goes.
     """
 
     topics: Ints
@@ -46,6 +47,7 @@ class TopicBands:
     led_high: Ints
     fair: Floats
     tolerance: float
+    leaders_only: bool = False
 
     def counts(self, rows: Rows) -> Ints:
         """(T + 1, B) replicas of each topic on each broker under (P, R) rows."""
@@ -86,11 +88,13 @@ def topic_bands(
     capacity: Floats,
     tolerance: float,
     one_sided: bool = False,
+    leaders_only: bool = False,
 ) -> TopicBands | None:
     """The bands of all topics that have at least as many replicas as there are brokers for them.
 
     :param partitions: (P,) that may move; ``brokers``: (B,) that give and take replicas.
     :param capacity: (B,) relative size of the brokers; 0 where one is to be emptied.
+    :param leaders_only: whether replicas may be spread in any way.
     :returns: None where there is no such topic, or the tolerance is infinite.
     """
     arrays = layout.arrays
@@ -112,6 +116,8 @@ def topic_bands(
     for lowest, highest in ((low, high), (led_low, led_high)):
         lowest[:, ~brokers | gone | one_sided] = 0
         highest[:, ~brokers] = ANY
+    if leaders_only:
+        low[:], high[:] = 0, ANY
     return TopicBands(
         topics=topics,
         row=row,
@@ -121,6 +127,7 @@ def topic_bands(
         led_high=_and_others(led_high, ANY),
         fair=fair,
         tolerance=tolerance,
+        leaders_only=leaders_only,
     )
 
 

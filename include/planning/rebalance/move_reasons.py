@@ -95,7 +95,7 @@ class CopyReasons:
 def _spread(
     problem: Problem, partition: Ints, source: Ints, target: Ints
 ) -> tuple[Mask, TopicCounts | None]:
-    if problem.spread is None:
+    if problem.spread is None or problem.spread.leaders_only:
         return np.zeros(len(partition), bool), None
     after = TopicCounts.of_replicas(problem.spread, problem.layout.rows)
     worse: Mask = after.moving(partition, target, source) > 0

@@ -11,12 +11,13 @@ from include.domain.array_types import Floats, Mask
 from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
 from include.domain.request.param_types import TOPIC_SPREAD
-from include.domain.request.request import ReassignmentRequest, spread_tolerance
+from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
+from include.planning.leadership.min_leaders import Keeper, MinLeaders, cheapest
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
-from include.planning.model.arrays import ClusterArrays, broker_sums
+from include.planning.model.arrays import ClusterArrays, broker_sums, fresh
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import placed_targets
 from include.planning.model.rack_tree import RackTree
@@ -74,7 +75,7 @@ def _planned(
 
     solution = solved(arrays)
     problem, lead, capacity = solution.problem, solution.lead, solution.capacity
-    layout, targets = problem.layout, problem.targets
+    layout, targets, minimums = problem.layout, problem.targets, solution.minimums
     if problem.parts.fixed_point and not solution.cut:
         plan_on(layout, lambda then: solved(then).problem.layout, solution.finish)
     cut, needs = solution.cut, solution.needs
@@ -93,18 +94,23 @@ def _planned(
             asked_bound(layout, problem.tree, targets, movable, before) if cut else None
         ),
         reason=MoveReason.BALANCE,
-        why=balance_reasons(problem, needs),
+        why=_with_minimums(balance_reasons(problem, needs), arrays, solution),
         infeasible=(
             *infeasible,
             *targets.infeasible,
             *result.missed(),
             *(() if fill_only else result.shifted(tolerances)),
-            *(unmet(layout, lead) if lead is not None else ()),
+            *(unmet(layout, lead, handed_over=minimums is not None) if lead is not None else ()),
+            *(minimums.infeasible(arrays) if minimums else ()),
+            *(minimums.missed(layout, problem.takes, cut_by_budget=cut) if minimums else ()),
             *_missed_topics(problem, named, request, cut_by_budget=cut),
         ),
         topics=topic_balance(layout, problem.spread) if problem.spread is not None else None,
+        min_leaders=minimums.figures(layout, solution.copied) if minimums else None,
         bands=bands,
-        prices=lambda: target_prices(problem, capacity, bands, cut_by_budget=cut),
+        prices=lambda: target_prices(
+            problem, capacity, bands, cut_by_budget=cut, least_led=solution.price_of_minimums()
+        ),
         curve=lambda: (
             budget_curve(
                 layout,
@@ -173,6 +179,8 @@ class _Solved:
             tolerances_of(request, arrays),
             request.one_sided,
         )
+        self.minimums = MinLeaders.of(arrays, request, named & hosts)
+        self.copied: dict[int, int] = {}
         rebalance(self.problem, self.capacity)
         self._searched = layout.rows.copy()
         prefer_sources(self.problem)
@@ -186,7 +194,34 @@ class _Solved:
         self.needs = CopyReasons.of(problem)
         settle_leaders(problem.layout)
         lead_evenly(problem, self.lead)
+        self._keep_minimums()
         return self.cut
+
+    def _keep_minimums(self) -> None:
+        """Hand leadership over where min_leaders asks for it, and copy what that takes."""
+        if self.minimums is None:
+            return
+        problem, layout = self.problem, self.problem.layout
+        copies = fresh(layout.rows, layout.home).sum(axis=1)
+        spent = np.array([(copies * layout.size).sum(), copies.sum()], float)
+        choose = cheapest(
+            layout,
+            problem.tree.violations,
+            problem.takes,
+            problem.weights,
+            (problem.targets.low, problem.targets.high),
+            budget_of(self._request) - spent,
+        )
+        keeper = Keeper(layout, self.minimums, problem.partitions, choose)
+        keeper.run()
+        self.copied = keeper.copied
+        layout.refresh()
+
+    def price_of_minimums(self) -> tuple[int, int] | None:
+        """Bytes and replicas that are copied for min_leaders alone; None where it is not asked."""
+        if self.minimums is None:
+            return None
+        return int(self.problem.layout.size[list(self.copied)].sum()), len(self.copied)
 
     def cut_off(self, budget_bytes: int | None) -> bool:
         """Finish the same search with this budget; whether it took some back."""
@@ -226,6 +261,22 @@ def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
         even_leaders(
             layout, spread_bands, movable, hosts, lead.bands() if lead is not None else None
         )
+
+
+def _with_minimums(
+    why: Callable[[int], str], arrays: ClusterArrays, solution: _Solved
+) -> Callable[[int], str]:
+    """The same, with a sentence for what is copied for min_leaders."""
+
+    def sentence(p: int) -> str:
+        if p not in solution.copied:
+            return why(p)
+        return (
+            f"Broker {arrays.brokers.ids[solution.copied[p]]} leads fewer partitions of the topic "
+            "than min_leaders asks for, and no change of leader helps; it gets a replica and leads."
+        )
+
+    return sentence
 
 
 def balance_reasons(problem: Problem, needs: CopyReasons) -> Callable[[int], str]:
@@ -330,5 +381,6 @@ def problem_of(
             capacity=(capacity[REPLICAS] if capacity.ndim > 1 else capacity) * tree.hosts,
             tolerance=spread_tolerance(request) if whole else LOOSE,
             one_sided=request.one_sided,
+            leaders_only=request.topic_spread_of is SpreadOf.LEADERS,
         ),
     )

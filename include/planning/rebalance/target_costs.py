@@ -15,7 +15,7 @@ import numpy as np
 
 from include.domain.array_types import Floats
 from include.domain.plan.figures import TargetPrice
-from include.domain.request.param_types import TOPIC_SPREAD
+from include.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from include.domain.resources import LED, PLACED, Resource
 from include.planning.model.arrays import fresh
 from include.planning.model.layout import Layout
@@ -30,44 +30,67 @@ SOLVED_ANEW = 200_000
 
 
 def target_prices(
-    problem: Problem, capacity: Floats, bands: ResourceBands, *, cut_by_budget: bool
+    problem: Problem,
+    capacity: Floats,
+    bands: ResourceBands,
+    *,
+    cut_by_budget: bool,
+    least_led: tuple[int, int] | None = None,
 ) -> tuple[TargetPrice, ...]:
     """The price of every target of a rebalance that is finished.
 
     :param capacity: (B,) relative size of the brokers, as for :func:`balance.rebalance`.
     :param cut_by_budget: a budget paid for a part of the plan only; of that part, prices are
         the least that targets cost.
+    :param least_led: bytes and replicas copied for min_leaders alone; None where it is not asked.
     """
     anew = problem.layout.rows.size <= SOLVED_ANEW and not cut_by_budget
     prices = []
     for resource in PLACED:
         if resource in bands.tolerance:
             free = _without(problem, resource)
-            saved = _saved(problem, free, capacity, anew=anew)
+            saved = _saved(problem, free, capacity, anew=anew, besides=least_led)
             prices.append(TargetPrice(resource.value, *saved, "solved" if anew else "at_least"))
     if problem.spread is not None:
-        prices.append(_price_of_spread(problem, capacity, anew=anew))
+        prices.append(_price_of_spread(problem, capacity, anew=anew, besides=least_led))
+    if least_led is not None:
+        prices.append(TargetPrice(MIN_LEADERS, *least_led, "solved" if anew else "at_least"))
     free_ones = (TargetPrice(r.value, 0, 0, "free") for r in LED if r in bands.tolerance)
     return (*prices, *free_ones)
 
 
-def _price_of_spread(problem: Problem, capacity: Floats, *, anew: bool) -> TargetPrice:
+def _price_of_spread(
+    problem: Problem, capacity: Floats, *, anew: bool, besides: tuple[int, int] | None
+) -> TargetPrice:
     """What is saved where topics may be spread in any way."""
+    if problem.spread is not None and problem.spread.leaders_only:
+        return TargetPrice(TOPIC_SPREAD, 0, 0, "free")
     layout = Layout(problem.layout.arrays, problem.layout.rows.shape[1])
     free = replace(problem, layout=layout, spread=None)
-    saved = _saved(problem, free, capacity, anew=anew)
+    saved = _saved(problem, free, capacity, anew=anew, besides=besides)
     return TargetPrice(TOPIC_SPREAD, *saved, "solved" if anew else "at_least")
 
 
-def _saved(problem: Problem, free: Problem, capacity: Floats, *, anew: bool) -> tuple[int, int]:
-    """Bytes and replicas that are not copied without a target."""
+def _saved(
+    problem: Problem,
+    free: Problem,
+    capacity: Floats,
+    *,
+    anew: bool,
+    besides: tuple[int, int] | None,
+) -> tuple[int, int]:
+    """Bytes and replicas that are not copied without a target.
+
+    :param besides: what is copied whatever the target, where the request is planned again.
+    """
     if anew:
         rebalance(free, capacity)
         prefer_sources(free)
     else:
         _take_back(free, problem.layout)
     with_it, without = _cost(problem.layout), _cost(free.layout)
-    return with_it[0] - without[0], with_it[1] - without[1]
+    apart = (besides or (0, 0)) if anew else (0, 0)
+    return with_it[0] - without[0] - apart[0], with_it[1] - without[1] - apart[1]
 
 
 def _without(problem: Problem, resource: Resource) -> Problem:

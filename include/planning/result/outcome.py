@@ -9,7 +9,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
 from include.domain.kafka import BrokerId
-from include.domain.plan.figures import BudgetPoint, TargetPrice, TopicBalance
+from include.domain.plan.figures import BudgetPoint, LeaderMinimums, TargetPrice, TopicBalance
 from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
@@ -73,6 +73,7 @@ class Outcome:
     curve: Callable[[], tuple[BudgetPoint, ...]] = tuple
     within: WithinBrokers | None = None
     topics: TopicBalance | None = None
+    min_leaders: LeaderMinimums | None = None
     asked_bound_bytes: int | None = None
     elections: tuple[int, ...] = ()
 

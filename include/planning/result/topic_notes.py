@@ -55,6 +55,8 @@ def missed_topics(
     low = np.where(receivers & (not one_sided), low, 0)
     high = np.where(receivers, high, np.maximum(high, before))
     off = beyond(held, low, high) * brokers
+    if bands.leaders_only:
+        off[:] = 0
     inside = beyond(held, bands.low[:-1], bands.high[:-1]) * brokers == 0
     notes = []
     for t in np.flatnonzero(off.any(axis=1)).tolist():

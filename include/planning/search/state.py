@@ -84,7 +84,10 @@ class Search:
         self.load = np.stack(
             [broker_sums(self.rows, weight, len(problem.gives)) for weight in self.weights]
         )
-        self.books = TopicCounts.of_replicas(problem.spread, self.rows) if problem.spread else None
+        bands = problem.spread
+        self.books = (
+            TopicCounts.of_replicas(bands, self.rows) if bands and not bands.leaders_only else None
+        )
         self.strict = True
         replicas = (self.rows != NONE).sum() / max(int(problem.gives.sum()), 1)
         self.unit = 1 / max(float(replicas), 1.0)

@@ -64,6 +64,13 @@ def plan_in_slices(
     :raises InvalidRequestError: when the cluster contradicts the request; lists the problems.
     """
     check_hidden(snapshot, request)
+    if request.min_leaders:
+        raise_if(
+            [
+                "min_leaders cannot be kept by a plan that is made in slices, which see no whole "
+                "topic: leave it out, or raise max_driver_replicas above this cluster's replicas."
+            ]
+        )
     pace = options.pace(request.max_moves_per_broker)
     unspread = not np.isinf(spread_tolerance(request))
     if unspread:

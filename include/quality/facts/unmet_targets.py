@@ -17,6 +17,7 @@ class Obstacles:
     :ivar unpaid_partitions: how many the budget leaves out.
     :ivar partitions: names of partitions that are left as they are, or miss their target.
     :ivar topics: names of topics that are not spread.
+    :ivar few_leaders: topics with a broker that leads fewer of their partitions than is asked for.
     :ivar no_topic_spread: whether the plan spreads no topic at all.
     """
 
@@ -26,6 +27,7 @@ class Obstacles:
         self.unpaid_partitions = 0
         self.partitions: set[str] = set()
         self.topics: set[str] = set()
+        self.few_leaders: set[tuple[str, BrokerId]] = set()
         self.no_topic_spread = False
         for item in named:
             self._read(item)
@@ -43,5 +45,7 @@ class Obstacles:
             self.partitions.add(item.subject.name)
         elif kind is SubjectKind.TOPIC:
             self.topics.add(item.subject.name)
+        elif kind is SubjectKind.MIN_LEADERS and broker is not None:
+            self.few_leaders.add((item.subject.name, broker))
         elif kind is SubjectKind.ALL_TOPICS:
             self.no_topic_spread = True

@@ -14,7 +14,15 @@ from include.domain.resources import Resource
 from include.quality.engine.rules import Rule, at_level, rules_of
 from include.quality.plan.leadership import ELECTS
 
-TABLES = ("moves", "files", "plan", "brokers_after", "log_dirs_after", "topics_after")
+TABLES = (
+    "moves",
+    "files",
+    "plan",
+    "brokers_after",
+    "log_dirs_after",
+    "topics_after",
+    "leaders_after",
+)
 
 EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)
 """Actions whose targets the operator names."""
@@ -95,6 +103,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "budget_moves": request.budget_moves is not None,
         "bands": levels,
         "topics_spread": not isinf(spread_tolerance(request)),
+        "min_leaders": bool(request.min_leaders),
         "share_of_bytes": rebalances and request.tolerance is not None,
         "share_of_replicas": rebalances and replicas is not None,
     }

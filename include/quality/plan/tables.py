@@ -24,20 +24,22 @@ from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import excused, offline_counts, without_leader
 from include.quality.plan.broker_table import brokers_after
+from include.quality.plan.leader_table import leaders_after
 from include.quality.plan.leadership import elects
 from include.quality.plan.move_table import moves_beside
 from include.quality.plan.topic_table import topics_after
 
 
 def plan_tables(checked: Checked) -> dict[str, pa.Table]:
-    """``moves``, ``brokers_after``, ``log_dirs_after``, ``topics_after``, ``files`` and ``plan``
-    (one row).
+    """``moves``, ``brokers_after``, ``log_dirs_after``, ``topics_after``, ``leaders_after``,
+    ``files`` and ``plan`` (one row).
     """
     return {
         "moves": moves_beside(checked),
         "brokers_after": brokers_after(checked),
         "log_dirs_after": _log_dirs_after(checked),
         "topics_after": topics_after(checked),
+        "leaders_after": leaders_after(checked),
         "files": _files(checked),
         "plan": pa.Table.from_pylist([_plan_row(checked)]),
     }

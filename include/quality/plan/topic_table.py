@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from include.domain.kafka import BrokerId
-from include.domain.request.request import Action, spread_tolerance
+from include.domain.request.request import Action, SpreadOf, spread_tolerance
 from include.quality.facts.jagged import Ints, Mask
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
@@ -41,10 +41,15 @@ def topics_after(checked: Checked) -> pa.Table:
     row = np.full(len(partitions.topics), -1)
     row[chosen] = np.arange(len(chosen))
     topic_of = partitions.keys >> 32
+    leaders = checked.request.topic_spread_of is SpreadOf.LEADERS
     before = _counts(row, topic_of[partitions.replicas.row], partitions.replicas.values, ids)
+    if leaders:
+        before = _counts(row, topic_of, partitions.replicas.first, ids)
     topic_moved = np.where(moved.at >= 0, topic_of[moved.at], -1)
     after = before.copy()
-    for lists, sign in ((moved.adding, 1), (moved.removing, -1)):
+    for side, sign in ((moved.target, 1), (moved.current, -1)) if leaders else ():
+        after += sign * _counts(row, topic_moved, side.first, ids)
+    for lists, sign in () if leaders else ((moved.adding, 1), (moved.removing, -1)):
         after += sign * _counts(row, topic_moved[lists.row], lists.values, ids)
     off = _off(checked, before, after, order, tolerance)
     obstacles = Obstacles(checked.plan.summary.infeasible)

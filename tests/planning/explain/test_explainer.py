@@ -276,3 +276,17 @@ def test_a_demotion_says_why_a_partition_keeps_its_leader():
     assert "Why: Broker 0 is demoted; broker 1 has its data in sync and leads it." in texts[0]
     assert "no broker that is not demoted has a replica of it in sync" in texts[1]
     assert "It could not move: no broker that is demoted leads it, or is preferred to." in texts[2]
+
+
+def test_a_broker_without_its_minimum_of_leaders_says_what_keeps_it_from_them():
+    of = cluster([""] * 3, [(0,), (1,), (1,)], topic="t")
+    about = explainer(of, action="balance_leaders", min_leaders={"t": 1})
+    lacking, well = (broker_text(about.broker(broker)) for broker in (2, 0))
+    assert "not possible: topic t on broker 2" in lacking
+    assert lacking.endswith("what keeps it from its minimum of leaders is named above.")
+    assert "min_leaders" not in well
+    assert "minimum" not in well
+    few = explainer(
+        cluster([""] * 3, [(0,), (1,)], topic="t"), action="balance_leaders", min_leaders={"t": 1}
+    )
+    assert "too few partitions" in broker_text(few.broker(2))

@@ -14,6 +14,7 @@ from include.ledger.base.lines import MoveFilter, MoveOrder
 from include.page.choices import choices_of, name_of
 from include.page.files import SERVED, PlanFiles
 from include.page.plan_view import PlanView
+from include.reporting.words import leader_minimums
 from rehome.ui import access
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
@@ -141,6 +142,11 @@ def _checks(request: Request, view: PlanView) -> str:
         run_id=view.record.run_id,
         gates=files.json("gates.json") or (),
         prices=files.summary.prices if files.summary is not None else (),
+        least_led=(
+            leader_minimums(files.summary.min_leaders)
+            if files.summary is not None and files.summary.min_leaders is not None
+            else ""
+        ),
         dry_run=files.dry_run,
         problem=files.problem,
     )

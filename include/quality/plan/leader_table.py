@@ -1,0 +1,83 @@
+"""Leaders of the topics for which the request asks for a minimum per broker, as a plan leaves them.
+
+Worked out from the snapshot and the moves alone, by code that the planner does not share.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import numpy as np
+import pyarrow as pa
+
+from include.domain.request.request import Action
+from include.quality.facts.subject import Checked
+from include.quality.facts.unmet_targets import Obstacles
+
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("broker", pa.int32()),
+        ("leaders_before", pa.int64()),
+        ("leaders_after", pa.int64()),
+        ("least", pa.int64()),
+        ("given_up", pa.int64()),
+        ("is_named", pa.bool_()),
+    ]
+)
+
+
+def leaders_after(checked: Checked) -> pa.Table:
+    """One row per such topic and broker that is to lead so many of its partitions.
+
+    ``least`` is what is asked for, or what the topic's partitions allow every broker to lead.
+    """
+    request = checked.request
+    wanted = _wanted(checked)
+    part = checked.live
+    if request.brokers and request.action is not Action.BALANCE_LEADERS:
+        part = part & np.isin(checked.brokers, np.array(request.brokers, np.int64))
+    brokers = checked.brokers[part].tolist()
+    if not wanted or not brokers:
+        return SCHEMA.empty_table()
+    moved, partitions = checked.moved, checked.moved.partitions
+    first = partitions.replicas.first
+    after = first.copy()
+    known = moved.at >= 0
+    after[moved.at[known]] = moved.target.first[known]
+    named = Obstacles(checked.plan.summary.infeasible).few_leaders
+    topics = partitions.keys >> 32
+    rows = []
+    for number, topic in enumerate(partitions.topics):
+        if topic not in wanted:
+            continue
+        mine = topics == number
+        least = min(wanted[topic], int(mine.sum()) // len(brokers))
+        for broker in brokers:
+            before = int((first[mine] == broker).sum())
+            leads = int((after[mine] == broker).sum())
+            rows.append(
+                {
+                    "topic": topic,
+                    "broker": broker,
+                    "leaders_before": before,
+                    "leaders_after": leads,
+                    "least": least,
+                    "given_up": before - leads if leads < min(before, least) else None,
+                    "is_named": (topic, broker) in named,
+                }
+            )
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _wanted(checked: Checked) -> dict[str, int]:
+    """Topic → leaders per broker: the most that a name or pattern asks for."""
+    table = checked.snapshot.topics
+    wanted: dict[str, int] = {}
+    for name, least in checked.request.min_leaders.items():
+        for topic, internal in zip(
+            table.column("topic").to_pylist(), table.column("internal").to_pylist(), strict=True
+        ):
+            if topic == name or (not internal and fnmatchcase(topic, name)):
+                wanted[topic] = max(least, wanted.get(topic, 0))
+    return wanted
