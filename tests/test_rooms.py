@@ -40,10 +40,11 @@ FLOORS = """
     alerts.catalog
     alerts.kinds
     cluster.interface    domain.run
+    settings
     domain.request
     domain.plan
     domain
-    settings             airflow_settings                packaging
+    airflow_settings     packaging
     described            errors
 """
 """A room may import what stands on the floors below its own: nothing beside it, nothing above."""

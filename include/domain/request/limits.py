@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -171,6 +172,28 @@ _CAPS: TypeAdapter[BrokerCaps] = TypeAdapter(BrokerCaps)
 _SETS: TypeAdapter[_Sets] = TypeAdapter(_Sets)
 
 
+class _Limited(Protocol):
+    """A request that may state limits of its own."""
+
+    @property
+    def caps(self) -> BrokerCaps | None: ...
+    @property
+    def broker_sets(self) -> tuple[BrokerSet, ...] | None: ...
+
+
+_R = TypeVar("_R", bound=_Limited)
+
+
+def with_limits(request: _R, caps: BrokerCaps, broker_sets: tuple[BrokerSet, ...]) -> _R:
+    """The request with these limits where it states none of its own."""
+    found: Any = replace(
+        request,  # type: ignore[type-var]
+        caps=caps if request.caps is None else request.caps,
+        broker_sets=broker_sets if request.broker_sets is None else request.broker_sets,
+    )
+    return cast("_R", found)
+
+
 def set_of_topic(
     sets: Iterable[BrokerSet], topic: str, *, internal: bool = False
 ) -> BrokerSet | None:
@@ -206,6 +229,29 @@ def read_broker_sets(value: Any) -> tuple[BrokerSet, ...]:
     if isinstance(value, str):
         value = _parsed(value, "broker_sets")
     return _read(_SETS, {"broker_sets": value}, "").broker_sets
+
+
+CAPS_ABOUT = (
+    "The most that a broker may hold of replicas, leaders, bytes_in, bytes_out and disk_fraction: "
+    "for all brokers (default), and by broker id (brokers). No plan takes a broker above a cap, or "
+    "further above."
+)
+"""What forms and documents say of caps."""
+
+SETS_ABOUT = (
+    "Topics that stay on a set of brokers, each set with its name, topics (names or patterns) and "
+    "brokers. With exclusive, topics of no set stay off its brokers. A topic belongs to the first "
+    "set that names it."
+)
+"""What forms and documents say of broker sets."""
+
+CAPS_EXAMPLE: Mapping[str, Any] = {
+    "default": {"replicas": 4000, "disk_fraction": 0.8},
+    "brokers": {"5": {"replicas": 2000}},
+}
+SETS_EXAMPLE: tuple[Mapping[str, Any], ...] = (
+    {"name": "fast", "topics": ["orders", "payments-*"], "brokers": [1, 2, 3]},
+)
 
 
 def caps_to_json(caps: BrokerCaps) -> dict[str, Any]:

@@ -30,11 +30,19 @@ from include.domain.request.request import (
     ReassignmentRequest,
     words,
 )
-from include.domain.request.shared_fields import FIRST, WHAT, Approval, Cluster, Dryness
+from include.domain.request.shared_fields import (
+    FIRST,
+    LIMITS,
+    WHAT,
+    Approval,
+    BrokerSets,
+    Caps,
+    Cluster,
+    Dryness,
+)
 from include.errors import InvalidRequestError
 
 _HOW = Section("How fast, and until when")
-_LIMITS = Section("Balance and limits")
 _BYTES_PER_S = Unit("bytes per second")
 _BYTES = Unit("bytes")
 
@@ -236,7 +244,7 @@ class ReassignmentParams(BaseModel):
 
     tolerance: Annotated[
         types.Fraction,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Tolerance",
             description="How far a broker may be off its share of bytes; 0.02 means 2 %. For "
@@ -247,7 +255,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.tolerance
     tolerances: Annotated[
         types.Tolerances,
-        _LIMITS,
+        LIMITS,
         Field(
             default_factory=dict,
             title="Tolerances of other resources",
@@ -261,7 +269,7 @@ class ReassignmentParams(BaseModel):
     ]
     one_sided: Annotated[
         types.YesOrNo,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Only too much counts",
             description="For rebalance: brokers may hold as little as they like.",
@@ -271,7 +279,7 @@ class ReassignmentParams(BaseModel):
         int,
         types.whole_number(0),
         _BYTES,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Cost of a move",
             description="What a move costs beside its bytes, in bytes. More means fewer, larger "
@@ -281,7 +289,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.move_overhead_bytes
     exclude_topics: Annotated[
         types.TopicNames,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Topics that stay",
             description="Names or patterns of topics that stay where they are, one a line.",
@@ -290,7 +298,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.exclude_topics
     exclude_brokers: Annotated[
         types.BrokerIds,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Brokers that get nothing",
             description="Ids of brokers that get no new replica.",
@@ -299,7 +307,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.exclude_brokers
     weights: Annotated[
         types.Weights,
-        _LIMITS,
+        LIMITS,
         Field(
             default_factory=dict,
             title="Weights",
@@ -310,7 +318,7 @@ class ReassignmentParams(BaseModel):
     budget_bytes: Annotated[
         types.OptionalCount,
         _BYTES,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Budget in bytes",
             description="The most bytes to copy. The plan has the moves that help most, and "
@@ -320,22 +328,24 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.budget_bytes
     budget_moves: Annotated[
         types.OptionalCount,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Budget in replicas",
             description="The most replicas to copy.",
             examples=[100],
         ),
     ] = _DEFAULT.budget_moves
+    caps: Caps = _DEFAULT.caps
+    broker_sets: BrokerSets = _DEFAULT.broker_sets
     ignore_racks: Annotated[
         types.YesOrNo,
-        _LIMITS,
+        LIMITS,
         Field(title="Ignore racks", description="Plan as if no broker had a rack."),
     ] = _DEFAULT.ignore_racks
     seed: Annotated[
         int,
         types.whole_number(0),
-        _LIMITS,
+        LIMITS,
         Field(
             title="Seed",
             description="Breaks ties: the same cluster, request and seed give the same plan.",

@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.request import field_types as types
+from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.reading import given
-from include.domain.request.shared_fields import WHAT, Approval, Cluster, Dryness
+from include.domain.request.shared_fields import WHAT, Approval, BrokerSets, Caps, Cluster, Dryness
 from include.errors import InvalidRequestError
 
 Replicas = tuple[BrokerId, ...]
@@ -27,6 +28,7 @@ class PartitionCountsRequest:
     :param totals: topic → number of partitions that it is to have.
     :param exclude_brokers: ids that get no new replica.
     :param ignore_racks: place as if no broker had a rack.
+    :param caps, broker_sets: limits that are kept; None = the setting's, else none.
     :param seed: breaks ties; same snapshot, request and seed give the same placement.
     """
 
@@ -36,12 +38,14 @@ class PartitionCountsRequest:
     seed: int = 0
     dry_run: bool = False
     approval: bool = False
+    caps: BrokerCaps | None = None
+    broker_sets: tuple[BrokerSet, ...] | None = None
 
 
 class PartitionCountsParams(BaseModel):
     """What a run of `add_partitions` takes, and how forms show it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     kafka_config_id: Cluster = "kafka_default"
     partitions: Annotated[
@@ -68,6 +72,8 @@ class PartitionCountsParams(BaseModel):
         WHAT,
         Field(title="Ignore racks", description="Place as if no broker had a rack."),
     ] = False
+    caps: Caps = None
+    broker_sets: BrokerSets = None
     seed: Annotated[
         int,
         types.whole_number(0),
@@ -100,6 +106,8 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
         seed=read.values.seed,
         dry_run=read.values.dry_run,
         approval=read.values.approval,
+        caps=read.values.caps,
+        broker_sets=read.values.broker_sets,
     )
 
 
