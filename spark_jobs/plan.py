@@ -179,7 +179,14 @@ def plan_request(
         if not options.rollback_of:
             raise InvalidRequestError(["A rollback needs --rollback-of: the plan's directory."])
         most = request.max_moves_per_broker
-        return rollback_plan(_taken_back(options), snapshot, how, max_moves_per_broker=most)
+        return rollback_plan(
+            _taken_back(options),
+            snapshot,
+            how,
+            max_moves_per_broker=most,
+            caps=request.caps,
+            broker_sets=request.broker_sets,
+        )
     return plan_forward(snapshot, request, how)
 
 

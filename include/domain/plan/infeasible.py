@@ -25,6 +25,7 @@ class SubjectKind(enum.StrEnum):
     PARTITION = "partition"
     OFFLINE_REPLICAS = "offline_replicas"  # of `broker`, or of all
     REPLICATION_FACTOR = "replication_factor"  # all partitions that lack the number in `name`
+    BROKER_SET = "broker_set"  # `name`: all topics that are bound to it, or to none
     RACK_REPAIR = "rack_repair"  # all partitions that are not spread over racks
     OTHER = "other"  # of a plan stored before subjects had kinds: `name` is the text
 
@@ -61,6 +62,11 @@ class Obstacle(enum.StrEnum):
     LARGE_PARTITION = "large_partition"  # `partition`, of `amount`, is larger than the share
     NO_MOVE = "no_move"  # no move or swap of whole replicas brings it closer
     NO_LEADER_CHANGE = "no_leader_change"  # no other replica as leader brings it closer
+    CAP = "cap"  # the broker's cap is below the share
+    ABOVE_CAP = "above_cap"  # it ends above its cap, `wanted`, as it was before or lower
+    CAPS_TOO_LOW = "caps_too_low"  # all caps together hold less than there is
+    SET_TOO_SMALL = "set_too_small"  # too few brokers of its set are live
+    OUTSIDE_SET = "outside_set"  # replicas stay on `brokers`, which are not of its set
     SHIFTED_SHARE = "shifted_share"  # limits of others shift what it can hold
     PLANNED_IN_PARTS = "planned_in_parts"  # no part sees a whole topic
     IN_FLIGHT = "in_flight"  # being reassigned already

@@ -25,6 +25,14 @@ _SENTENCES: Mapping[Obstacle, str] = {
         "the broker takes no new replicas: it is excluded, or its log dirs are cordoned"
     ),
     Obstacle.DISK_FULL: "the broker's disk does not hold its share",
+    Obstacle.CAP: "the broker's cap is below its share",
+    Obstacle.ABOVE_CAP: "it stays above its cap: no move that the plan may make brings it lower",
+    Obstacle.CAPS_TOO_LOW: (
+        "the caps of its live brokers together are lower: raise caps, or add brokers"
+    ),
+    Obstacle.SET_TOO_SMALL: (
+        "its broker set has fewer live brokers than it is to have replicas: left alone"
+    ),
     Obstacle.ONE_REPLICA_PER_BROKER: "one replica of a partition per broker allows no more",
     Obstacle.NO_MOVE: "no move or swap of whole replicas that the racks and disks allow brings it "
     "closer",
@@ -99,6 +107,10 @@ _WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
     Obstacle.MOVED_SINCE: lambda item: (
         f"something else moved it to {list(item.brokers)} since the plan"
     ),
+    Obstacle.OUTSIDE_SET: lambda item: (
+        f"replicas stay on brokers {list(item.brokers)}, which are not of its broker set: no "
+        "broker of the set has room by disk and caps, it may not move, or the budget is spent"
+    ),
     Obstacle.WAY_BACK_NOT_LIVE: lambda item: (
         f"brokers {list(item.brokers)}, to which it would go back, are not live: left alone"
     ),
@@ -119,6 +131,8 @@ def subject_text(subject: Subject) -> str:
             return f"{broker}, {subject.name}"
         case SubjectKind.RACK | SubjectKind.TOPIC:
             return f"{subject.kind} {subject.name}"
+        case SubjectKind.BROKER_SET:
+            return f"broker set {subject.name}" if subject.name else "all brokers"
         case SubjectKind.ALL_TOPICS:
             return "all topics"
         case SubjectKind.OFFLINE_REPLICAS:

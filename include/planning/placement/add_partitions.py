@@ -11,7 +11,12 @@ from include.domain.request.partition_counts import (
 )
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
-from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment
+from include.planning.model.limits import limited
+from include.planning.placement.new_partitions import (
+    NewPartitions,
+    create_replica_assignment,
+    with_less_room,
+)
 
 
 def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> AddedPartitions:
@@ -20,7 +25,9 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
     :raises InvalidRequestError: lists every problem: a topic that does not exist or has that
         many partitions already, too few brokers, racks on some brokers only.
     """
-    arrays, problems = ClusterArrays.from_snapshot(snapshot), list[str]()
+    problems = list[str]()
+    arrays = ClusterArrays.from_snapshot(snapshot, caps=request.caps)
+    arrays = limited(arrays, request.caps, request.broker_sets)
     names = [str(name) for name in snapshot.topics.column("topic").to_pylist()]
     counts = dict(zip(names, snapshot.topics.column("partitions").to_pylist(), strict=True))
     existing: dict[str, int] = {}
@@ -44,7 +51,9 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
             )
             existing[topic] = there
             try:
-                assignments |= create_replica_assignment(arrays, wanted)
+                made = create_replica_assignment(arrays, wanted)
+                assignments |= made
+                arrays = with_less_room(arrays, made.values())
             except InvalidRequestError as error:
                 problems += error.problems
     if problems:

@@ -8,22 +8,31 @@ from dataclasses import replace
 import numpy as np
 
 from include.domain.array_types import Floats, Mask
-from include.domain.plan.infeasible import Infeasible
+from include.domain.plan.infeasible import Infeasible, Obstacle
 from include.domain.plan.move import MoveReason
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, spread_tolerance
-from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
+from include.domain.resources import DEFAULT_TOLERANCES, LED, LOOSE, PLACED, Resource
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
+from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
+from include.planning.model.limit_checks import caps_too_low, set_too_small
 from include.planning.model.load_bands import placed_targets
 from include.planning.model.rack_tree import RackTree
-from include.planning.model.resource_loads import capacities, known, placed_weights
+from include.planning.model.resource_loads import (
+    capacities,
+    known,
+    partition_weight,
+    placed_weights,
+)
 from include.planning.model.scope import brokers_named, partitions_in_scope, raise_if
+from include.planning.model.set_trees import fair_capacity
 from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.movable import free_to_move
+from include.planning.placement.movable import named as stay_named
 from include.planning.rebalance.band_notes import BandNotes
 from include.planning.rebalance.budget_curve import budget_curve
 from include.planning.rebalance.budget_cut import budget_of, keep_within_budget
@@ -57,6 +66,10 @@ def _planned(
     hosts = arrays.brokers.live
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
+    small = movable & set_too_small(arrays, hosts, arrays.replication_factor)
+    infeasible += caps_too_low(arrays, hosts, arrays.replication_factor)
+    infeasible += stay_named(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
+    movable &= ~small
 
     def solved(arrays: ClusterArrays) -> _Solved:
         return _Solved(arrays, request, named, movable, fill_only=fill_only)
@@ -150,12 +163,12 @@ class _Solved:
             request,
             partitions=movable,
             brokers=hosts if fill_only else named,
-            capacity=self.capacity,
+            capacity=placed_capacity(arrays, tree, self.capacity),
         )
         self.problem = _only_into(problem, named) if fill_only else problem
         self.lead = LedShares.of(
             layout,
-            np.tile(self.capacity * hosts, (2, 1)),
+            led_capacity(arrays, tree, self.capacity * hosts),
             tolerances_of(request, arrays),
             request.one_sided,
         )
@@ -172,6 +185,7 @@ class _Solved:
         self.needs = CopyReasons.of(problem)
         settle_leaders(problem.layout)
         lead_evenly(problem, self.lead)
+        keep_led_caps(problem.layout, problem.partitions, lower=True)
         return self.cut
 
     def cut_off(self, budget_bytes: int | None) -> bool:
@@ -196,6 +210,23 @@ class _Solved:
         if lead.beyond(layout.rows[:, 0]) >= beyond:
             layout.lay_out(finished)
             self.cut, self.needs = cut, needs
+
+
+def placed_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats:
+    """(B,), or (K, B) where there are broker sets: what shares of placed resources go by."""
+    if len(tree.trees) == 1:
+        return capacity
+    factor = arrays.replication_factor
+    return np.stack(
+        [fair_capacity(arrays, tree, capacity, w * factor) for w in placed_weights(arrays)]
+    )
+
+
+def led_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats:
+    """(2, B) what shares of leaders and bytes out go by."""
+    return np.stack(
+        [fair_capacity(arrays, tree, capacity, partition_weight(arrays, r)) for r in LED]
+    )
 
 
 def lead_evenly(problem: Problem, lead: LedShares | None) -> None:

@@ -16,12 +16,15 @@ their bands; for small clusters where some are not, see ``again``.
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from operator import itemgetter
 
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Rows
+from include.errors import InvalidRequestError
 from include.planning.model.arrays import fresh
+from include.planning.model.limits import outside_sets
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.replica_sets import Placer
 from include.planning.programs.lp_rounding import round_lp, unhindered
@@ -113,13 +116,17 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
     :param part_of_a_cluster: one of many problems: a small one is given less time.
     """
-    layout, search = problem.layout, Search(problem)
+    layout = problem.layout
+    start = layout.rows.copy() if move_into_sets(problem, capacity) else layout.home
+    search = Search(problem)
     before = search.outside()
     if before <= 0:
         return
     after, copied = _search(search, capacity, INNER)
     if after > before - LEAST_CHANGE:
-        layout.lay_out(layout.home)
+        layout.lay_out(start)
+    if layout.arrays.limits is not None:
+        return  # what follows knows neither caps nor broker sets
     if layout.rows.size <= SMALL_CLUSTER:
         may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part_of_a_cluster
         if after <= 0 or may_be_unmet:
@@ -308,7 +315,7 @@ def _leaves_copies_uneven(search: Search) -> bool:
         return False
     moved = layout.changed()
     copied = moved[fresh(layout.rows[moved], layout.home[moved]).any(axis=1)]
-    return bool((tree.violations(layout.rows[copied]) > 0).any())
+    return bool((tree.violations_of(copied, layout.rows[copied]) > 0).any())
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:
@@ -320,8 +327,27 @@ def _repair(problem: Problem, capacity: Floats) -> bool:
     if not problem.gives[tree.hosts].all():
         return False
     moved = layout.changed()
-    uneven = moved[tree.violations(layout.rows[moved]) > 0]
+    uneven = moved[tree.violations_of(moved, layout.rows[moved]) > 0]
     placer = Placer(layout, tree, capacity)
+    unlimited = layout.arrays.limits is None
     for partition in uneven.tolist():
-        placer.complete(partition, int((layout.rows[partition] != NONE).sum()))
+        with nullcontext() if unlimited else suppress(InvalidRequestError):
+            placer.complete(partition, int((layout.rows[partition] != NONE).sum()))
     return bool(len(uneven))
+
+
+def move_into_sets(problem: Problem, capacity: Floats) -> bool:
+    """Bring replicas that may move, and lie outside of their broker set, onto its brokers, the
+    largest partitions first; whether there were any. What its brokers have no room for stays, and
+    is named in the end.
+    """
+    layout = problem.layout
+    outside = outside_sets(layout.arrays, layout.rows).any(axis=1) & problem.partitions
+    if not outside.any():
+        return False
+    partitions = np.flatnonzero(outside)
+    placer = Placer(layout, problem.tree, capacity)
+    for partition in partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist():
+        with suppress(InvalidRequestError):
+            placer.complete(partition, int((layout.rows[partition] != NONE).sum()))
+    return True

@@ -19,6 +19,7 @@ from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import rack_paths
+from include.planning.model.set_trees import rack_tree
 from include.planning.model.topic_bands import TopicBands
 from include.planning.placement.replica_sets import Placer
 from include.planning.result.resource_bands import ResourceBands
@@ -80,9 +81,8 @@ def tree_of(
     """The rack tree of these brokers; the request's seed says in which order equals are tried."""
     order = np.random.default_rng(request.seed).permutation(len(hosts))
     width = max(replicas, arrays.rows.shape[1])
-    return RackTree(
-        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks), hosts, width, order
-    )
+    paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
+    return rack_tree(arrays, paths, hosts, width, order)
 
 
 def complete(
