@@ -67,6 +67,11 @@ class Obstacle(enum.StrEnum):
     CAPS_TOO_LOW = "caps_too_low"  # all caps together hold less than there is
     SET_TOO_SMALL = "set_too_small"  # too few brokers of its set are live
     OUTSIDE_SET = "outside_set"  # replicas stay on `brokers`, which are not of its set
+    NO_OTHER_LEADER = "no_other_leader"  # no replica in sync on a broker that is not demoted
+    PREFERRED_OUT_OF_SYNC = "preferred_out_of_sync"  # the preferred leader cannot lead now
+    REPLACEMENT_HOLDS_ONE = "replacement_holds_one"  # it goes to `brokers`, not to `instead_of`
+    REPLACEMENT_RACKS = "replacement_racks"  # the same: the racks would be worse
+    REPLACEMENT_FULL = "replacement_full"  # the same: there is no room
     SHIFTED_SHARE = "shifted_share"  # limits of others shift what it can hold
     PLANNED_IN_PARTS = "planned_in_parts"  # no part sees a whole topic
     IN_FLIGHT = "in_flight"  # being reassigned already

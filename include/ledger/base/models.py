@@ -261,3 +261,11 @@ ALERTS = Table(
     Column("failed_channels", JSON, nullable=False),  # channel: why it has not taken it
     Column("alert", JSON, nullable=False),  # as it was last to be sent
 )
+
+CONNECTIONS = Table(
+    "connections",
+    METADATA,
+    Column("connection", String(250), primary_key=True),
+    Column("cluster_id", String(200), nullable=False),  # that it was last seen to lead to
+    Column("seen_at", UtcDateTime, nullable=False),
+)

@@ -156,7 +156,7 @@ class Placer:
             chosen = self._choose(partition, tree, keep, len(row), free)
         except NoPlaceError:
             chosen = []
-        if not set(keep) <= set(chosen):
+        if len(chosen) < len(row) or not set(keep) <= set(chosen):
             chosen = self._one_by_one(tree, keep, len(row), free)
         self._write(partition, row, chosen)
         return True
