@@ -31,6 +31,7 @@ FLOORS = """
     planning.leadership
     planning.search
     planning.placement   planning.options
+    planning.limits
     load_history         quality.plan                    quality.snapshot
     planning.model       quality.facts                   quality.engine
     ledger.store         warehouse                       cluster.gateway

@@ -32,9 +32,9 @@ from include.planning.actions.placing import (
 )
 from include.planning.actions.replace import plan_replacement
 from include.planning.leadership.led_caps import keep_led_caps
+from include.planning.limits.limit_checks import limit_notes, refuse_broken
+from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
-from include.planning.model.limit_checks import limit_notes, refuse_broken
-from include.planning.model.limits import limited
 from include.planning.model.resource_loads import known_resources
 from include.planning.model.scope import (
     partitions_in_scope,

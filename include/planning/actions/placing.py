@@ -20,10 +20,11 @@ from include.planning.actions.reassign import lay_out
 from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.preferred_leaders import balance_leaders, settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
+from include.planning.limits.limit_checks import refuse_impossible, set_too_small
+from include.planning.limits.limited import outside_sets, set_name
+from include.planning.limits.set_trees import rack_tree
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
-from include.planning.model.limit_checks import refuse_impossible, set_too_small
-from include.planning.model.limits import outside_sets, set_name
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import (
@@ -34,7 +35,6 @@ from include.planning.model.scope import (
     rack_paths,
     raise_if,
 )
-from include.planning.model.set_trees import rack_tree
 from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.add_replicas import RingPlacer
 from include.planning.placement.movable import free_to_move, named, with_source

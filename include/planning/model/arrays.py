@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,8 @@ from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.request.limits import BrokerCaps
 from include.planning.model.health import min_isr, offline_replicas
+from include.planning.model.limits import Limits
 from include.planning.model.volumes import disks_of
-
-if TYPE_CHECKING:
-    from include.planning.model.limits import Limits
 
 _COLUMNS = ("partition", "broker", "position", "is_leader", "in_isr", "adding", "removing")
 

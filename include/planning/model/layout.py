@@ -6,7 +6,6 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.planning.model.arrays import ClusterArrays, broker_sums, fresh
-from include.planning.model.limits import groups
 from include.planning.model.packing import CopyPacking, pack
 from include.planning.model.resource_loads import placed_weights
 
@@ -42,7 +41,7 @@ class Layout:
             self._weights = placed_weights(arrays)[self._capped]
             self._held_of = self._count_capped()
         if arrays.limits is not None:
-            self._groups = groups(arrays)
+            self._groups = arrays.limits.groups_of(arrays.topic_of)
 
     def _count_capped(self) -> Floats:
         """(C, B) what brokers hold of resources with caps."""
@@ -152,3 +151,16 @@ class Layout:
         for now, before in zip(self.rows.T, self.home.T, strict=True):
             changed |= now != before
         return np.flatnonzero(changed)
+
+
+def sources(layout: Layout) -> Ints:
+    """(P,) the broker that new replicas copy from: the leader, or the first replica."""
+    leader = layout.arrays.leader
+    source: Ints = np.where(leader != NONE, leader, layout.home[:, 0]).astype(np.int64)
+    return source
+
+
+def copies(layout: Layout) -> tuple[Ints, Ints]:
+    """(n,) partition and (n,) receiving broker of every copy the plan makes."""
+    partition, place = np.nonzero(fresh(layout.rows, layout.home))
+    return partition, layout.rows[partition, place].astype(np.int64)

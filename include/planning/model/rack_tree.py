@@ -27,7 +27,7 @@ class RackTree:
     :param hosts: (B,) which brokers may host replicas.
     :param max_replicas: the largest replication factor that will be asked about.
     :param order: (B,) the order in which equal brokers are tried.
-    :ivar trees: by group, see :mod:`include.planning.model.set_trees`; without sets, itself.
+    :ivar trees: by group, see :mod:`include.planning.limits.set_trees`; without sets, itself.
     :ivar partitions: for which there are several trees; 0 where there is one.
     :ivar height: number of levels below the root; the last one is the brokers.
     :ivar node: per level, (B,) the node each broker lies in.

@@ -13,8 +13,8 @@ from include.domain.request.partition_counts import (
     Replicas,
 )
 from include.errors import InvalidRequestError
+from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
-from include.planning.model.limits import limited
 from include.planning.placement.new_partitions import (
     NewPartitions,
     create_replica_assignment,

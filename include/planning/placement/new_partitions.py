@@ -17,8 +17,8 @@ from include.domain.array_types import NONE, Floats, Mask
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.resources import LED, PLACED, Resource
 from include.errors import InvalidRequestError
+from include.planning.limits.limited import loads_of
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
-from include.planning.model.limits import loads_of
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import brokers_with, rack_paths, raise_if
 from include.planning.placement.rack_spread import NoPlaceError, choose
@@ -117,7 +117,8 @@ def _of_its_set(arrays: ClusterArrays, topic: str) -> Mask:
     limits = arrays.limits
     if limits is None:
         return np.ones(len(arrays.brokers.ids), bool)
-    return limits.allowed[limits.group_of_name(arrays.topics, topic)]
+    allowed: Mask = limits.allowed[limits.group_of_name(arrays.topics, topic)]
+    return allowed
 
 
 def _room(arrays: ClusterArrays) -> tuple[Floats, Floats]:

@@ -17,9 +17,10 @@ from include.planning.leadership.leader_balance import LedShares, balance_leader
 from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
+from include.planning.limits.limit_checks import caps_too_low, set_too_small
+from include.planning.limits.set_trees import fair_capacity
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
-from include.planning.model.limit_checks import caps_too_low, set_too_small
 from include.planning.model.load_bands import placed_targets
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import (
@@ -29,7 +30,6 @@ from include.planning.model.resource_loads import (
     placed_weights,
 )
 from include.planning.model.scope import brokers_named, partitions_in_scope, raise_if
-from include.planning.model.set_trees import fair_capacity
 from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.movable import free_to_move
 from include.planning.placement.movable import named as stay_named

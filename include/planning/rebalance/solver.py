@@ -23,8 +23,8 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Rows
 from include.errors import InvalidRequestError
+from include.planning.limits.limited import outside_sets
 from include.planning.model.arrays import fresh
-from include.planning.model.limits import outside_sets
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.replica_sets import Placer
 from include.planning.programs.lp_rounding import round_lp, unhindered

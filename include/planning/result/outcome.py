@@ -14,12 +14,12 @@ from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
 from include.domain.text import brokers_text
+from include.planning.limits.set_trees import rack_tree
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import rack_paths
-from include.planning.model.set_trees import rack_tree
 from include.planning.model.topic_bands import TopicBands
 from include.planning.placement.replica_sets import Placer
 from include.planning.result.resource_bands import ResourceBands

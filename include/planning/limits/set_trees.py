@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from include.domain.array_types import Ints, Mask, Rows
+from include.domain.array_types import Floats, Ints, Mask, Rows
+from include.planning.limits.limited import groups
 from include.planning.model.arrays import ClusterArrays
-from include.planning.model.limits import groups
 from include.planning.model.rack_tree import RackTree
 
 
@@ -72,8 +72,8 @@ def rack_tree(
 
 
 def fair_capacity(
-    arrays: ClusterArrays, tree: RackTree, capacity: Ints | npt.NDArray[np.float64], weight: Rows
-) -> npt.NDArray[np.float64]:
+    arrays: ClusterArrays, tree: RackTree, capacity: Floats, weight: Floats
+) -> Floats:
     """(B,) what brokers hold if each group's load is poured over its brokers as evenly as can be.
 
     Groups are poured in turn, each to one level beside what the others have put down, until that
@@ -93,7 +93,7 @@ def fair_capacity(
             poured[number] = _level(rest, np.where(one.hosts, size, 0.0), total)
         if np.abs(poured - before).max() <= SETTLED * max(sum(totals), 1.0):
             break
-    fair: npt.NDArray[np.float64] = poured.sum(axis=0)
+    fair: Floats = poured.sum(axis=0)
     return fair if fair.any() else size
 
 
@@ -101,9 +101,7 @@ POURS, SETTLED = 200, 1e-9
 """Rounds in which groups are poured, and the part of the whole below which that has settled."""
 
 
-def _level(
-    rest: npt.NDArray[np.float64], size: npt.NDArray[np.float64], total: float
-) -> npt.NDArray[np.float64]:
+def _level(rest: Floats, size: Floats, total: float) -> Floats:
     """(B,) what is poured on brokers that hold so much already, up to one level by their size."""
     some = np.flatnonzero(size > 0)
     out = np.zeros(len(size))
