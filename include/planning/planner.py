@@ -73,6 +73,12 @@ PLANNERS = {
 REPAIRS_SETS = (Action.REBALANCE, Action.REPAIR_RACKS)
 """Actions that bring replicas into the broker sets of their topics."""
 
+KEEPS_ORDER = (
+    *(Action.REASSIGN, Action.REPLACE, Action.DEMOTE),
+    *(Action.EVACUATE_LOG_DIRS, Action.MOVE_LOG_DIRS, Action.ELECT_PREFERRED),
+)
+"""Actions that say themselves which replica comes first."""
+
 PLANS_PER_REQUEST = 4
 """Plans that are made until what each broker receives can be packed into its log dirs. A search
 keeps to a packing of its own, so that the first one nearly always does."""
@@ -224,6 +230,7 @@ def _that_fits(
     """
     if request.action is Action.MOVE_LOG_DIRS:
         outcome = _plan(snapshot, arrays, request, min_free_disk_fraction)
+        outcome = within_limits(outcome, request)
         return outcome, planned_moves(outcome)
     asked_for, planned_on = request.action is Action.REASSIGN, arrays
     for _ in range(PLANS_PER_REQUEST):
@@ -246,7 +253,7 @@ def within_limits(outcome: Outcome, request: ReassignmentRequest) -> Outcome:
     layout = outcome.layout
     if layout.arrays.limits is None:
         return outcome
-    if request.action is not Action.REASSIGN:
+    if request.action not in KEEPS_ORDER:
         nothing = np.zeros(len(layout.rows), bool)
         keep_led_caps(layout, nothing, lower=False)
     refuse_broken(layout.arrays, layout.home, layout.rows)

@@ -17,7 +17,7 @@ from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.request import Action
 from include.errors import InvalidRequestError
 from include.planning.actions.reassign import lay_out
-from include.planning.limits.limit_checks import refuse_broken
+from include.planning.limits.limit_checks import limit_notes, refuse_broken
 from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.rack_tree import RackTree
@@ -76,7 +76,7 @@ def rollback_plan(
         lower_bound_bytes=int(layout.incoming.sum()),
         reason=MoveReason.ROLLBACK,
         why=lambda _: "Taken back to where it was before the plan.",
-        infeasible=left_alone,
+        infeasible=(*left_alone, *limit_notes(arrays, layout.rows, None)),
         log_dirs=log_dirs,
     )
     moves, misfits = choose_log_dirs(planned_moves(outcome), arrays.brokers, name=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
 from include.domain.kafka import LogDirName, TopicPartition
+from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from include.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
@@ -135,7 +137,37 @@ def unwell(rng: Random, of: Cluster) -> Cluster:
     )
 
 
-def sound_plans(count: int, seed: int) -> Iterator[tuple[str, Checked]]:
+def limited(rng: Random, of: Cluster, request: ReassignmentRequest) -> ReassignmentRequest:
+    """The request with caps and broker sets, of which some can be kept and some cannot."""
+    brokers = list(of.racks)
+    names = [("orders",), ("pay*",), ("__offsets", "orders"), ("*",)]
+    sets = [
+        BrokerSet(
+            name=f"s{number}",
+            topics=rng.choice(names),
+            brokers=tuple(rng.sample(brokers, rng.randint(1, len(brokers)))),
+            exclusive=rng.random() < 0.3,
+        )
+        for number in range(rng.randint(0, 2))
+    ]
+    held = Counter(broker for row in of.replicas.values() for broker in row)
+    led = Counter(row[0] for row in of.replicas.values())
+    default = BrokerLimits(
+        replicas=rng.choice([None, max(held.values()), held.total() // len(brokers) + 2]),
+        leaders=rng.choice([None, max(led.values()), led.total() // len(brokers) + 2]),
+        disk_fraction=rng.choice([None, 0.9, 0.106]),
+    )
+    own = {rng.choice(brokers): BrokerLimits(replicas=rng.randint(0, held.total()))}
+    return replace(
+        request,
+        broker_sets=tuple(sets),
+        caps=BrokerCaps(default=default, brokers=rng.choice([{}, own])),
+    )
+
+
+def sound_plans(
+    count: int, seed: int, *, with_limits: bool = False
+) -> Iterator[tuple[str, Checked]]:
     """That many plans with their requests and snapshots, each action as often as the others."""
     made = 0
     while made < count:
@@ -143,17 +175,22 @@ def sound_plans(count: int, seed: int) -> Iterator[tuple[str, Checked]]:
         rng, depth, action = Random(seed), seed % 4, ACTIONS[made % len(ACTIONS)]
         of = random_cluster(rng, depth)
         try:
-            checked = _sound(rng, of, action, depth)
+            checked = _sound(rng, of, action, depth, with_limits=with_limits)
         except InvalidRequestError:  # it contradicts the cluster, which is the planner's to say
             continue
         if checked.plan.moves or rng.random() < 0.1:
             made += 1
-            yield f"{action} of seed {seed}", checked
+            kind = f"{action} with limits" if with_limits else str(action)
+            yield f"{kind} of seed {seed}", checked
 
 
-def _sound(rng: Random, of: Cluster, action: Action, depth: int) -> Checked:
+def _sound(
+    rng: Random, of: Cluster, action: Action, depth: int, *, with_limits: bool
+) -> Checked:
     if action is not Action.ROLLBACK:
         request = random_request(rng, of, action, depth)
+        if with_limits:
+            request = limited(rng, of, request)
         return planned(troubled(rng, of, request).snapshot(shuffle=seed_of(rng)), request)
     first = planned(of.snapshot(), random_request(rng, of, Action.DRAIN, depth)).plan
     snapshot = of.after(first).snapshot()

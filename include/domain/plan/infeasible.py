@@ -72,6 +72,7 @@ class Obstacle(enum.StrEnum):
     REPLACEMENT_HOLDS_ONE = "replacement_holds_one"  # it goes to `brokers`, not to `instead_of`
     REPLACEMENT_RACKS = "replacement_racks"  # the same: the racks would be worse
     REPLACEMENT_FULL = "replacement_full"  # the same: there is no room
+    REPLACEMENT_LIMITED = "replacement_limited"  # the same: a cap or the broker set is in the way
     SHIFTED_SHARE = "shifted_share"  # limits of others shift what it can hold
     PLANNED_IN_PARTS = "planned_in_parts"  # no part sees a whole topic
     IN_FLIGHT = "in_flight"  # being reassigned already

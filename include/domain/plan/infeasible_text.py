@@ -109,6 +109,7 @@ def _replaced_elsewhere(item: Infeasible) -> str:
         Obstacle.REPLACEMENT_HOLDS_ONE: "has a replica of it already",
         Obstacle.REPLACEMENT_RACKS: "would spread it less evenly over the racks",
         Obstacle.REPLACEMENT_FULL: "has no room for it",
+        Obstacle.REPLACEMENT_LIMITED: "may not have it by a cap or its broker set",
     }[item.obstacle]
     return f"broker {meant} {cause}: broker {new} takes the place instead"
 
@@ -136,6 +137,7 @@ _WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
     Obstacle.REPLACEMENT_HOLDS_ONE: _replaced_elsewhere,
     Obstacle.REPLACEMENT_RACKS: _replaced_elsewhere,
     Obstacle.REPLACEMENT_FULL: _replaced_elsewhere,
+    Obstacle.REPLACEMENT_LIMITED: _replaced_elsewhere,
     Obstacle.OTHER: lambda item: item.text,
 }
 

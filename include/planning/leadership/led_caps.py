@@ -15,13 +15,16 @@ LONGEST = 6
 """Brokers in a chain along which leadership is handed over, at most."""
 
 
-def keep_led_caps(layout: Layout, movable: Mask, *, lower: bool) -> None:
+def keep_led_caps(
+    layout: Layout, movable: Mask, *, lower: bool, leading: Mask | None = None
+) -> None:
     """Hand leadership over, in place, until no broker leads more than its cap, or than it did.
 
     Along chains where the next replica's broker is at its cap itself: of leaders alone, that finds
     every way there is within the length of a chain.
 
     :param movable: (P,) partitions whose order may change: others only where the plan changes them.
+    :param leading: (B,) brokers that may lead what is handed over; None = all.
     :param lower: whether brokers that were above their caps are to come down to them.
     """
     limits = layout.arrays.limits
@@ -32,7 +35,7 @@ def keep_led_caps(layout: Layout, movable: Mask, *, lower: bool) -> None:
     most = limits.led if lower else np.maximum(limits.led, before)
     free = movable.copy()
     free[layout.changed()] = True
-    books = _Books(layout, weights, most, free)
+    books = _Books(layout, weights, most, free, leading)
     for broker in books.over():
         while books.is_over(broker) and books.relieve(broker):
             pass
@@ -46,13 +49,17 @@ def _load(leaders: Floats | np.ndarray, weights: Floats, count: int) -> Floats:
 class _Books:
     """What brokers lead, and whom each could hand a partition over to."""
 
-    def __init__(self, layout: Layout, weights: Floats, most: Floats, free: Mask) -> None:
+    def __init__(
+        self, layout: Layout, weights: Floats, most: Floats, free: Mask, leading: Mask | None
+    ) -> None:
         self._layout, self._weights, self._most = layout, weights, most
         rows = layout.rows
         self._load = _load(rows[:, 0], weights, most.shape[1])
         every = np.arange(len(rows))
         able = may_lead(layout.arrays, every, rows) & (rows != NONE)
         able &= layout.arrays.brokers.live[rows]
+        if leading is not None:
+            able &= leading[rows]
         self._able = able
         self._led: list[list[int]] = [[] for _ in range(most.shape[1])]
         for p in np.flatnonzero(free & (rows[:, 0] != NONE)).tolist():
