@@ -30,6 +30,9 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.CAPS_TOO_LOW: (
         "the caps of its live brokers together are lower: raise caps, or add brokers"
     ),
+    Obstacle.CAPS_KEEP_UNEVEN: (
+        "caps keep it off the brokers that would spread it more evenly over the racks"
+    ),
     Obstacle.SET_TOO_SMALL: (
         "its broker set has fewer live brokers than it is to have replicas: left alone"
     ),

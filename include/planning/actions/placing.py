@@ -23,7 +23,7 @@ from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.limit_checks import refuse_impossible, set_too_small
 from include.planning.limits.limited import outside_sets, set_name
 from include.planning.limits.set_trees import rack_tree
-from include.planning.model.arrays import ClusterArrays, broker_sums
+from include.planning.model.arrays import ClusterArrays, broker_sums, fresh
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
@@ -256,6 +256,9 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     complete(layout, tree, paid, replicas, request.weights)
     settle_leaders(layout)
     unpaid = _left_out(Subject(SubjectKind.RACK_REPAIR), len(partitions) - len(paid))
+    if arrays.limits is not None:
+        same = ~fresh(layout.rows[paid], arrays.rows[paid]).any(axis=1)
+        unpaid += named(arrays, paid[same], Obstacle.CAPS_KEEP_UNEVEN)
     return Outcome(
         layout=layout,
         tree_before=tree,

@@ -156,6 +156,10 @@ class _Layer:
             offset += len(least[level - 1])
             node = self._tree.node[level]
             forced = (least[level] == most[level])[node]
+            if self._layout.arrays.limits is not None:
+                # Caps, or sets that replicas lie outside of, may force another load than today's.
+                held = np.bincount(node, self.load, len(least[level]))
+                forced &= (least[level] == held)[node]
             domain = np.where(forced, offset + node, domain)
         return domain
 

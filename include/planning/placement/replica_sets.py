@@ -98,6 +98,7 @@ class Placer:
     """Completes replica sets of a layout under one rack tree.
 
     :param capacity: (B,) relative size of the brokers; loads are compared per unit of it.
+    :param takes: (B,) brokers that new replicas may go to; None = all that host any.
     :param bands: of topics: brokers that lack a topic come first, those that have enough of it
         last; None = the emptiest come first.
     """
@@ -108,8 +109,10 @@ class Placer:
         tree: RackTree,
         capacity: Floats,
         bands: TopicBands | None = None,
+        takes: Mask | None = None,
     ) -> None:
         self._layout = layout
+        self._takes = np.ones(len(tree.hosts), bool) if takes is None else takes
         self._tree = tree
         self._overhead = replica_overhead(layout)
         weight = (layout.load + layout.count * self._overhead).astype(float)
@@ -131,7 +134,7 @@ class Placer:
         row = [int(b) for b in self._layout.rows[partition] if b != NONE]
         tree = self._tree.of(partition)
         keep = [broker for broker in dict.fromkeys(row) if tree.hosts[broker]]
-        free = self._layout.fits(partition) & tree.hosts
+        free = self._layout.fits(partition) & tree.hosts & self._takes
         free[row] = False
         try:
             chosen = self._choose(partition, tree, keep, replicas, free)

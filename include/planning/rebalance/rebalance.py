@@ -45,7 +45,6 @@ from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, left_brokers, tree_of
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.result.topic_notes import missed_topics, topic_balance
-from include.planning.search.broker_shed import REPLICAS
 from include.planning.search.state import Problem
 
 
@@ -163,7 +162,8 @@ class _Solved:
             request,
             partitions=movable,
             brokers=hosts if fill_only else named,
-            capacity=placed_capacity(arrays, tree, self.capacity),
+            capacity=self.capacity,
+            fair=placed_capacity(arrays, tree, self.capacity),
         )
         self.problem = _only_into(problem, named) if fill_only else problem
         self.lead = LedShares.of(
@@ -212,10 +212,10 @@ class _Solved:
             self.cut, self.needs = cut, needs
 
 
-def placed_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats:
-    """(B,), or (K, B) where there are broker sets: what shares of placed resources go by."""
+def placed_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats | None:
+    """(K, B) what shares of placed resources go by where there are broker sets; else None."""
     if len(tree.trees) == 1:
-        return capacity
+        return None
     factor = arrays.replication_factor
     return np.stack(
         [fair_capacity(arrays, tree, capacity, w * factor) for w in placed_weights(arrays)]
@@ -304,13 +304,16 @@ def problem_of(
     partitions: Mask,
     brokers: Mask,
     capacity: Floats,
+    fair: Floats | None = None,
     whole: bool = True,
 ) -> Problem:
     """The problem a rebalance solves.
 
     :param partitions: (P,) that may move.
     :param brokers: (B,) that give and take replicas; those the tree does not let host end empty.
-    :param capacity: (B,) relative size of the brokers, or (K, B) per resource.
+    :param capacity: (B,) relative size of the brokers.
+    :param fair: (K, B) what shares of resources go by where broker sets are in the way; None = the
+        capacity.
     :param whole: whether these are all of the cluster's partitions, so that topics can be spread.
     """
     arrays = layout.arrays
@@ -323,8 +326,7 @@ def problem_of(
         weights=weights,
         partitions=partitions,
         brokers=brokers,
-        capacity=np.broadcast_to(capacity[: len(PLACED)] if capacity.ndim > 1 else capacity, shape)
-        * tree.hosts,
+        capacity=np.broadcast_to(capacity if fair is None else fair, shape) * tree.hosts,
         tolerances=tuple(tolerances[resource] for resource in PLACED),
         one_sided=request.one_sided,
     )
@@ -343,7 +345,7 @@ def problem_of(
             tree,
             partitions=partitions,
             brokers=brokers,
-            capacity=(capacity[REPLICAS] if capacity.ndim > 1 else capacity) * tree.hosts,
+            capacity=capacity * tree.hosts,
             tolerance=spread_tolerance(request) if whole else LOOSE,
             one_sided=request.one_sided,
         ),

@@ -17,6 +17,7 @@ their bands; for small clusters where some are not, see ``again``.
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from operator import itemgetter
 
 import numpy as np
@@ -116,8 +117,9 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
     :param part_of_a_cluster: one of many problems: a small one is given less time.
     """
-    layout = problem.layout
-    start = layout.rows.copy() if move_into_sets(problem, capacity) else layout.home
+    layout, start = problem.layout, problem.layout.home
+    if layout.arrays.limits is not None and layout.arrays.limits.has_sets:
+        problem, start = _inside_sets(problem, capacity)
     search = Search(problem)
     before = search.outside()
     if before <= 0:
@@ -336,18 +338,33 @@ def _repair(problem: Problem, capacity: Floats) -> bool:
     return bool(len(uneven))
 
 
+def _inside_sets(problem: Problem, capacity: Floats) -> tuple[Problem, Rows]:
+    """The problem once replicas are in their broker sets, and (P, R) the rows by then. What no
+    broker of its set has room for stays as it is.
+    """
+    layout = problem.layout
+    start = layout.rows.copy() if move_into_sets(problem, capacity) else layout.home
+    stays = outside_sets(layout.arrays, layout.rows).any(axis=1)
+    return replace(problem, partitions=problem.partitions & ~stays), start
+
+
 def move_into_sets(problem: Problem, capacity: Floats) -> bool:
     """Bring replicas that may move, and lie outside of their broker set, onto its brokers, the
     largest partitions first; whether there were any. What its brokers have no room for stays, and
-    is named in the end.
+    is named in the end. An expansion brings none.
     """
-    layout = problem.layout
+    layout, hosts = problem.layout, problem.tree.hosts & problem.layout.arrays.brokers.takes
     outside = outside_sets(layout.arrays, layout.rows).any(axis=1) & problem.partitions
-    if not outside.any():
+    if not outside.any() or (problem.takes != (problem.gives & hosts)).any():
         return False
     partitions = np.flatnonzero(outside)
-    placer = Placer(layout, problem.tree, capacity)
+    placer = Placer(layout, problem.tree, capacity, takes=problem.takes)
     for partition in partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist():
+        before = layout.rows[partition].copy()
         with suppress(InvalidRequestError):
-            placer.complete(partition, int((layout.rows[partition] != NONE).sum()))
+            placer.complete(partition, int((before != NONE).sum()))
+        left = np.setdiff1d(before, layout.rows[partition])
+        if not problem.gives[left].all():
+            for slot, broker in enumerate(before.tolist()):
+                layout.move(partition, slot, broker)
     return True

@@ -135,7 +135,9 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
         ("before", checked.live, moved.current),
         ("after", left, moved.target),
     ):
-        rows[name] = lists.padded(places(ids, lists.values))
+        rows[name] = lists.padded(
+            places(ids, np.where(_stays_outside(checked, lists), -1, lists.values))
+        )
         levels[name] = badly_placed_by_set(checked, hosts, rows[name], group)
         if name == "before":
             # As bad as a replica on a dead broker: nothing of a failed log dir is there any more.
@@ -161,6 +163,16 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
         "repaired": pa.array(after.sum(axis=0) < before.sum(axis=0)),
         "better": pa.array(better, _BROKERS),
     }
+
+
+def _stays_outside(checked: Checked, lists: Ragged) -> Mask:
+    """Per value, whether it is a broker that keeps its replica though it is not of its set: as for
+    the racks of the set, it is not there before and after.
+    """
+    moved = checked.moved
+    apart = outside(checked, lists, moved.at)
+    kept: Mask = apart & ~lists.missing_in(moved.current) & ~lists.missing_in(moved.target)
+    return kept
 
 
 def _failed(checked: Checked) -> Ints:

@@ -21,7 +21,7 @@ from include.quality.facts.jagged import Mask, Ragged
 from include.quality.facts.plan_hash import hash_of
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
-from include.quality.facts.unplannable import excused, offline_counts, without_leader
+from include.quality.facts.unplannable import at_caps, excused, offline_counts, without_leader
 from include.quality.plan.broker_table import brokers_after
 from include.quality.plan.leadership import elects
 from include.quality.plan.limit_table import left_outside, outside_in_the_end, set_too_small
@@ -148,7 +148,7 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
         amiss = outside_in_the_end(checked)
         if not request.ignore_racks:
             amiss |= uneven(checked)
-        unrepaired: Mask = scope & well & amiss & ~_named_as_too_small(checked)
+        unrepaired: Mask = scope & well & amiss & ~_named_as_limited(checked)
         return unrepaired
     if request.action is Action.FIX_OFFLINE_REPLICAS:
         meant = partitions.offline.copy()
@@ -176,13 +176,17 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
     return None
 
 
-def _named_as_too_small(checked: Checked) -> Mask:
-    """(P,) partitions whose broker set has too few brokers, and that are named."""
-    small = set_too_small(checked)
+def _named_as_limited(checked: Checked) -> Mask:
+    """(P,) partitions that are named, and whose broker set has too few brokers, or has some that
+    may not take one by their caps.
+    """
+    homes, full = checked.homes, np.isin(checked.brokers, sorted(at_caps(checked)))
+    capped = (homes.may & full).any(axis=1)[homes.number] & ~outside_in_the_end(checked)
+    limited: Mask = np.asarray(set_too_small(checked) | capped)
     named = Obstacles(checked.plan.summary.infeasible).partitions
-    for p in np.flatnonzero(small).tolist():
-        small[p] = checked.moved.partitions.name(p) in named
-    return small
+    for p in np.flatnonzero(limited).tolist():
+        limited[p] = checked.moved.partitions.name(p) in named
+    return limited
 
 
 def _lies_in(checked: Checked, places: frozenset[Place]) -> Mask:

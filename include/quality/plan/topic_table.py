@@ -14,6 +14,7 @@ from include.domain.request.request import Action, spread_tolerance
 from include.quality.facts.jagged import Ints, Mask
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
+from include.quality.plan.limit_table import set_too_small
 
 Floats = npt.NDArray[np.float64]
 
@@ -86,7 +87,8 @@ def _chosen(checked: Checked) -> tuple[Ints, Mask]:
     brokers = (homes.may & hosts).sum(axis=1)[number]
     replicas = np.bincount(topics, partitions.replicas.lengths, len(partitions.topics))
     scope = np.array([topic in checked.topics_in_scope for topic in partitions.topics], bool)
-    free = np.bincount(topics, ~partitions.in_flight, len(partitions.topics)) > 0
+    moves = ~partitions.in_flight & ~set_too_small(checked)
+    free = np.bincount(topics, moves, len(partitions.topics)) > 0
     chosen = np.flatnonzero(scope & free & (replicas >= np.maximum(brokers, 1)))
     return chosen, homes.may[number[chosen]]
 
