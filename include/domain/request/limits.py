@@ -109,6 +109,14 @@ class BrokerCaps(BaseModel):
             update={name: getattr(own, name) for name in own.model_fields_set}
         )
 
+    def kept_free(self, broker: BrokerId, least: float) -> float:
+        """The part of a broker's disks that stays free.
+
+        :param least: that stays free on every broker.
+        """
+        full = self.of(broker).disk_fraction
+        return least if full is None else max(least, 1 - full)
+
     def __bool__(self) -> bool:
         """Whether any broker has a cap."""
         limits = (self.default, *self.brokers.values())

@@ -262,8 +262,7 @@ def _brokers(snapshot: Snapshot, seen: set[int], min_free: float, caps: BrokerCa
 
 def kept_free(min_free: float, caps: BrokerCaps | None, broker: BrokerId) -> float:
     """The part of a broker's volumes that must stay free, its cap on disks heeded."""
-    full = caps.of(broker).disk_fraction if caps else None
-    return min_free if full is None else max(min_free, 1 - full)
+    return caps.kept_free(broker, min_free) if caps else min_free
 
 
 def _internal(snapshot: Snapshot, topics: tuple[str, ...]) -> Mask:

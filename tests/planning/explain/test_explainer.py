@@ -276,3 +276,27 @@ def test_a_demotion_says_why_a_partition_keeps_its_leader():
     assert "Why: Broker 0 is demoted; broker 1 has its data in sync and leads it." in texts[0]
     assert "no broker that is not demoted has a replica of it in sync" in texts[1]
     assert "It could not move: no broker that is demoted leads it, or is preferred to." in texts[2]
+
+
+def test_a_cap_and_a_broker_set_are_told_as_what_forbids_a_place():
+    of = cluster([""] * 6, [(0, 1), (1, 2), (3, 2)])
+    limits = {
+        "broker_sets": [{"name": "fast", "topics": ["t"], "brokers": [0, 1, 2, 3, 4]}],
+        "caps": {"brokers": {"3": {"replicas": 1}}},
+    }
+    found = explainer(of, action="drain", brokers=[0], **limits).partition(T[0])
+    assert verdicts(found) == {
+        0: Verdict.HOLDS_ONE,
+        1: Verdict.HOLDS_ONE,
+        2: Verdict.POSSIBLE,
+        3: Verdict.CAP,
+        4: Verdict.CHOSEN,
+        5: Verdict.SET,
+    }
+
+
+def test_a_partition_that_its_broker_set_cannot_hold_is_told_so():
+    of = cluster([""] * 3, [(0, 1)])
+    sets = [{"name": "one", "topics": ["t"], "brokers": [2]}]
+    found = explainer(of, action="repair_racks", broker_sets=sets).partition(T[0])
+    assert "broker set" in found.barred
