@@ -114,8 +114,8 @@ def refuse_broken(arrays: ClusterArrays, home: Rows, rows: Rows) -> None:
     kinds = {r: row for rs, of in ((PLACED, limits.placed), (LED, limits.led))
              for r, row in zip(rs, of, strict=True)}  # fmt: skip
     problems = [
-        f"Broker {arrays.brokers.ids[b]} would end with {NAMES[r]} of "
-        f"{amount_text(r, float(loads_of(arrays, rows, r)[b]))}, above its cap of "
+        f"Broker {arrays.brokers.ids[b]} would end with "
+        f"{amount_text(r, float(loads_of(arrays, rows, r)[b]))}; its cap ({NAMES[r]}) is "
         f"{amount_text(r, float(kinds[r][b]))}. {LIFT}"
         for r, b in above_caps(arrays, home, rows)
     ]

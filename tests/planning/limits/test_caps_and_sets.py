@@ -107,6 +107,9 @@ ACTIONS = [
     {"action": "set_replication_factor", "replication_factor": 1},
     {"action": "repair_racks"},
     {"action": "balance_leaders"},
+    {"action": "demote", "brokers": [0]},
+    {"action": "replace", "replacements": {"0": 5}},
+    {"action": "evacuate_log_dirs", "log_dirs": ["1:/data/1"]},
 ]
 
 

@@ -6,6 +6,8 @@ import hashlib
 
 from tests.quality.clean import sound_plans
 
+SPREADS_TOPICS = True
+
 RECORDED = "fdccebacd1e340ddad5ccd3abdcc326b1cd6846bc732b181978a8a987f36877c"
 """Over the hashes of these plans, made by the planner before it knew caps and broker sets."""
 
