@@ -82,6 +82,10 @@ bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replic
 bench-topics: setup ## measure what keeping topics spread costs, in time and bytes
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.topics $(ARGS)
 
+.PHONY: bench-limits
+bench-limits: setup ## measure what caps and broker sets cost, in time and bytes
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.limits $(ARGS)
+
 .PHONY: bench-load
 bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and its load model
 	@$(PY) -m benchmarks.load $(ARGS)

@@ -86,11 +86,9 @@ def crowded() -> Checked:
 
 
 def audit_onto(broker: int) -> Checked:
-    old = (3, 4)
-    return plus(
-        repaired(),
-        [Move(of(0, "audit"), old, (broker, 4), 1_000, MoveReason.RACK, in_sync=2, why="-")],
-    )
+    partition, now = of(0, "audit"), (3, 4)
+    moved = Move(partition, now, (broker, 4), 1_000, MoveReason.RACK, in_sync=2, why="-")
+    return plus(repaired(), [replace(moved, current_log_dirs=("/data/3", "/data/4"))])
 
 
 SOUND: dict[str, Callable[[], Checked]] = {

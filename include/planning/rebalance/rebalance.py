@@ -45,6 +45,7 @@ from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, left_brokers, tree_of
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.result.topic_notes import missed_topics, topic_balance
+from include.planning.search.broker_shed import REPLICAS
 from include.planning.search.state import Problem
 
 
@@ -311,7 +312,7 @@ def problem_of(
 
     :param partitions: (P,) that may move.
     :param brokers: (B,) that give and take replicas; those the tree does not let host end empty.
-    :param capacity: (B,) relative size of the brokers.
+    :param capacity: (B,) relative size of the brokers, or (K, B) per resource.
     :param fair: (K, B) what shares of resources go by where broker sets are in the way; None = the
         capacity.
     :param whole: whether these are all of the cluster's partitions, so that topics can be spread.
@@ -319,14 +320,14 @@ def problem_of(
     arrays = layout.arrays
     weights = placed_weights(arrays)
     tolerances = tolerances_of(request, arrays)
-    shape = (len(PLACED), len(tree.hosts))
+    shape, by = (len(PLACED), len(tree.hosts)), capacity if fair is None else fair
     targets = placed_targets(
         layout,
         tree,
         weights=weights,
         partitions=partitions,
         brokers=brokers,
-        capacity=np.broadcast_to(capacity if fair is None else fair, shape) * tree.hosts,
+        capacity=np.broadcast_to(by[: len(PLACED)] if by.ndim > 1 else by, shape) * tree.hosts,
         tolerances=tuple(tolerances[resource] for resource in PLACED),
         one_sided=request.one_sided,
     )
@@ -345,7 +346,7 @@ def problem_of(
             tree,
             partitions=partitions,
             brokers=brokers,
-            capacity=capacity * tree.hosts,
+            capacity=(capacity[REPLICAS] if capacity.ndim > 1 else capacity) * tree.hosts,
             tolerance=spread_tolerance(request) if whole else LOOSE,
             one_sided=request.one_sided,
         ),

@@ -358,13 +358,17 @@ def move_into_sets(problem: Problem, capacity: Floats) -> bool:
     if not outside.any() or (problem.takes != (problem.gives & hosts)).any():
         return False
     partitions = np.flatnonzero(outside)
-    placer = Placer(layout, problem.tree, capacity, takes=problem.takes)
+    placer, everyone = (
+        Placer(layout, problem.tree, capacity, takes=problem.takes),
+        problem.gives.all(),
+    )
     for partition in partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist():
         before = layout.rows[partition].copy()
         with suppress(InvalidRequestError):
             placer.complete(partition, int((before != NONE).sum()))
-        left = np.setdiff1d(before, layout.rows[partition])
-        if not problem.gives[left].all():
+        after = layout.rows[partition].tolist()
+        left = [broker for broker in before.tolist() if broker not in after]
+        if not everyone and not problem.gives[left].all():
             for slot, broker in enumerate(before.tolist()):
                 layout.move(partition, slot, broker)
     return True
