@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks import document
 from benchmarks.clusters import CASES, Instance, build
 from benchmarks.plan import SIZES, where_and_when
