@@ -143,7 +143,9 @@ def _planned(
     history = LoadHistory.read(Warehouse(options.history), snapshot, demands_of(options))
     files, plan = _with_files(by_history(snapshot, history, solve))
     report = load_report(snapshot, plan, history, options.forecast_days)
-    evidence = evidence_of(snapshot, plan, request, limits, files)
+    # The gate goes by rates where brokers have caps on them.
+    seen = history.rated(snapshot) if request.caps else snapshot
+    evidence = evidence_of(seen, plan, request, limits, files)
     return Planned(plan, evidence, files, history, report)
 
 
