@@ -26,7 +26,7 @@ _SENTENCES: Mapping[Obstacle, str] = {
     ),
     Obstacle.DISK_FULL: "the broker's disk does not hold its share",
     Obstacle.CAP: "the broker's cap is below its share",
-    Obstacle.ABOVE_CAP: "it stays above its cap: no move that the plan may make brings it lower",
+    Obstacle.ABOVE_CAP: "it ends above its cap, as it was before, or lower",
     Obstacle.CAPS_TOO_LOW: (
         "the caps of its live brokers together are lower: raise caps, or add brokers"
     ),
@@ -49,8 +49,8 @@ _SENTENCES: Mapping[Obstacle, str] = {
         "its preferred leader is not in sync and cannot lead now: left alone"
     ),
     Obstacle.SHIFTED_SHARE: (
-        "racks, disks, replicas that may not move or a partition larger than a share shift what "
-        "it can hold"
+        "racks, disks, caps, replicas that may not move or a partition larger than a share shift "
+        "what it can hold"
     ),
     Obstacle.PLANNED_IN_PARTS: (
         "a cluster of this size is planned in parts, which see no whole topic"
