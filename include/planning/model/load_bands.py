@@ -171,7 +171,9 @@ class _Layer:
         fixed = np.where(brokers, 0, load)
         fair = fixed + capacity * _fraction(load.sum() - fixed.sum(), capacity.sum())
         if tolerance == LOOSE or not load.any():
-            low, high = np.zeros(len(load)), np.where(brokers, self._cap, float("inf"))
+            # Others are kept below their caps as moves are tried: a band would cost time.
+            low, high = np.zeros(len(load)), np.where(load > self._cap, self._cap, float("inf"))
+            high = np.where(brokers, high, float("inf"))
             return np.minimum(load, high), low, high, fair, ()
         share, infeasible = self._hand_down(fixed, capacity, tolerance)
         least = np.minimum(share, self._beside_giants(fixed, capacity, tolerance))

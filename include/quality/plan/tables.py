@@ -182,7 +182,7 @@ def _named_as_limited(checked: Checked) -> Mask:
     """
     homes, full = checked.homes, np.isin(checked.brokers, sorted(at_caps(checked)))
     capped = (homes.may & full).any(axis=1)[homes.number] & ~outside_in_the_end(checked)
-    limited: Mask = np.asarray(set_too_small(checked) | capped)
+    limited = np.array(set_too_small(checked) | capped, bool)
     named = Obstacles(checked.plan.summary.infeasible).partitions
     for p in np.flatnonzero(limited).tolist():
         limited[p] = checked.moved.partitions.name(p) in named
