@@ -181,7 +181,8 @@ def _named_as_limited(checked: Checked) -> Mask:
     may not take one by their caps.
     """
     homes, full = checked.homes, np.isin(checked.brokers, sorted(at_caps(checked)))
-    capped = (homes.may & full).any(axis=1)[homes.number] & ~outside_in_the_end(checked)
+    some: Mask = (homes.may & full).any(axis=1)
+    capped = some[homes.number] & ~outside_in_the_end(checked)
     limited = np.array(set_too_small(checked) | capped, bool)
     named = Obstacles(checked.plan.summary.infeasible).partitions
     for p in np.flatnonzero(limited).tolist():
