@@ -1,8 +1,9 @@
 """What caps and broker sets cost: `make bench-limits`.
 
 A cluster is planned without limits, with caps that no broker exceeds, with caps that many exceed,
-with broker sets that many replicas lie outside of, and with all, each once in one process; times are seconds of the processor. Writes
-benchmarks/results/limits.json and a table in docs/benchmarks.md.
+with broker sets that many replicas lie outside of, and with all, each once in one process; times
+are seconds of the processor. Writes benchmarks/results/limits.json and a table in
+docs/benchmarks.md.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def _named_as_limited(checked: Checked) -> Mask:
     may not take one by their caps.
     """
     homes, full = checked.homes, np.isin(checked.brokers, sorted(at_caps(checked)))
-    some: Mask = (homes.may & full).any(axis=1)
+    some: Mask = (homes.may & full).sum(axis=1) > 0
     capped = some[homes.number] & ~outside_in_the_end(checked)
     limited = np.array(set_too_small(checked) | capped, bool)
     named = Obstacles(checked.plan.summary.infeasible).partitions
