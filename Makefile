@@ -86,6 +86,10 @@ bench-topics: setup ## measure what keeping topics spread costs, in time and byt
 bench-ablation: setup ## measure what each part of the planner and of the ETA brings, and costs
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.ablation $(ARGS)
 
+.PHONY: bench-limits
+bench-limits: setup ## measure what caps and broker sets cost, in time and bytes
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.limits $(ARGS)
+
 .PHONY: bench-load
 bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and its load model
 	@$(PY) -m benchmarks.load $(ARGS)

@@ -19,6 +19,7 @@ from handbook.sources import ROOT, dags, member_docs, param_docs
 from include.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
 from include.clusters.clusters_file import ClusterEntry
 from include.described import Described, described
+from include.domain.request.limits import BrokerLimits, BrokerSet
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.connection_policy import ConnectionPolicy
 from include.ledger.base.records import ThrottleState
@@ -92,12 +93,26 @@ it](../security.md#what-may-be-done-through-a-connection).
 def clusters_page() -> str:
     """Every key of the clusters file."""
     rows = [(f"`{item.name}`", item.kind, item.description) for item in described(ClusterEntry)]
+    limits = [
+        (f"`{item.name}`", _values(item), item.description) for item in described(BrokerLimits)
+    ]
+    sets = [(f"`{item.name}`", _values(item), item.description) for item in described(BrokerSet)]
     return f"""# Clusters file
 
 Below `clusters`, one mapping for each cluster by its name: small letters and digits, with single -,
 _ or . between them. Only `connection` is needed. [How to use it](../howto/clusters-file.md).
 
 {table(("key", "values", "meaning"), rows)}
+
+## Caps
+
+`caps` has `default` for every broker, and `brokers` by broker id.
+
+{table(("key", "values", "meaning"), limits)}
+
+## Broker sets
+
+{table(("key", "values", "meaning"), sets)}
 """
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from include.described import Described, Kind, Shown, Unit, described
+from include.domain.request import limits
 from include.errors import InvalidRequestError
 
 THROTTLE_EFFICIENCY = 0.95
@@ -27,6 +29,7 @@ for a failure, since its worker was not seen to end yet."""
 ENVIRONMENT = "REHOME_"
 """What the name of a setting begins with in the environment."""
 _MAY_HOLD_SECRETS = frozenset(("ledger_url", "alert_channels"))
+_NAMES_ITS_PROBLEMS = frozenset(("caps", "broker_sets"))
 OF_THE_INSTALLATION = (
     "warehouse",
     "ledger_url",
@@ -61,6 +64,24 @@ def _ledger_url(value: Any) -> Any:
 def _list_of(value: Any) -> Any:
     """Of a list as JSON text, as the environment has it, or as Airflow's Variable holds it."""
     return json.loads(value) if isinstance(value, str) else value
+
+
+def _caps(value: Any) -> Any:
+    with _as_value_error():
+        return limits.read_caps(value)
+
+
+def _broker_sets(value: Any) -> Any:
+    with _as_value_error():
+        return limits.read_broker_sets(value)
+
+
+@contextmanager
+def _as_value_error() -> Iterator[None]:
+    try:
+        yield
+    except InvalidRequestError as error:
+        raise ValueError(" ".join(error.problems)) from None
 
 
 Seconds = Annotated[float, Unit("s"), Field(gt=0, allow_inf_nan=False)]
@@ -228,6 +249,28 @@ class Settings(BaseModel):
             description="Part of a log dir that must stay free at every moment; 0.05 is 5 %.",
         ),
     ] = 0.05
+    caps: Annotated[
+        limits.BrokerCaps,
+        BeforeValidator(_caps),
+        Kind("JSON object"),
+        Shown("none"),
+        Field(
+            title="Caps",
+            description=f"{limits.CAPS_ABOUT} A run's parameter overrides it.",
+            examples=[limits.CAPS_EXAMPLE],
+        ),
+    ] = limits.BrokerCaps()
+    broker_sets: Annotated[
+        tuple[limits.BrokerSet, ...],
+        BeforeValidator(_broker_sets),
+        Kind("JSON list of objects"),
+        Shown("none"),
+        Field(
+            title="Broker sets",
+            description=f"{limits.SETS_ABOUT} A run's parameter overrides it.",
+            examples=[list(limits.SETS_EXAMPLE)],
+        ),
+    ] = ()
     history_days: Annotated[
         Days,
         Field(title="History", description="How many days of history a plan looks back on."),
@@ -357,6 +400,9 @@ def _problems(error: ValidationError, overrides: Mapping[str, Any]) -> Iterator[
         unit = f", in {known[name].unit}" if known[name].unit else ""
         default = known[name].shown_default
         fallback = f" The default is {default}." if default else ""
+        cause = problem.get("ctx", {}).get("error")
+        if name in _NAMES_ITS_PROBLEMS and cause is not None:
+            fallback = f" {cause}"
         yield (
             f"Setting {name}{shown}{where} is not what it takes: {known[name].kind}{unit}."
             f"{fallback}"

@@ -95,6 +95,7 @@ class Member:
     replicas: int = 0
     plan: Plan | None = None
     files: KafkaFiles | None = None
+    history: LoadHistory | None = None
     refused: RefusedError | None = None
 
     def attempt(self, step: Callable[[Member], None]) -> None:
@@ -284,6 +285,7 @@ def _take_plan(member: Member, answer: Answer) -> None:
     if answer.history is not None:
         _proof_of(member).of_history(answer.history)
         member.out.write_json("load.json", answer.load)
+        member.history = answer.history
     member.files = KafkaFiles.of(answer.plan.moves)
     member.plan = member.files.told_by(answer.plan)
 
@@ -303,6 +305,8 @@ def _evidence(member: Member) -> Evidence:
     assert member.files is not None
     assert member.request is not None
     limits, snapshot = _proof_of(member).limits, read_snapshot(member.uri)
+    if member.request.caps and member.history is not None:
+        snapshot = member.history.rated(snapshot)
     return evidence_of(snapshot, member.plan, member.request, limits, member.files)
 
 

@@ -143,7 +143,9 @@ def _planned(
     history = LoadHistory.read(Warehouse(options.history), snapshot, demands_of(options))
     files, plan = _with_files(by_history(snapshot, history, solve))
     report = load_report(snapshot, plan, history, options.forecast_days)
-    evidence = evidence_of(snapshot, plan, request, limits, files)
+    # The gate goes by rates where brokers have caps on them.
+    seen = history.rated(snapshot) if request.caps else snapshot
+    evidence = evidence_of(seen, plan, request, limits, files)
     return Planned(plan, evidence, files, history, report)
 
 
@@ -179,7 +181,14 @@ def plan_request(
         if not options.rollback_of:
             raise InvalidRequestError(["A rollback needs --rollback-of: the plan's directory."])
         most = request.max_moves_per_broker
-        return rollback_plan(_taken_back(options), snapshot, how, max_moves_per_broker=most)
+        return rollback_plan(
+            _taken_back(options),
+            snapshot,
+            how,
+            max_moves_per_broker=most,
+            caps=request.caps,
+            broker_sets=request.broker_sets,
+        )
     return plan_forward(snapshot, request, how)
 
 

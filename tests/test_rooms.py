@@ -31,6 +31,7 @@ FLOORS = """
     planning.leadership
     planning.search
     planning.placement   planning.options
+    planning.limits
     load_history         quality.plan                    quality.snapshot
     planning.model       quality.facts                   quality.engine
     ledger.store         warehouse                       cluster.gateway
@@ -40,10 +41,11 @@ FLOORS = """
     alerts.catalog
     alerts.kinds
     cluster.interface    domain.run
+    settings
     domain.request
     domain.plan
     domain
-    settings             airflow_settings                packaging
+    airflow_settings     packaging
     described            errors
 """
 """A room may import what stands on the floors below its own: nothing beside it, nothing above."""

@@ -31,7 +31,15 @@ from pydantic import (
 )
 
 from include.clusters.yaml_text import parsed
-from include.described import Kind
+from include.described import Kind, Shown
+from include.domain.request.limits import (
+    BrokerCaps,
+    BrokerSet,
+    broker_sets_to_json,
+    caps_to_json,
+    read_broker_sets,
+    read_caps,
+)
 from include.domain.request.targets import target_problems
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ConnectionPolicy
@@ -67,6 +75,18 @@ class _ProblemsError(ValueError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
         super().__init__(" ".join(problems))
+
+
+def _every_problem(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Reading that names every problem at once."""
+
+    def validate(value: Any) -> Any:
+        try:
+            return read(value)
+        except InvalidRequestError as error:
+            raise _ProblemsError(error.problems) from None
+
+    return validate
 
 
 def _policy(value: Any, info: ValidationInfo) -> ConnectionPolicy:
@@ -153,6 +173,19 @@ class ClusterEntry(BaseModel):
             examples=[{"tolerance": 0.05, "max_moves_per_broker": 2}],
         ),
     ] = {}
+    caps: Annotated[
+        BrokerCaps,
+        PlainValidator(_every_problem(read_caps)),
+        Kind("limits of a broker, by default and by broker id"),
+        Shown("none"),
+        Field(title="Caps", description="The most that brokers may hold."),
+    ] = BrokerCaps()
+    broker_sets: Annotated[
+        tuple[BrokerSet, ...],
+        PlainValidator(_every_problem(read_broker_sets)),
+        Kind("list of name, topics and brokers"),
+        Field(title="Broker sets", description="Topics that stay on a set of brokers."),
+    ] = ()
     settings: Annotated[
         Mapping[str, Any],
         PlainValidator(_settings),
@@ -163,6 +196,17 @@ class ClusterEntry(BaseModel):
             examples=[{"max_partitions_in_flight": 50}],
         ),
     ] = {}
+
+    @property
+    def own_settings(self) -> dict[str, Any]:
+        """What the cluster has instead of Rehome's own settings, its caps and sets among it."""
+        limits: dict[str, Any] = {}
+        if self.caps:
+            limits["caps"] = caps_to_json(self.caps)
+        if self.broker_sets:
+            limits["broker_sets"] = broker_sets_to_json(self.broker_sets)
+        known = Settings.model_fields
+        return {**self.settings, **{n: value for n, value in limits.items() if n in known}}
 
 
 class ClustersFile(BaseModel):

@@ -32,4 +32,5 @@ def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:
         throttle_efficiency=settings.throttle_efficiency,
         min_free_disk_fraction=settings.min_free_disk_fraction,
         min_rate_bytes_per_s=request.throttle_min or 0,
+        caps=request.caps,
     )

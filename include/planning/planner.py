@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from include.cluster.snapshot.model import Snapshot
 from include.domain.plan.move_table import MoveCounts, MoveTable
 from include.domain.plan.plan import Plan
@@ -29,9 +31,17 @@ from include.planning.actions.placing import (
     plan_requested,
 )
 from include.planning.actions.replace import plan_replacement
+from include.planning.leadership.led_caps import keep_led_caps
+from include.planning.limits.limit_checks import limit_notes, refuse_broken
+from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.resource_loads import known_resources
-from include.planning.model.scope import raise_if, shortened, without_excluded
+from include.planning.model.scope import (
+    partitions_in_scope,
+    raise_if,
+    shortened,
+    without_excluded,
+)
 from include.planning.options import PlanOptions
 from include.planning.rebalance.rebalance import plan_expansion, plan_rebalance
 from include.planning.result.certificate import (
@@ -60,6 +70,15 @@ PLANNERS = {
     Action.ELECT_PREFERRED: plan_elections,
 }
 
+REPAIRS_SETS = (Action.REBALANCE, Action.REPAIR_RACKS)
+"""Actions that bring replicas into the broker sets of their topics."""
+
+KEEPS_ORDER = (
+    *(Action.REASSIGN, Action.REPLACE, Action.DEMOTE),
+    *(Action.EVACUATE_LOG_DIRS, Action.MOVE_LOG_DIRS, Action.ELECT_PREFERRED),
+)
+"""Actions that say themselves which replica comes first."""
+
 PLANS_PER_REQUEST = 4
 """Plans that are made until what each broker receives can be packed into its log dirs. A search
 keeps to a packing of its own, so that the first one nearly always does."""
@@ -75,10 +94,23 @@ def make_plan(
     :raises InvalidRequestError: when the cluster contradicts the request; lists the problems.
     """
     free = options.min_free_disk_fraction
-    arrays = ClusterArrays.from_snapshot(snapshot, min_free_disk_fraction=free)
+    arrays = cluster_of(snapshot, request, min_free_disk_fraction=free)
     outcome, moves = _that_fits(snapshot, arrays, request, free)
     pace = options.pace(request.max_moves_per_broker)
     return plan_of(snapshot, outcome, moves, options, action=request.action, pace=pace)
+
+
+def cluster_of(
+    snapshot: Snapshot, request: ReassignmentRequest, *, min_free_disk_fraction: float
+) -> ClusterArrays:
+    """The arrays of a snapshot, with the limits of the request.
+
+    :raises InvalidRequestError: a limit names a broker that the cluster does not have.
+    """
+    arrays = ClusterArrays.from_snapshot(
+        snapshot, min_free_disk_fraction=min_free_disk_fraction, caps=request.caps
+    )
+    return limited(arrays, request.caps, request.broker_sets)
 
 
 def plan_of(
@@ -93,7 +125,7 @@ def plan_of(
     """An outcome as a plan: its moves with their reasons, and their summary."""
     within = within_brokers(outcome)
     before, after = (
-        int((tree.violations(rows) > 0).sum())
+        int((tree.violations_of(np.arange(len(rows)), rows) > 0).sum())
         for tree, rows in (
             (outcome.tree_before, outcome.layout.home),
             (outcome.tree_after, outcome.layout.rows),
@@ -199,10 +231,12 @@ def _that_fits(
     """
     if request.action is Action.MOVE_LOG_DIRS:
         outcome = _plan(snapshot, arrays, request, min_free_disk_fraction)
+        outcome = within_limits(outcome, request)
         return outcome, planned_moves(outcome)
     asked_for, planned_on = request.action is Action.REASSIGN, arrays
     for _ in range(PLANS_PER_REQUEST):
         outcome = _plan(snapshot, planned_on, request, min_free_disk_fraction)
+        outcome = within_limits(outcome, request)
         planned = planned_moves(outcome)
         moves, misfits = choose_log_dirs(planned, arrays.brokers, name=not asked_for)
         if not misfits or asked_for:
@@ -210,6 +244,25 @@ def _that_fits(
         planned_on = replace(planned_on, brokers=tightened(planned_on.brokers, misfits))
     raise_if(shortened([misfit.problem for misfit in misfits]))
     return outcome, moves
+
+
+def within_limits(outcome: Outcome, request: ReassignmentRequest) -> Outcome:
+    """The outcome with leaders within their caps, and notes on what stays beyond a limit.
+
+    :raises InvalidRequestError: it breaks a limit that it did not find broken.
+    """
+    layout = outcome.layout
+    if layout.arrays.limits is None:
+        return outcome
+    if request.action not in KEEPS_ORDER:
+        nothing = np.zeros(len(layout.rows), bool)
+        keep_led_caps(layout, nothing, lower=False)
+    refuse_broken(layout.arrays, layout.home, layout.rows)
+    repaired = None
+    if request.action in REPAIRS_SETS:
+        repaired = partitions_in_scope(layout.arrays, request)
+    notes = limit_notes(layout.arrays, layout.rows, repaired)
+    return replace(outcome, infeasible=(*outcome.infeasible, *notes))
 
 
 def _plan(

@@ -13,9 +13,12 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.kafka_json import Assignment
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
+from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.request import Action
 from include.errors import InvalidRequestError
 from include.planning.actions.reassign import lay_out
+from include.planning.limits.limit_checks import limit_notes, refuse_broken
+from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import has_source, raise_if, shortened
@@ -32,6 +35,8 @@ def rollback_plan(
     options: PlanOptions,
     *,
     max_moves_per_broker: int = 4,
+    caps: BrokerCaps | None = None,
+    broker_sets: tuple[BrokerSet, ...] | None = None,
 ) -> Plan:
     """Plan the way back from a plan that was carried out, wholly or in part.
 
@@ -45,8 +50,9 @@ def rollback_plan(
     :param done: the plan to be taken back, as it was planned.
     :param snapshot: the cluster as it is now.
     :param options: of the rollback itself; max_moves_per_broker: see Pace.
-    :raises InvalidRequestError: the plan is of another cluster, a log dir to go back to is gone
-        or a disk full, or a partition is being reassigned now.
+    :param caps, broker_sets: limits that it keeps.
+    :raises InvalidRequestError: the way back breaks a limit, the plan is of another cluster, a log
+        dir to go back to is gone or a disk full, or a partition is being reassigned now.
     """
     if done.cluster_id != snapshot.cluster_id:
         raise InvalidRequestError(
@@ -56,10 +62,12 @@ def rollback_plan(
             ]
         )
     arrays = ClusterArrays.from_snapshot(
-        snapshot, min_free_disk_fraction=options.min_free_disk_fraction
+        snapshot, min_free_disk_fraction=options.min_free_disk_fraction, caps=caps
     )
+    arrays = limited(arrays, caps, broker_sets)
     wanted, left_alone = _way_back(done.moves, arrays)
     layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=False)
+    refuse_broken(arrays, layout.home, layout.rows)
     tree = RackTree(arrays.brokers.rack_paths, arrays.brokers.live, layout.rows.shape[1])
     outcome = Outcome(
         layout=layout,
@@ -68,7 +76,7 @@ def rollback_plan(
         lower_bound_bytes=int(layout.incoming.sum()),
         reason=MoveReason.ROLLBACK,
         why=lambda _: "Taken back to where it was before the plan.",
-        infeasible=left_alone,
+        infeasible=(*left_alone, *limit_notes(arrays, layout.rows, None)),
         log_dirs=log_dirs,
     )
     moves, misfits = choose_log_dirs(planned_moves(outcome), arrays.brokers, name=False)

@@ -178,7 +178,7 @@ def own_settings(connection: str | None) -> Mapping[str, Any]:
     :raises ClustersFileError: the clusters file cannot be used.
     """
     entry = through(connection)
-    return {} if entry is None else entry.settings
+    return {} if entry is None else entry.own_settings
 
 
 def connection_of(context: Mapping[str, Any]) -> str:

@@ -338,6 +338,7 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
+    from include.domain.request.limits import with_limits
     from include.domain.request.parameters import parse_request
 
     begun = context["dag_run"].run_after
@@ -346,7 +347,8 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
     params, end = dict(params_of(context)), window_end_of(context)
     if end is not None:
         params["window_end"] = end
-    request = parse_request(params, now=begun)
+    settings = installation.settings()
+    request = with_limits(parse_request(params, now=begun), settings.caps, settings.broker_sets)
     return policy_of(context).bounded(request, begun)
 
 

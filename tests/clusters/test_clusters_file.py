@@ -31,6 +31,8 @@ clusters:
       - {cron: "0 1 * * *", hours: 4, timezone: Europe/Berlin}
       - {cron: "0 13 * * 6", hours: 0.5}
     targets: {tolerance: 0.05, exclude_topics: ["audit-*"], tolerances: {topic_spread: 0.3}}
+    caps: {default: {replicas: 4000}}
+    broker_sets: [{name: fast, topics: ["orders*"], brokers: [1, 2]}]
     settings: {max_partitions_in_flight: 50, poll_interval_s: 2}
   oslo:
     connection: kafka_default
@@ -47,6 +49,8 @@ clusters:
       - {from: "2030-01-15T01:00:00Z", until: "2030-01-16T01:00:00Z"}
       - nightly
     targets: {tolerance: 7, action: drain, tolerence: 1}
+    caps: {default: {replicas: -1}}
+    broker_sets: [{name: fast, topics: [orders]}]
     settings: {max_partitions_in_flight: 0, warehouse: "s3://x", wake: 3}
   rome: {connection: 3}
   bonn: 4
@@ -72,6 +76,8 @@ def test_everything_of_a_cluster_is_read() -> None:
         timedelta(minutes=30),
     ]
     assert berlin.targets["tolerance"] == 0.05
+    assert berlin.caps.default.replicas == 4000
+    assert berlin.broker_sets[0].brokers == (1, 2)
     assert berlin.settings == {"max_partitions_in_flight": 50, "poll_interval_s": 2}
 
 
@@ -90,6 +96,8 @@ def test_every_problem_is_named_with_its_place() -> None:
         "clusters.oslo.targets: action says what one run is for",
         "clusters.oslo.targets: Unknown parameter 'tolerence'",
         "clusters.oslo.targets: tolerance=7 is not a fraction",
+        "clusters.oslo.caps: caps.default.replicas: ",
+        "clusters.oslo.broker_sets: broker_sets.0.brokers: ",
         "clusters.oslo.settings: Setting warehouse holds for all clusters",
         "clusters.oslo.settings: Setting max_partitions_in_flight=0 is not",
         "clusters.oslo.settings: Unknown setting 'wake'",

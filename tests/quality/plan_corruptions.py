@@ -61,6 +61,7 @@ from tests.quality.checked_plans import (
     without_leader,
     without_one,
 )
+from tests.quality.limit_corruptions import OF_LIMITS
 from tests.quality.snapshots import SIZE_BYTES, Rows
 
 SPREAD_1, SPREAD_2, SPREAD_3 = (
@@ -446,4 +447,5 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "another balance": (another_balance, {LOADS_TOLD}),
     "a resource without a balance": (lambda: with_summary(drain(), resources=()), {LOADS_TOLD}),
     **OF_ACTIONS,
+    **OF_LIMITS,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
+from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.engine.rules import DEFECT, Rule
 from include.quality.plan.rules import plan_rules
@@ -25,6 +26,8 @@ def all_rules() -> set[Rule]:
             exclude_brokers=(2,),
             tolerances={"replicas": 0.1},
             min_leaders={"orders": 1},
+            broker_sets=(BrokerSet(name="s", topics=("t",), brokers=(1,)),),
+            caps=BrokerCaps(default=BrokerLimits(replicas=1)),
         )
         rules |= {*plan_rules(request, rack_levels=1)}
     return rules

@@ -23,6 +23,11 @@ from tests.quality.cases import planned, with_moves
 GB = 10**9
 
 
+def all_of_it(_broker: int) -> float:
+    """Nothing of a log dir has to stay free."""
+    return 0.0
+
+
 def too_much(checked: Checked) -> list[object]:
     """Rows that break a rule of room."""
     tables = plan_tables(checked)
@@ -72,7 +77,7 @@ def test_the_gate_sees_what_fits_together_but_into_no_log_dir():
 def test_the_gate_counts_a_volume_once_unless_its_log_dirs_hold_more_than_is_used(held, rooms):
     of = cluster(["", ""], [(1,)] * 2 + [(0,)], [held] * 3)
     disks = {1: {"/a": (10 * GB, 6 * GB), "/b": (10 * GB, 6 * GB)}}
-    found = Disks.of(with_disks(of, disks), 0.0)
+    found = Disks.of(with_disks(of, disks), all_of_it)
     assert len(found.rooms_of_brokers()[1]) == rooms
     assert found.capacity[1] == rooms * 10 * GB
     checked = planned(with_disks(of, disks), parse_request({"action": "rebalance"}))
@@ -84,5 +89,5 @@ def test_the_gate_takes_empty_disks_for_apart_where_another_broker_has_the_same_
     of = cluster([""] * 3, [(0,)], [GB])
     empty = {"/a": (10 * GB, 9 * GB), "/b": (10 * GB, 9 * GB)}
     old = {"/a": (10 * GB, 3 * GB), "/b": (10 * GB, 5 * GB)}
-    assert len(Disks.of(with_disks(of, {1: empty, 2: empty}), 0.0).rooms_of_brokers()[1]) == 1
-    assert len(Disks.of(with_disks(of, {1: empty, 2: old}), 0.0).rooms_of_brokers()[1]) == 2
+    assert len(Disks.of(with_disks(of, {1: empty, 2: empty}), all_of_it).rooms_of_brokers()[1]) == 1
+    assert len(Disks.of(with_disks(of, {1: empty, 2: old}), all_of_it).rooms_of_brokers()[1]) == 2

@@ -26,6 +26,7 @@ class SubjectKind(enum.StrEnum):
     PARTITION = "partition"
     OFFLINE_REPLICAS = "offline_replicas"  # of `broker`, or of all
     REPLICATION_FACTOR = "replication_factor"  # all partitions that lack the number in `name`
+    BROKER_SET = "broker_set"  # `name`: all topics that are bound to it, or to none
     RACK_REPAIR = "rack_repair"  # all partitions that are not spread over racks
     OTHER = "other"  # of a plan stored before subjects had kinds: `name` is the text
 
@@ -66,11 +67,18 @@ class Obstacle(enum.StrEnum):
     TOO_FEW_PARTITIONS = (
         "too_few_partitions"  # a topic has fewer than the brokers would have to lead
     )
+    CAP = "cap"  # the broker's cap is below the share
+    ABOVE_CAP = "above_cap"  # it ends above its cap, `wanted`, as it was before or lower
+    CAPS_TOO_LOW = "caps_too_low"  # all caps together hold less than there is
+    SET_TOO_SMALL = "set_too_small"  # too few brokers of its set are live
+    CAPS_KEEP_UNEVEN = "caps_keep_uneven"  # caps keep it off brokers that would even it out
+    OUTSIDE_SET = "outside_set"  # replicas stay on `brokers`, which are not of its set
     NO_OTHER_LEADER = "no_other_leader"  # no replica in sync on a broker that is not demoted
     PREFERRED_OUT_OF_SYNC = "preferred_out_of_sync"  # the preferred leader cannot lead now
     REPLACEMENT_HOLDS_ONE = "replacement_holds_one"  # it goes to `brokers`, not to `instead_of`
     REPLACEMENT_RACKS = "replacement_racks"  # the same: the racks would be worse
     REPLACEMENT_FULL = "replacement_full"  # the same: there is no room
+    REPLACEMENT_LIMITED = "replacement_limited"  # the same: a cap or the broker set is in the way
     SHIFTED_SHARE = "shifted_share"  # limits of others shift what it can hold
     PLANNED_IN_PARTS = "planned_in_parts"  # no part sees a whole topic
     IN_FLIGHT = "in_flight"  # being reassigned already

@@ -25,6 +25,17 @@ _SENTENCES: Mapping[Obstacle, str] = {
         "the broker takes no new replicas: it is excluded, or its log dirs are cordoned"
     ),
     Obstacle.DISK_FULL: "the broker's disk does not hold its share",
+    Obstacle.CAP: "the broker's cap is below its share",
+    Obstacle.ABOVE_CAP: "it ends above its cap, as it was before, or lower",
+    Obstacle.CAPS_TOO_LOW: (
+        "the caps of its live brokers together are lower: raise caps, or add brokers"
+    ),
+    Obstacle.CAPS_KEEP_UNEVEN: (
+        "caps keep it off the brokers that would spread it more evenly over the racks"
+    ),
+    Obstacle.SET_TOO_SMALL: (
+        "its broker set has fewer live brokers than it is to have replicas: left alone"
+    ),
     Obstacle.ONE_REPLICA_PER_BROKER: "one replica of a partition per broker allows no more",
     Obstacle.NO_MOVE: "no move or swap of whole replicas that the racks and disks allow brings it "
     "closer",
@@ -42,8 +53,8 @@ _SENTENCES: Mapping[Obstacle, str] = {
         "its preferred leader is not in sync and cannot lead now: left alone"
     ),
     Obstacle.SHIFTED_SHARE: (
-        "racks, disks, replicas that may not move or a partition larger than a share shift what "
-        "it can hold"
+        "racks, disks, caps, replicas that may not move or a partition larger than a share shift "
+        "what it can hold"
     ),
     Obstacle.PLANNED_IN_PARTS: (
         "a cluster of this size is planned in parts, which see no whole topic"
@@ -116,6 +127,7 @@ def _replaced_elsewhere(item: Infeasible) -> str:
         Obstacle.REPLACEMENT_HOLDS_ONE: "has a replica of it already",
         Obstacle.REPLACEMENT_RACKS: "would spread it less evenly over the racks",
         Obstacle.REPLACEMENT_FULL: "has no room for it",
+        Obstacle.REPLACEMENT_LIMITED: "may not have it by a cap or its broker set",
     }[item.obstacle]
     return f"broker {meant} {cause}: broker {new} takes the place instead"
 
@@ -130,6 +142,10 @@ _WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
     Obstacle.MOVED_SINCE: lambda item: (
         f"something else moved it to {list(item.brokers)} since the plan"
     ),
+    Obstacle.OUTSIDE_SET: lambda item: (
+        f"replicas stay on brokers {list(item.brokers)}, which are not of its broker set: no "
+        "broker of the set has room by disk and caps, it may not move, or the budget is spent"
+    ),
     Obstacle.WAY_BACK_NOT_LIVE: lambda item: (
         f"brokers {list(item.brokers)}, to which it would go back, are not live: left alone"
     ),
@@ -139,6 +155,7 @@ _WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
     Obstacle.REPLACEMENT_HOLDS_ONE: _replaced_elsewhere,
     Obstacle.REPLACEMENT_RACKS: _replaced_elsewhere,
     Obstacle.REPLACEMENT_FULL: _replaced_elsewhere,
+    Obstacle.REPLACEMENT_LIMITED: _replaced_elsewhere,
     Obstacle.OTHER: lambda item: item.text,
 }
 
@@ -153,6 +170,8 @@ def subject_text(subject: Subject) -> str:
             return f"{broker}, {subject.name}"
         case SubjectKind.RACK | SubjectKind.TOPIC:
             return f"{subject.kind} {subject.name}"
+        case SubjectKind.BROKER_SET:
+            return f"broker set {subject.name}" if subject.name else "all brokers"
         case SubjectKind.ALL_TOPICS:
             return "all topics"
         case SubjectKind.MIN_LEADERS:

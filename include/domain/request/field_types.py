@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from include.domain.kafka import BrokerId, LogDirName
-from include.domain.request import param_types
+from include.domain.request import limits, param_types
 from include.domain.request.reading import Read
 from include.domain.text import RATE_PATTERN
 
@@ -152,6 +152,14 @@ PartitionCounts = Annotated[
         {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
     ),
 ]
+CAPS = Read("caps of brokers", limits.read_caps, {"type": ["null", "object"]})
+BROKER_SETS = Read(
+    "list of broker sets",
+    limits.read_broker_sets,
+    {"type": ["null", "array"], "items": {"type": "object"}},
+)
+Caps = Annotated[limits.BrokerCaps | None, CAPS]
+BrokerSets = Annotated[tuple[limits.BrokerSet, ...] | None, BROKER_SETS]
 NewTopics = Annotated[
     Mapping[str, param_types.NewTopic],
     Read(

@@ -32,11 +32,19 @@ from include.domain.request.request import (
     SpreadOf,
     words,
 )
-from include.domain.request.shared_fields import FIRST, WHAT, Approval, Cluster, Dryness
+from include.domain.request.shared_fields import (
+    FIRST,
+    LIMITS,
+    WHAT,
+    Approval,
+    BrokerSets,
+    Caps,
+    Cluster,
+    Dryness,
+)
 from include.errors import InvalidRequestError
 
 _HOW = Section("How fast, and until when")
-_LIMITS = Section("Balance and limits")
 _BYTES_PER_S = Unit("bytes per second")
 _BYTES = Unit("bytes")
 
@@ -292,7 +300,7 @@ class ReassignmentParams(BaseModel):
 
     tolerance: Annotated[
         types.Fraction,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Tolerance",
             description="How far a broker may be off its share of bytes; 0.02 means 2 %. For "
@@ -303,7 +311,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.tolerance
     tolerances: Annotated[
         types.Tolerances,
-        _LIMITS,
+        LIMITS,
         Field(
             default_factory=dict,
             title="Tolerances of other resources",
@@ -318,7 +326,7 @@ class ReassignmentParams(BaseModel):
     topic_spread_of: Annotated[
         SpreadOf,
         _SPREAD_OF,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Spread of topics",
             description="What topic_spread is about: each topic's replicas and leaders, or its "
@@ -327,7 +335,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.topic_spread_of
     min_leaders: Annotated[
         types.MinLeaders,
-        _LIMITS,
+        LIMITS,
         Field(
             default_factory=dict,
             title="Least number of leaders",
@@ -340,7 +348,7 @@ class ReassignmentParams(BaseModel):
     ]
     one_sided: Annotated[
         types.YesOrNo,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Only too much counts",
             description="For rebalance: brokers may hold as little as they like.",
@@ -349,7 +357,7 @@ class ReassignmentParams(BaseModel):
     effort: Annotated[
         Effort,
         _EFFORT,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Effort",
             description="For rebalance and expand: how long the planner looks for fewer bytes.",
@@ -359,7 +367,7 @@ class ReassignmentParams(BaseModel):
         int,
         types.whole_number(0),
         _BYTES,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Cost of a move",
             description="What a move costs beside its bytes, in bytes. More means fewer, larger "
@@ -369,7 +377,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.move_overhead_bytes
     exclude_topics: Annotated[
         types.TopicNames,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Topics that stay",
             description="Names or patterns of topics that stay where they are, one a line.",
@@ -378,7 +386,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.exclude_topics
     exclude_brokers: Annotated[
         types.BrokerIds,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Brokers that get nothing",
             description="Ids of brokers that get no new replica.",
@@ -387,7 +395,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.exclude_brokers
     weights: Annotated[
         types.Weights,
-        _LIMITS,
+        LIMITS,
         Field(
             default_factory=dict,
             title="Weights",
@@ -398,7 +406,7 @@ class ReassignmentParams(BaseModel):
     budget_bytes: Annotated[
         types.OptionalCount,
         _BYTES,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Budget in bytes",
             description="The most bytes to copy. The plan has the moves that help most, and "
@@ -408,22 +416,24 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.budget_bytes
     budget_moves: Annotated[
         types.OptionalCount,
-        _LIMITS,
+        LIMITS,
         Field(
             title="Budget in replicas",
             description="The most replicas to copy.",
             examples=[100],
         ),
     ] = _DEFAULT.budget_moves
+    caps: Caps = _DEFAULT.caps
+    broker_sets: BrokerSets = _DEFAULT.broker_sets
     ignore_racks: Annotated[
         types.YesOrNo,
-        _LIMITS,
+        LIMITS,
         Field(title="Ignore racks", description="Plan as if no broker had a rack."),
     ] = _DEFAULT.ignore_racks
     seed: Annotated[
         int,
         types.whole_number(0),
-        _LIMITS,
+        LIMITS,
         Field(
             title="Seed",
             description="Breaks ties: the same cluster, request and seed give the same plan.",

@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.request import field_types as types
+from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.param_types import NewTopic
 from include.domain.request.reading import given
-from include.domain.request.shared_fields import WHAT, Approval, Cluster, Dryness
+from include.domain.request.shared_fields import WHAT, Approval, BrokerSets, Caps, Cluster, Dryness
 from include.errors import InvalidRequestError
 
 Replicas = tuple[BrokerId, ...]
@@ -31,6 +32,7 @@ class PartitionCountsRequest:
     :param new_topics: topic that is to be created → its partitions, replicas and configs.
     :param exclude_brokers: ids that get no new replica.
     :param ignore_racks: place as if no broker had a rack.
+    :param caps, broker_sets: limits that are kept; None = the setting's, else none.
     :param force_simple_assignment: by Kafka's own striping, which knows no racks (KIP-879).
     :param seed: breaks ties; same snapshot, request and seed give the same placement.
     """
@@ -43,12 +45,14 @@ class PartitionCountsRequest:
     seed: int = 0
     dry_run: bool = False
     approval: bool = False
+    caps: BrokerCaps | None = None
+    broker_sets: tuple[BrokerSet, ...] | None = None
 
 
 class PartitionCountsParams(BaseModel):
     """What a run of `add_partitions` takes, and how forms show it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     kafka_config_id: Cluster = "kafka_default"
     partitions: Annotated[
@@ -93,6 +97,8 @@ class PartitionCountsParams(BaseModel):
         WHAT,
         Field(title="Ignore racks", description="Place as if no broker had a rack."),
     ] = False
+    caps: Caps = None
+    broker_sets: BrokerSets = None
     force_simple_assignment: Annotated[
         types.YesOrNo,
         WHAT,
@@ -144,6 +150,8 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
         seed=read.values.seed,
         dry_run=read.values.dry_run,
         approval=read.values.approval,
+        caps=read.values.caps,
+        broker_sets=read.values.broker_sets,
     )
 
 

@@ -14,6 +14,12 @@ from typing import Any
 
 from include.domain.kafka import BrokerId, LogDirName
 from include.domain.request import param_types
+from include.domain.request.limits import (
+    BrokerCaps,
+    BrokerSet,
+    broker_sets_to_json,
+    caps_to_json,
+)
 
 
 class Action(enum.StrEnum):
@@ -135,6 +141,8 @@ class ReassignmentRequest:
         wherever replicas are placed by load.
     :param budget_bytes, budget_moves: what may be copied at most: then the plan does the best it
         can with that, and names what it leaves. None = no limit.
+    :param caps: the most that brokers may hold; ``broker_sets``: brokers that topics are bound to.
+        None = not said: the setting's where a run fills it in, else none.
     :param ignore_racks: plan as if no broker had a rack.
     :param seed: breaks ties; same snapshot, request and seed give the same plan.
     :param min_leaders: name or pattern of topics → partitions of each that every broker is to lead
@@ -178,6 +186,8 @@ class ReassignmentRequest:
     min_leaders: Mapping[str, int] = field(default_factory=dict)
     topic_spread_of: SpreadOf = SpreadOf.REPLICAS
     preset: Preset = Preset.NONE
+    caps: BrokerCaps | None = None
+    broker_sets: tuple[BrokerSet, ...] | None = None
 
     @property
     def emptied(self) -> tuple[BrokerId, ...]:
@@ -321,4 +331,8 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     params["tolerances"] = dict(request.tolerances)
     params["replacements"] = {str(old): new for old, new in request.replacements.items()}
     params["weights"] = {str(broker): size for broker, size in request.weights.items()}
+    if request.caps is not None:
+        params["caps"] = caps_to_json(request.caps)
+    if request.broker_sets is not None:
+        params["broker_sets"] = broker_sets_to_json(request.broker_sets)
     return params

@@ -8,9 +8,14 @@ from pydantic import Field
 
 from include.described import Section
 from include.domain.request import field_types as types
+from include.domain.request import limits
 
 WHAT = Section("What to do")
 FIRST = Section("Before anything changes")
+
+LIMITS = Section("Balance and limits")
+
+_OVERRIDES = " Nothing given: those of the setting"
 
 Dryness = Annotated[
     types.YesOrNo,
@@ -37,5 +42,23 @@ Cluster = Annotated[
         title="Cluster",
         description="Airflow connection of type kafka that leads to the cluster.",
         examples=["kafka_default"],
+    ),
+]
+Caps = Annotated[
+    types.Caps,
+    LIMITS,
+    Field(
+        title="Caps",
+        description=f"{limits.CAPS_ABOUT}{_OVERRIDES}; {{}} lifts them.",
+        examples=[limits.CAPS_EXAMPLE],
+    ),
+]
+BrokerSets = Annotated[
+    types.BrokerSets,
+    LIMITS,
+    Field(
+        title="Broker sets",
+        description=f"{limits.SETS_ABOUT}{_OVERRIDES}; [] lifts them.",
+        examples=[list(limits.SETS_EXAMPLE)],
     ),
 ]

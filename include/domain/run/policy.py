@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from include.domain.kafka import BrokerId
+from include.domain.request.limits import BrokerCaps
 from include.domain.request.request import OnWindowEnd
 from include.domain.run.pace import Pace
 from include.settings import THROTTLE_EFFICIENCY
@@ -29,6 +31,7 @@ class Policy:
         another client's reassignment does not count.
     :param throttle_efficiency: part of the rate asked for that brokers deliver, governed.
     :param min_free_disk_fraction: part of a log dir that must stay free at every moment.
+    :param caps: of brokers; those on disks are kept at every moment, like the fraction above.
     :param min_rate_bytes_per_s: others' strain does not bring the throttle below this; 0 = a
         tenth of what was asked for.
     :param metadata_grace_s: for this long after a move was sent, a broker's metadata may still
@@ -48,7 +51,13 @@ class Policy:
     throttle_efficiency: float = THROTTLE_EFFICIENCY
     min_free_disk_fraction: float = 0.0
     min_rate_bytes_per_s: int = 0
+    caps: BrokerCaps | None = None
     metadata_grace_s: float = METADATA_GRACE_S
+
+    def kept_free(self, broker: BrokerId) -> float:
+        """The part of a broker's log dirs that stays free at every moment."""
+        least = self.min_free_disk_fraction
+        return self.caps.kept_free(broker, least) if self.caps else least
 
     def pace(self, rate_bytes_per_s: int) -> Pace:
         """How fast moves can be made, where brokers are to deliver this rate."""

@@ -105,7 +105,7 @@ class _Admitting:
         self._used = in_use.slots
         self._slots = policy.max_moves_per_broker * WHOLE_SLOT
         self._rooms = {
-            broker: broker_room_bytes(disks, policy.min_free_disk_fraction)
+            broker: broker_room_bytes(disks, policy.kept_free(broker))
             for broker, disks in seen.disks.items()
         }
         self._bounded = bool(self._rooms) or self._window_bytes < inf
@@ -272,7 +272,7 @@ class _Admitting:
         for replica, log_dir in wanted_log_dirs(move).items():
             left_bytes = bytes_onto(replica.broker, slots)
             for disk in self._seen.disks.get(replica.broker, ()) if left_bytes else ():
-                room = disk.room_bytes(self._policy.min_free_disk_fraction)
+                room = disk.room_bytes(self._policy.kept_free(replica.broker))
                 queued = self._in_use.to_dir[replica.broker, log_dir]
                 if disk.path == log_dir and queued + left_bytes > room:
                     return Wait(WaitKind.LOG_DIR_ROOM, replica.broker, log_dir)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,18 +34,22 @@ class _Incoming:
         return sum(size for size, _ in self.free) + self.named.total()
 
 
-def disk_findings(plan: Plan, now: ClusterState, min_free_fraction: float) -> Iterator[Finding]:
+def disk_findings(
+    plan: Plan, now: ClusterState, kept_free: Callable[[BrokerId], float]
+) -> Iterator[Finding]:
     """Brokers, and log dirs that the plan names, that cannot hold what comes.
 
     The worst moment is assumed, whatever the order of moves and the number of slots: every
     incoming copy is complete and no outgoing one is deleted yet. A replica lies in one log dir as
     a whole, and log dirs on one volume count once.
+
+    :param kept_free: the part of a broker's log dirs that stays free.
     """
     incoming = _incoming(plan, now)
     volumes = _volumes(now.log_dirs.value)
     for broker, coming in sorted(incoming.items()):
         if volumes.get(broker):  # the check of brokers reports those without an open log dir
-            yield from _broker_findings(broker, coming, volumes[broker], min_free_fraction)
+            yield from _broker_findings(broker, coming, volumes[broker], kept_free(broker))
 
 
 def _incoming(plan: Plan, now: ClusterState) -> dict[BrokerId, _Incoming]:

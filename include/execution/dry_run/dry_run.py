@@ -20,7 +20,7 @@ from include.execution.dry_run.disk_headroom import disk_findings
 from include.execution.dry_run.inflow import growth_bytes_per_s, inflow_findings, size_findings
 from include.execution.dry_run.isr_checks import isr_findings
 from include.execution.dry_run.predicted_time import predicted_time
-from include.execution.dry_run.replica_checks import broker_findings
+from include.execution.dry_run.replica_checks import broker_findings, limit_findings
 from include.execution.dry_run.result import DryRunResult, describe
 from include.execution.dry_run.throttle_checks import throttle_findings
 from include.execution.dry_run.without_rights import for_others, without_throttle
@@ -81,7 +81,8 @@ def dry_run(
         ),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
         "inflow": lambda: inflow_findings(plan, growth, now, pace),
-        "disk": lambda: disk_findings(plan, now, settings.min_free_disk_fraction),
+        "disk": lambda: disk_findings(plan, now, policy.kept_free),
+        "limits": lambda: limit_findings(request, now.cluster.brokers),
     }
     told = for_others if request.export else (lambda finding: finding)
     findings = [item for check in checks.values() for item in _shortened([*map(told, check())])]

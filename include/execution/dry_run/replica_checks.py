@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
+from include.domain.request.request import ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
+from include.domain.text import brokers_text
 from include.execution.dry_run.cluster_state import ClusterState
 
 _CHECK = "brokers"
@@ -65,3 +67,32 @@ def _closed(now: ClusterState) -> dict[BrokerId, str]:
         for broker, number in open_dirs.items()
         if not number
     }
+
+
+def limit_findings(
+    request: ReassignmentRequest, brokers: Collection[BrokerId]
+) -> Iterator[Finding]:
+    """Brokers that limits name and that are not alive, or were never there: plans go on without
+    them, so that a set is smaller than it is meant to be.
+
+    :param brokers: that are alive.
+    """
+    for item in request.broker_sets or ():
+        gone = sorted({*item.brokers}.difference(brokers))
+        if gone:
+            yield _named(f"broker set {item.name}", gone)
+    capped = sorted({*(request.caps.brokers if request.caps else ())}.difference(brokers))
+    if capped:
+        yield _named("caps", capped)
+
+
+def _named(subject: str, gone: list[BrokerId]) -> Finding:
+    are = "is" if len(gone) == 1 else "are"
+    text = f"{brokers_text(gone)}, which it names, {are} not alive, or not of this cluster"
+    return Finding(
+        Severity.WARNING,
+        "limits",
+        subject,
+        text,
+        "Bring them back, or correct the setting or the parameter.",
+    )

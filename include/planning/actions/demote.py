@@ -15,6 +15,7 @@ from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import LOOSE, Resource
 from include.domain.text import brokers_text
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
+from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.preferred_leaders import promote
 from include.planning.leadership.take_over import take_over
 from include.planning.model.arrays import ClusterArrays
@@ -98,6 +99,7 @@ def _hand_over(
         shares = LedShares.of(layout, np.stack([share, share]), TOLERANCES)
         if shares is not None:
             balance_leaders_by_share(layout, shares, ~others, hosts)
+    keep_led_caps(layout, ~others, lower=False, leading=hosts)
 
 
 def _demoted_last(layout: Layout, given: Ints, demoted: Mask) -> None:

@@ -47,7 +47,9 @@ def plan_evacuation(
     :raises InvalidRequestError: an unknown log dir, none that is cordoned, or no broker with room
         for what has to leave.
     """
-    dirs, replicas = stored(snapshot, arrays, min_free_disk_fraction=min_free_disk_fraction)
+    dirs, replicas = stored(
+        snapshot, arrays, min_free_disk_fraction=min_free_disk_fraction, caps=request.caps
+    )
     leaving = _leaving(snapshot, arrays, dirs, request)
     inside = leaving[replicas.log_dir]
     meant = np.zeros(len(arrays.rows), bool)

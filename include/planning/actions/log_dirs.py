@@ -52,7 +52,9 @@ def plan_log_dirs(
 
     :raises InvalidRequestError: a named broker is unknown or not live.
     """
-    dirs, replicas = stored(snapshot, arrays, min_free_disk_fraction=min_free_disk_fraction)
+    dirs, replicas = stored(
+        snapshot, arrays, min_free_disk_fraction=min_free_disk_fraction, caps=request.caps
+    )
     scope, notes = free_to_move(arrays, partitions_in_scope(arrays, request))
     movable = scope[replicas.partition] & ~replicas.moving & replicas.sized
     disks = _LogDirBalance(dirs, replicas, movable, request)

@@ -17,10 +17,14 @@ from include.domain.request.request import ReassignmentRequest, SpreadOf, spread
 from include.domain.resources import Resource
 from include.domain.text import brokers_text
 from include.planning.actions.reassign import lay_out
+from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.min_leaders import Keeper, MinLeaders
 from include.planning.leadership.preferred_leaders import balance_leaders, settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
-from include.planning.model.arrays import ClusterArrays, broker_sums
+from include.planning.limits.limit_checks import refuse_impossible, set_too_small
+from include.planning.limits.limited import outside_sets, set_name
+from include.planning.limits.set_trees import rack_tree
+from include.planning.model.arrays import ClusterArrays, broker_sums, fresh
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
@@ -64,6 +68,8 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     check_idle(arrays, partitions)
     partitions, lost = with_source(arrays, partitions)
     check_replication_factor(arrays, partitions, replicas, int(hosts.sum()), "live brokers left")
+    if len(partitions):
+        refuse_impossible(arrays, hosts, partitions, replicas)
     tree = tree_of(arrays, hosts, request)
     leaving &= np.isin(np.arange(len(scope)), partitions)[:, None]
     paid = affordable(
@@ -162,7 +168,11 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     partitions, lost = with_source(arrays, partitions)
     partitions, thin = _with_enough_online(arrays, partitions, replicas)
     check_replication_factor(arrays, partitions, wanted, int(hosts.sum()), "live brokers")
-    tree = RackTree(
+    grows = partitions[has[partitions] < replicas]
+    if len(grows):
+        refuse_impossible(arrays, hosts, grows, wanted)
+    tree = rack_tree(
+        arrays,
         rack_paths(arrays.brokers, ignore_racks=request.ignore_racks),
         hosts,
         max(replicas, arrays.rows.shape[1]),
@@ -233,9 +243,11 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     hosts = arrays.brokers.live
     tree = tree_of(arrays, hosts, request)
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
-    violations = tree.violations(arrays.rows)
-    partitions = np.flatnonzero(movable & (violations > 0))
-    replicas = arrays.replication_factor
+    every, replicas = np.arange(len(arrays.rows)), arrays.replication_factor
+    violations = tree.violations_of(every, arrays.rows)
+    small = movable & set_too_small(arrays, hosts, replicas)
+    infeasible += named(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
+    partitions = np.flatnonzero(movable & ~small & (violations > 0))
     paid = affordable(
         budget_of(request),
         partitions,
@@ -246,6 +258,9 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     complete(layout, tree, paid, replicas, request.weights)
     settle_leaders(layout)
     unpaid = _left_out(Subject(SubjectKind.RACK_REPAIR), len(partitions) - len(paid))
+    if arrays.limits is not None:
+        same = ~fresh(layout.rows[paid], arrays.rows[paid]).any(axis=1)
+        unpaid += named(arrays, paid[same], Obstacle.CAPS_KEEP_UNEVEN)
     return Outcome(
         layout=layout,
         tree_before=tree,
@@ -253,9 +268,18 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         lower_bound_bytes=placement_bound(layout, tree, paid),
         asked_bound_bytes=_asked_bound(arrays, tree, partitions, replicas, paid),
         reason=MoveReason.RACK,
-        why=lambda p: f"Its replicas were not spread evenly over racks; {new_places(layout, p)}.",
+        why=lambda p: _why_repaired(arrays, layout, p),
         infeasible=(*infeasible, *unpaid),
     )
+
+
+def _why_repaired(arrays: ClusterArrays, layout: Layout, p: int) -> str:
+    outside = arrays.rows[p][outside_sets(arrays, arrays.rows)[p]] if arrays.limits else []
+    if len(outside):
+        ids = brokers_text(arrays.brokers.ids[outside].tolist())
+        name = set_name(arrays, p)
+        return f"{ids.capitalize()} may not hold it by {name}; {new_places(layout, p)}."
+    return f"Its replicas were not spread evenly over racks; {new_places(layout, p)}."
 
 
 def _asked_bound(
@@ -274,7 +298,9 @@ def _left_out(target: Subject, unpaid: int) -> tuple[Infeasible, ...]:
 
 def _least_costs(arrays: ClusterArrays, tree: RackTree, partitions: Ints, replicas: Ints) -> Costs:
     """What it costs to give each of the partitions its number of replicas (P,), evenly spread."""
-    least = (least_copies(tree, arrays.rows[p], int(replicas[p])) for p in partitions.tolist())
+    least = (
+        least_copies(tree.of(p), arrays.rows[p], int(replicas[p])) for p in partitions.tolist()
+    )
     copies = np.fromiter(least, np.int64, len(partitions))
     return np.stack([copies * arrays.size_bytes[partitions], copies]).astype(float)
 
@@ -288,6 +314,7 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
     evened = layout.rows[:, 0].copy()
     if minimums is not None:
         Keeper(layout, minimums, movable).run()
+    keep_led_caps(layout, movable, lower=True)
     nowhere = np.zeros_like(arrays.brokers.live)
     ids = arrays.brokers.ids
     return Outcome(

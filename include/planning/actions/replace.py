@@ -9,6 +9,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
 from include.domain.text import brokers_text
+from include.planning.limits.set_trees import rack_tree
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -29,6 +30,7 @@ _INSTEAD = {
     Obstacle.REPLACEMENT_HOLDS_ONE: "holds a replica already",
     Obstacle.REPLACEMENT_RACKS: "would spread it less evenly over the racks",
     Obstacle.REPLACEMENT_FULL: "has no room for it",
+    Obstacle.REPLACEMENT_LIMITED: "may not have it by a cap or its broker set",
 }
 
 
@@ -119,17 +121,19 @@ class _Spread:
         paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
         depth = max(map(len, paths), default=0)
         self._trees = [
-            RackTree([path[:level] for path in paths], hosts | replaced, arrays.rows.shape[1])
+            rack_tree(
+                arrays, [path[:level] for path in paths], hosts | replaced, arrays.rows.shape[1]
+            )
             for level in range(1, depth + 1)
         ]
 
-    def no_worse(self, before: Rows, after: Rows) -> bool:
+    def no_worse(self, partition: int, before: Rows, after: Rows) -> bool:
         """Whether no level is less even but where a level above it is more even.
 
         :param before, after: (R,) dense broker indexes.
         """
         for tree in self._trees:
-            was, now = tree.violations(np.stack([before, after])).tolist()
+            was, now = tree.of(partition).violations(np.stack([before, after])).tolist()
             if was != now:
                 return bool(now < was)
         return True
@@ -140,7 +144,7 @@ def _to_replacements(
 ) -> dict[tuple[int, int], Obstacle]:
     """Move the partition's replicas to their replacements; those that cannot go there, and why."""
     refused = {}
-    fits = layout.fits(int(layout.size[p]))
+    fits, within = layout.fits(p), layout.within_limits(p)
     for slot, old in enumerate(layout.home[p].tolist()):
         if old == NONE or successor[old] == NONE:
             continue
@@ -148,9 +152,11 @@ def _to_replacements(
         row[slot] = new
         if new in layout.rows[p]:
             refused[p, old] = Obstacle.REPLACEMENT_HOLDS_ONE
+        elif not within[new]:
+            refused[p, old] = Obstacle.REPLACEMENT_LIMITED
         elif not fits[new]:
             refused[p, old] = Obstacle.REPLACEMENT_FULL
-        elif not spread.no_worse(layout.rows[p], row):
+        elif not spread.no_worse(p, layout.rows[p], row):
             refused[p, old] = Obstacle.REPLACEMENT_RACKS
         else:
             layout.move(p, slot, new)

@@ -27,8 +27,9 @@ from include.domain.request.request import (
     ReassignmentRequest,
     spread_tolerance,
 )
-from include.domain.resources import LED, RATES, Resource
+from include.domain.resources import LED, PLACED, RATES, Resource
 from include.errors import InvalidRequestError
+from include.planning.limits.limited import groups, limited, loads_of
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -36,6 +37,8 @@ from include.planning.model.resource_loads import capacities, partition_weight
 from include.planning.model.scope import has_source, partitions_in_scope, without_excluded
 from include.planning.model.topic_bands import TopicBands, topic_bands
 from include.planning.result.outcome import tree_of
+
+_BY_LIMITS = (Obstacle.OUTSIDE_SET, Obstacle.SET_TOO_SMALL, Obstacle.CAPS_KEEP_UNEVEN)
 
 
 class Verdict(enum.StrEnum):
@@ -45,6 +48,8 @@ class Verdict(enum.StrEnum):
     HOLDS_ONE = "holds a replica of the partition already"
     GONE = "is not live, or is being emptied"
     UNWILLING = "takes no new replicas: it is excluded, or its log dirs are offline or cordoned"
+    SET = "is not one of the brokers that may hold the topic, by its broker set"
+    CAP = "would be above its cap"
     RACKS = "would spread the partition less evenly over the racks"
     DISK = "has no room on its disks"
     OUTSIDE = "would end further outside its band"
@@ -140,8 +145,14 @@ class Explainer:
             raise InvalidRequestError([problem])
         self._request, self._plan = request, plan
         self._arrays = without_excluded(
-            ClusterArrays.from_snapshot(
-                snapshot, min_free_disk_fraction=plan.summary.min_free_disk_fraction
+            limited(
+                ClusterArrays.from_snapshot(
+                    snapshot,
+                    min_free_disk_fraction=plan.summary.min_free_disk_fraction,
+                    caps=request.caps,
+                ),
+                request.caps,
+                request.broker_sets,
             ),
             request,
         )
@@ -280,7 +291,15 @@ class Explainer:
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:
             return "its topic is not in the scope of the request, or is excluded"
-        return self._led_otherwise(p)
+        return self._limited_otherwise(p) or self._led_otherwise(p)
+
+    def _limited_otherwise(self, p: int) -> str:
+        """What caps or broker sets kept the partition from; "" = nothing."""
+        named = str(self._arrays.partition(p))
+        for item in self._plan.summary.infeasible:
+            if item.obstacle in _BY_LIMITS and item.subject.name == named:
+                return obstacle_text(item)
+        return ""
 
     def _led_otherwise(self, p: int) -> str:
         """Why an action that is about leaders leaves a partition; "" = the action is another."""
@@ -307,7 +326,7 @@ class Explainer:
         if request.action is Action.FIX_OFFLINE_REPLICAS:
             return self._arrays.offline is not None and bool(self._arrays.offline[p].any())
         if request.action is Action.REPAIR_RACKS:
-            return bool(self._tree.violations(row[None, :]).any())
+            return bool(self._tree.of(p).violations(row[None, :]).any())
         return False
 
     def _weight(self, resource: Resource, p: int) -> float:
@@ -327,7 +346,7 @@ class Explainer:
         place, brokers = row.index(self._index[target]), self._arrays.brokers
         rows: Rows = np.tile(np.array(row, np.int32), (len(brokers.ids), 1))
         rows[:, place] = np.arange(len(brokers.ids))
-        uneven = self._tree.violations(rows)
+        uneven = self._tree.of(p).violations(rows)
         size = self._arrays.size_bytes[p]
         excess, worst = self._excess(p, self._index[target])
         against = (
@@ -335,6 +354,8 @@ class Explainer:
             (Verdict.HOLDS_ONE, np.isin(brokers.ids, [*move.target, *move.current])),
             (Verdict.GONE, ~self._hosts),
             (Verdict.UNWILLING, ~brokers.takes),
+            (Verdict.SET, ~self._of_its_set(p)),
+            (Verdict.CAP, self._above_caps(p, self._index[target])),
             (Verdict.RACKS, uneven > uneven[self._index[target]]),
             (Verdict.DISK, self._incoming + size > brokers.room_bytes),
             (Verdict.DISK, size > brokers.rooms.max(axis=1)),
@@ -353,6 +374,25 @@ class Explainer:
         best_first = (order[0], *order[:0:-1])
         choices.sort(key=lambda c: (best_first.index(c.verdict), c.excess, c.broker))
         return tuple(choices)
+
+    def _of_its_set(self, p: int) -> Mask:
+        """(B,) brokers that may hold the partition by the broker set of its topic."""
+        limits = self._arrays.limits
+        if limits is None:
+            return np.ones(len(self._index), bool)
+        may: Mask = limits.allowed[groups(self._arrays)[p]]
+        return may
+
+    def _above_caps(self, p: int, target: int) -> Mask:
+        """(B,) brokers that would hold more than a cap with the replica that goes to the target."""
+        above, limits = np.zeros(len(self._index), bool), self._arrays.limits
+        if limits is not None:
+            for k in limits.counted.tolist():
+                weight = self._weight(PLACED[k], p)
+                held = loads_of(self._arrays, self._rows_after, PLACED[k])
+                held[target] -= weight
+                above |= (held + weight > limits.placed[k]) & (weight > 0)
+        return above
 
     @cached_property
     def _spread_bands(self) -> TopicBands | None:

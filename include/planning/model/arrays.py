@@ -17,7 +17,9 @@ import pyarrow as pa
 from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.request.limits import BrokerCaps
 from include.planning.model.health import min_isr, offline_replicas
+from include.planning.model.limits import Limits
 from include.planning.model.volumes import disks_of
 
 _COLUMNS = ("partition", "broker", "position", "is_leader", "in_isr", "adding", "removing")
@@ -35,6 +37,8 @@ class BrokerArrays:
     :param room_bytes: (B,) what may still be written before the disks are fuller than allowed;
         :data:`UNLIMITED` = unknown.
     :param volume_room: (B, V) the same of each volume, padded with -1; None = one each.
+    :param slack_bytes: (B,) what may be written to all volumes together, below zero where they are
+        fuller than allowed; infinite = unknown; None = not worked out.
     :param volume_paths: log dirs that take replicas, per broker and volume; empty = not known.
     """
 
@@ -46,6 +50,7 @@ class BrokerArrays:
     room_bytes: Ints
     volume_room: Ints | None = None
     volume_paths: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    slack_bytes: Floats | None = None
 
     @property
     def rooms(self) -> Ints:
@@ -79,6 +84,8 @@ class ClusterArrays:
     :param in_sync: (P, R) replicas in the ISR and online, aligned with ``rows``; None = all are.
     :param offline: (P, R) replicas on a dead broker or in a failed log dir; None = none is.
     :param min_isr: (P,) ``min.insync.replicas``, 1 where it is not known; None = 1.
+    :param limits: caps and broker sets that plans keep, see :mod:`include.planning.model.limits`;
+        None = none.
     """
 
     brokers: BrokerArrays
@@ -98,15 +105,22 @@ class ClusterArrays:
     in_sync: Mask | None = None
     offline: Mask | None = None
     min_isr: Ints | None = None
+    limits: Limits | None = None
 
     @classmethod
     def from_snapshot(
-        cls, snapshot: Snapshot, *, min_free_disk_fraction: float = 0.0
+        cls,
+        snapshot: Snapshot,
+        *,
+        min_free_disk_fraction: float = 0.0,
+        caps: BrokerCaps | None = None,
     ) -> ClusterArrays:
-        """The arrays of a snapshot, with that part of each log dir kept free."""
+        """The arrays of a snapshot, with that part of each log dir kept free, and more of it where
+        caps say so: these are kept as room. Other caps are not looked at.
+        """
         replicas = snapshot.replicas
         seen = set(replicas.column("broker").unique().to_pylist())
-        brokers = _brokers(snapshot, seen, min_free_disk_fraction)
+        brokers = _brokers(snapshot, seen, min_free_disk_fraction, caps or BrokerCaps())
         topics, codes = _sorted_codes(replicas.column("topic"))
         table = {name: replicas.column(name).to_numpy() for name in _COLUMNS}
         order = np.lexsort((table["position"], table["partition"], codes))
@@ -217,7 +231,7 @@ def broker_sums(rows: Rows, weight: Ints | Floats | None, brokers: int) -> Float
     return total[1:]
 
 
-def _brokers(snapshot: Snapshot, seen: set[int], min_free: float) -> BrokerArrays:
+def _brokers(snapshot: Snapshot, seen: set[int], min_free: float, caps: BrokerCaps) -> BrokerArrays:
     known = {row["broker"]: row for row in snapshot.brokers.to_pylist()}
     ids = sorted(known.keys() | seen)
     takes, volumes = disks_of(snapshot)
@@ -226,9 +240,12 @@ def _brokers(snapshot: Snapshot, seen: set[int], min_free: float) -> BrokerArray
     width = max((len(found) for found in open_volumes), default=1) or 1
     rooms = np.full((len(ids), width), -1, np.int64)
     rooms[:, 0] = UNLIMITED
+    slack = np.full(len(ids), np.inf)
     for index, found in enumerate(open_volumes):
         if found:
-            rooms[index, : len(found)] = [volume.room_bytes(min_free) for volume in found]
+            free = kept_free(min_free, caps, ids[index])
+            rooms[index, : len(found)] = [volume.room_bytes(free) for volume in found]
+            slack[index] = sum(v.usable_bytes - free * v.total_bytes for v in volumes[ids[index]])
     capacity = [sum(volume.total_bytes for volume in volumes.get(b, ())) for b in ids]
     return BrokerArrays(
         ids=np.array(ids, np.int64),
@@ -239,7 +256,13 @@ def _brokers(snapshot: Snapshot, seen: set[int], min_free: float) -> BrokerArray
         room_bytes=np.maximum(rooms, 0).sum(axis=1),
         volume_room=rooms,
         volume_paths=tuple(tuple(volume.paths for volume in found) for found in open_volumes),
+        slack_bytes=np.floor(slack),
     )
+
+
+def kept_free(min_free: float, caps: BrokerCaps | None, broker: BrokerId) -> float:
+    """The part of a broker's volumes that must stay free, its cap on disks heeded."""
+    return caps.kept_free(broker, min_free) if caps else min_free
 
 
 def _internal(snapshot: Snapshot, topics: tuple[str, ...]) -> Mask:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.domain.array_types import NONE, Ints, Mask, Rows
-from include.planning.model.arrays import ClusterArrays, fresh
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from include.planning.model.arrays import ClusterArrays, broker_sums, fresh
 from include.planning.model.packing import CopyPacking, pack
+from include.planning.model.resource_loads import placed_weights
 
 
 class Layout:
@@ -34,6 +35,19 @@ class Layout:
         self.incoming = np.zeros(len(arrays.brokers.ids), np.int64)
         self.rooms: Ints = arrays.brokers.rooms
         self._shelves = CopyPacking(self.rooms)
+        self._limits = arrays.limits
+        self._capped = np.zeros(0, np.int64) if arrays.limits is None else arrays.limits.counted
+        if len(self._capped):
+            self._weights = placed_weights(arrays)[self._capped]
+            self._held_of = self._count_capped()
+        if arrays.limits is not None:
+            self._groups = arrays.limits.groups_of(arrays.topic_of)
+
+    def _count_capped(self) -> Floats:
+        """(C, B) what brokers hold of resources with caps."""
+        return np.stack(
+            [broker_sums(self.rows, weight, len(self.load)) for weight in self._weights]
+        )
 
     @property
     def room(self) -> Ints:
@@ -45,15 +59,29 @@ class Layout:
         """Have so much room on the volumes (B, V) from here on."""
         self.rooms, self._shelves = rooms, CopyPacking(rooms)
 
-    def fits(self, size_bytes: int) -> Mask:
-        """(B,) brokers that take new replicas and have a log dir with room for one of this size."""
+    def fits(self, partition: int) -> Mask:
+        """(B,) brokers that take new replicas, have a log dir with room for one of this partition,
+        and may hold it by their caps and its broker set.
+        """
         every, takes = slice(None), self.arrays.brokers.takes
+        size_bytes = int(self.size[partition])
         fit = self._shelves.fit(every, size_bytes, self.incoming)
         if self._shelves.may_fit_better(every, fit | ~takes):
             self._shelves.begin(self.rows, self.home, self.size)
             fit = self._shelves.fit(every, size_bytes, self.incoming)
         fits: Mask = takes & fit
-        return fits
+        return fits if self._limits is None else fits & self.within_limits(partition)
+
+    def within_limits(self, partition: int) -> Mask:
+        """(B,) brokers that may get a replica of the partition by their caps and its set."""
+        limits = self._limits
+        if limits is None:
+            return np.ones(len(self.load), bool)
+        within: Mask = limits.allowed[self._groups[partition]].copy()
+        for row, k in enumerate(self._capped.tolist()):
+            more = self._weights[row, partition]
+            within &= (self._held_of[row] + more <= limits.placed[k]) | (more == 0)
+        return within
 
     def packed(self) -> Ints:
         """(B, V) bytes of copies on each volume, as they are packed; what fits nowhere is on the
@@ -91,6 +119,8 @@ class Layout:
             return
         self.load[broker] += size
         self.count[broker] += count
+        if len(self._capped):
+            self._held_of[:, broker] += count * self._weights[:, partition]
         if not (self.home[partition] == broker).any():
             self.incoming[broker] += size
             if self._shelves.on:
@@ -112,6 +142,8 @@ class Layout:
             for held, weight in zip(self._held, (size, None), strict=True)
         )
         self.incoming = self.arrays.load(np.where(fresh(rows, home), rows, NONE), size)
+        if len(self._capped):
+            self._held_of = self._count_capped()
 
     def changed(self) -> Ints:
         """Partitions whose replica set, in its order, is not what it was."""
@@ -119,3 +151,16 @@ class Layout:
         for now, before in zip(self.rows.T, self.home.T, strict=True):
             changed |= now != before
         return np.flatnonzero(changed)
+
+
+def sources(layout: Layout) -> Ints:
+    """(P,) the broker that new replicas copy from: the leader, or the first replica."""
+    leader = layout.arrays.leader
+    source: Ints = np.where(leader != NONE, leader, layout.home[:, 0]).astype(np.int64)
+    return source
+
+
+def copies(layout: Layout) -> tuple[Ints, Ints]:
+    """(n,) partition and (n,) receiving broker of every copy the plan makes."""
+    partition, place = np.nonzero(fresh(layout.rows, layout.home))
+    return partition, layout.rows[partition, place].astype(np.int64)

@@ -95,6 +95,10 @@ class _Layer:
         self._layout, self._tree, self._brokers = layout, tree, brokers
         self._partitions, self._weight, self._resource = partitions, weight, resource
         self.load = broker_sums(layout.rows, weight, len(brokers))
+        limits = layout.arrays.limits
+        self._cap = np.full(len(brokers), np.inf)
+        if limits is not None:
+            self._cap = limits.placed[PLACED.index(resource)]
 
     @cached_property
     def _ends(self) -> tuple[list[Floats], list[Floats]]:
@@ -106,7 +110,11 @@ class _Layer:
         targets as they were.
         """
         tree, weight = self._tree, self._weight
-        of_count = np.bincount(self._layout.arrays.replication_factor * self._partitions, weight)
+        factor = self._layout.arrays.replication_factor
+        parts = [
+            (part, np.bincount(factor * mine, weight))
+            for part, mine in tree.parts(self._partitions)
+        ]
         fixed = np.flatnonzero(~self._partitions)
         stays = broker_sums(self._layout.rows[fixed], weight[fixed], len(self._brokers))
         kept = np.where(self._brokers, stays, self.load)
@@ -115,9 +123,10 @@ class _Layer:
         for level, node in enumerate(tree.node):
             nodes = len(tree.capacity[level])
             low, high = np.zeros(nodes), np.zeros(nodes)
-            for count in np.flatnonzero(of_count):
-                low += of_count[count] * tree.least[level][count]
-                high += of_count[count] * tree.most[level][count]
+            for part, of_count in parts:
+                for count in np.flatnonzero(of_count):
+                    low += of_count[count] * part.least[level][count]
+                    high += of_count[count] * part.most[level][count]
             out_of_scope = np.bincount(node, stays, nodes)
             least.append(np.maximum(out_of_scope + low, np.bincount(node, kept, nodes)))
             most.append(out_of_scope + high)
@@ -135,6 +144,7 @@ class _Layer:
         limit = np.full(len(keeps), float("inf"))
         if self._resource is Resource.BYTES:
             limit = self.load + np.minimum(self._layout.room, UNLIMITED)
+        limit = np.minimum(limit, self._cap)
         limit = np.where(self._brokers & ~arrays.brokers.takes, self.load, limit)
         most[:] = np.maximum(np.minimum(most, limit), least)
 
@@ -146,6 +156,10 @@ class _Layer:
             offset += len(least[level - 1])
             node = self._tree.node[level]
             forced = (least[level] == most[level])[node]
+            if self._layout.arrays.limits is not None:
+                # Caps, or sets that replicas lie outside of, may force another load than today's.
+                held = np.bincount(node, self.load, len(least[level]))
+                forced &= (least[level] == held)[node]
             domain = np.where(forced, offset + node, domain)
         return domain
 
@@ -157,8 +171,10 @@ class _Layer:
         fixed = np.where(brokers, 0, load)
         fair = fixed + capacity * _fraction(load.sum() - fixed.sum(), capacity.sum())
         if tolerance == LOOSE or not load.any():
-            low, high = np.zeros(len(load)), np.full(len(load), float("inf"))
-            return load.copy(), low, high, fair, ()
+            # Others are kept below their caps as moves are tried: a band would cost time.
+            low, high = np.zeros(len(load)), np.where(load > self._cap, self._cap, float("inf"))
+            high = np.where(brokers, high, float("inf"))
+            return np.minimum(load, high), low, high, fair, ()
         share, infeasible = self._hand_down(fixed, capacity, tolerance)
         least = np.minimum(share, self._beside_giants(fixed, capacity, tolerance))
         unit = grain(share)
@@ -166,6 +182,8 @@ class _Layer:
         high = np.where(brokers, np.ceil(share * (1 + tolerance) / unit) * unit, load)
         if self._resource is Resource.BYTES:
             high = np.minimum(high, np.maximum(load + self._layout.room, low))
+        high = np.where(brokers, np.minimum(high, np.maximum(self._cap, self._ends[0][-1])), high)
+        low = np.minimum(low, high)
         return np.clip(np.rint(share / unit) * unit, low, high), low, high, fair, infeasible
 
     def _beside_giants(self, fixed: Floats, capacity: Floats, tolerance: float) -> Floats:
@@ -225,6 +243,8 @@ class _Layer:
             return Obstacle.RACKS_ALLOW_NO_MORE if too_much else Obstacle.RACKS_FORCE_MORE
         if not too_much:
             return Obstacle.FIXED_REPLICAS
+        if self._cap[node] <= self._ends[1][-1][node]:
+            return Obstacle.CAP
         if not layout.arrays.brokers.takes[node]:
             return Obstacle.TAKES_NO_REPLICAS
         if layout.load[node] + layout.room[node] < UNLIMITED:

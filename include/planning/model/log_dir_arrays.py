@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,9 @@ import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import UNLIMITED, Ints, Mask
-from include.planning.model.arrays import BrokerArrays, ClusterArrays
+from include.domain.kafka import BrokerId
+from include.domain.request.limits import BrokerCaps
+from include.planning.model.arrays import BrokerArrays, ClusterArrays, kept_free
 from include.planning.model.volumes import Place, disks_of
 
 
@@ -53,10 +56,18 @@ class StoredReplicas:
 
 
 def stored(
-    snapshot: Snapshot, arrays: ClusterArrays, *, min_free_disk_fraction: float
+    snapshot: Snapshot,
+    arrays: ClusterArrays,
+    *,
+    min_free_disk_fraction: float,
+    caps: BrokerCaps | None,
 ) -> tuple[LogDirs, StoredReplicas]:
-    """The log dirs of a snapshot and what lies in them, that part of each kept free."""
-    dirs = _log_dirs(snapshot, arrays.brokers, min_free_disk_fraction)
+    """The log dirs of a snapshot and what lies in them, that part of each kept free, and more of it
+    where caps say so.
+    """
+    dirs = _log_dirs(
+        snapshot, arrays.brokers, lambda broker: kept_free(min_free_disk_fraction, caps, broker)
+    )
     table = snapshot.replicas
     moving = table.column("future_log_dir").is_valid().to_numpy()
     path = pc.coalesce(table.column("future_log_dir"), table.column("log_dir"))
@@ -80,7 +91,9 @@ def stored(
     )
 
 
-def _log_dirs(snapshot: Snapshot, brokers: BrokerArrays, min_free: float) -> LogDirs:
+def _log_dirs(
+    snapshot: Snapshot, brokers: BrokerArrays, free_on: Callable[[BrokerId], float]
+) -> LogDirs:
     index = brokers.index()
     beside = _beside(snapshot)
     rows = sorted(
@@ -92,8 +105,8 @@ def _log_dirs(snapshot: Snapshot, brokers: BrokerArrays, min_free: float) -> Log
     total = [max(row["total_bytes"] or 0, 0) for row in rows]
     usable = [-1 if row["usable_bytes"] is None else row["usable_bytes"] for row in rows]
     room = [
-        max(0, free - int(size * min_free)) // by if size and free >= 0 else UNLIMITED
-        for size, free, by in zip(total, usable, shared, strict=True)
+        max(0, free - int(size * free_on(row["broker"]))) // by if size and free >= 0 else UNLIMITED
+        for row, size, free, by in zip(rows, total, usable, shared, strict=True)
     ]
     cordoned = np.array([bool(row["cordoned"]) for row in rows], bool)
     return LogDirs(

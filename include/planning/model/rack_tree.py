@@ -27,6 +27,8 @@ class RackTree:
     :param hosts: (B,) which brokers may host replicas.
     :param max_replicas: the largest replication factor that will be asked about.
     :param order: (B,) the order in which equal brokers are tried.
+    :ivar trees: by group, see :mod:`include.planning.limits.set_trees`; without sets, itself.
+    :ivar partitions: for which there are several trees; 0 where there is one.
     :ivar height: number of levels below the root; the last one is the brokers.
     :ivar node: per level, (B,) the node each broker lies in.
     :ivar capacity: per level, per node: brokers below it that may host.
@@ -64,6 +66,8 @@ class RackTree:
                 zip(self.parent[1:], self.capacity[1:], strict=True)
             )
         ]
+        self.trees: tuple[RackTree, ...] = (self,)
+        self.partitions = 0
         self._quotas: dict[tuple[int, int, int], tuple[Ints, Ints, Ints, int]] = {}
         self._shares: dict[tuple[int, int, int], tuple[Shares, int]] = {}
 
@@ -137,6 +141,18 @@ class RackTree:
             total += (first_parent * (wanted - per_parent)).sum(axis=1)
             parent, inside = node, mine
         return total
+
+    def of(self, partition: int) -> RackTree:
+        """The tree of the brokers that may hold a partition: of those of its broker set."""
+        return self
+
+    def violations_of(self, partitions: Ints, rows: Rows) -> Ints:
+        """(n,) :meth:`violations` of partitions, each by the tree of its own brokers."""
+        return self.violations(rows)
+
+    def parts(self, partitions: Mask) -> list[tuple[RackTree, Mask]]:
+        """The trees, each with those of the partitions (P,) that it is for."""
+        return [(self, partitions)]
 
     def name(self, level: int, node: int) -> str:
         """The node's rack path: ``/dc0/r1``; ``/`` for the root."""

@@ -98,6 +98,21 @@ def topic_bands(
     :returns: None where there is no such topic, or the tolerance is infinite.
     """
     arrays = layout.arrays
+    if len(tree.trees) > 1:
+        return _joined(
+            [
+                topic_bands(
+                    layout,
+                    one,
+                    partitions=mine,
+                    brokers=brokers,
+                    capacity=capacity * one.hosts,
+                    tolerance=tolerance,
+                    one_sided=one_sided,
+                )
+                for one, mine in tree.parts(partitions)
+            ]
+        )
     topics = _banded(arrays, partitions, int((tree.hosts & brokers).sum()))
     if np.isinf(tolerance) or not len(topics):
         return None
@@ -128,6 +143,35 @@ def topic_bands(
         fair=fair,
         tolerance=tolerance,
         leaders_only=leaders_only,
+    )
+
+
+def _joined(parts: list[TopicBands | None]) -> TopicBands | None:
+    """The bands of topics of several broker sets: no topic is in two of them."""
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    topics = sum(len(part.topics) for part in found)
+    row = np.full(len(found[0].row), topics)
+    start = 0
+    for part in found:
+        mine = part.row < len(part.topics)
+        row[mine] = part.row[mine] + start
+        start += len(part.topics)
+
+    def stacked(name: str) -> Ints:
+        sides = [getattr(part, name) for part in found]
+        return np.vstack([*(side[:-1] for side in sides), sides[0][-1:]])
+
+    return TopicBands(
+        topics=np.concatenate([part.topics for part in found]),
+        row=row,
+        low=stacked("low"),
+        high=stacked("high"),
+        led_low=stacked("led_low"),
+        led_high=stacked("led_high"),
+        fair=np.vstack([part.fair for part in found]),
+        tolerance=found[0].tolerance,
     )
 
 

@@ -13,8 +13,13 @@ from include.domain.request.partition_counts import (
     Replicas,
 )
 from include.errors import InvalidRequestError
+from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
-from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment
+from include.planning.placement.new_partitions import (
+    NewPartitions,
+    create_replica_assignment,
+    with_less_room,
+)
 
 
 def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> AddedPartitions:
@@ -23,7 +28,9 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
     :raises InvalidRequestError: lists every problem: a topic that does not exist or has that
         many partitions already, too few brokers, racks on some brokers only.
     """
-    arrays, problems = ClusterArrays.from_snapshot(snapshot), list[str]()
+    problems = list[str]()
+    arrays = ClusterArrays.from_snapshot(snapshot, caps=request.caps)
+    arrays = limited(arrays, request.caps, request.broker_sets)
     names = [str(name) for name in snapshot.topics.column("topic").to_pylist()]
     counts = dict(zip(names, snapshot.topics.column("partitions").to_pylist(), strict=True))
     existing: dict[str, int] = {}
@@ -31,7 +38,9 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
     for wanted in _wanted(counts, request, problems):
         existing[wanted.topic] = counts.get(wanted.topic, 0)
         try:
-            assignments |= create_replica_assignment(arrays, wanted)
+            made = create_replica_assignment(arrays, wanted)
+            assignments |= made
+            arrays = with_less_room(arrays, made.values())
         except InvalidRequestError as error:
             problems += error.problems
     if problems:

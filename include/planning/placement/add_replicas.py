@@ -33,7 +33,7 @@ class RingPlacer(Placer):
         super().__init__(layout, tree, capacity)
         self._tolerance, self._seed = tolerance, seed
         self._rings: dict[int, Ring] = {}
-        self._even: Mask = tree.violations(layout.home) == 0
+        self._even: Mask = tree.violations_of(np.arange(len(layout.home)), layout.home) == 0
 
     def _choose(
         self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
@@ -51,9 +51,10 @@ class RingPlacer(Placer):
     def _ring(self, topic: int) -> Ring:
         ring = self._rings.get(topic)
         if ring is None:
-            ring = Ring(self._tree, np.random.default_rng([self._seed, topic]))
             arrays = self._layout.arrays
             first, end = np.searchsorted(arrays.topic_of, [topic, topic + 1])
+            tree = self._tree.of(int(first))
+            ring = Ring(tree, np.random.default_rng([self._seed, topic]))
             ring.replay(_brokers(row) for row in arrays.rows[first:end])
             self._rings[topic] = ring
         return ring

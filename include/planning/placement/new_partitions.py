@@ -7,18 +7,21 @@ Partitions added to a topic go on where its existing ones left the rings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
 
-from include.domain.array_types import NONE, Mask
+from include.domain.array_types import NONE, Floats, Mask
 from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.resources import LED, PLACED, Resource
+from include.errors import InvalidRequestError
+from include.planning.limits.limited import loads_of
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import brokers_with, rack_paths, raise_if
-from include.planning.placement.rack_spread import choose
+from include.planning.placement.rack_spread import NoPlaceError, choose
 from include.planning.placement.ring import Ring
 
 Replicas = tuple[BrokerId, ...]
@@ -61,12 +64,14 @@ def create_replica_assignment(
     brokers = arrays.brokers
     hosts = brokers.takes & (brokers.room_bytes > 0)
     hosts &= ~brokers_with(brokers, wanted.exclude_brokers)
+    hosts &= _of_its_set(arrays, wanted.topic)
     replicas = wanted.replication_factor or (len(existing[0]) if existing else 0)
     raise_if(_problems(wanted, replicas, existing, int(hosts.sum())))
     if wanted.force_simple_assignment:
         rows = _striped(brokers, wanted, replicas, existing, hosts)
     else:
-        rows = _in_turn(brokers, wanted, replicas, existing, hosts)
+        rows = _in_turn(arrays, wanted, replicas, existing, hosts)
+    raise_if(_above_caps(arrays, wanted, rows))
     return {
         TopicPartition(wanted.topic, len(existing) + number): tuple(brokers.ids[row].tolist())
         for number, row in enumerate(rows)
@@ -107,8 +112,58 @@ def _start(wanted: NewPartitions) -> np.random.Generator:
     return np.random.default_rng([wanted.seed, crc32(wanted.topic.encode())])
 
 
+def _of_its_set(arrays: ClusterArrays, topic: str) -> Mask:
+    """(B,) brokers of the topic's set; of a new topic, that of its name."""
+    limits = arrays.limits
+    if limits is None:
+        return np.ones(len(arrays.brokers.ids), bool)
+    allowed: Mask = limits.allowed[limits.group_of_name(arrays.topics, topic)]
+    return allowed
+
+
+def _room(arrays: ClusterArrays) -> tuple[Floats, Floats]:
+    """(B,) replicas, and leaders, that brokers may still get by their caps."""
+    limits = arrays.limits
+    if limits is None:
+        return (np.full(len(arrays.brokers.ids), np.inf),) * 2
+    held = [loads_of(arrays, arrays.rows, r) for r in (Resource.REPLICAS, Resource.LEADERS)]
+    return (
+        limits.placed[PLACED.index(Resource.REPLICAS)] - held[0],
+        limits.led[LED.index(Resource.LEADERS)] - held[1],
+    )
+
+
+def _above_caps(
+    arrays: ClusterArrays, wanted: NewPartitions, rows: Sequence[Sequence[int]]
+) -> list[str]:
+    """Brokers that new partitions would take above their caps."""
+    room, lead = _room(arrays)
+    count = len(room)
+    more = np.bincount([b for row in rows for b in row], minlength=count)
+    leads = np.bincount([row[0] for row in rows], minlength=count)
+    return [
+        f"{wanted.topic}: broker {arrays.brokers.ids[b]} would get {int(here[b])} {what} more, and "
+        f"its cap leaves room for {max(0, int(left[b]))}."
+        for left, here, what in ((room, more, "replicas"), (lead, leads, "leaders"))
+        for b in np.flatnonzero((here > left) & (here > 0)).tolist()
+    ]
+
+
+def with_less_room(arrays: ClusterArrays, rows: Iterable[Replicas]) -> ClusterArrays:
+    """The cluster with less room by its caps, for partitions that are placed already."""
+    limits = arrays.limits
+    if limits is None:
+        return arrays
+    placed, led, index = limits.placed.copy(), limits.led.copy(), arrays.brokers.index()
+    for row in rows:
+        for broker in row:
+            placed[PLACED.index(Resource.REPLICAS), index[broker]] -= 1
+        led[LED.index(Resource.LEADERS), index[row[0]]] -= 1
+    return replace(arrays, limits=replace(limits, placed=placed, led=led))
+
+
 def _in_turn(
-    brokers: BrokerArrays,
+    arrays: ClusterArrays,
     wanted: NewPartitions,
     replicas: int,
     existing: Sequence[Sequence[int]],
@@ -119,18 +174,39 @@ def _in_turn(
     When every child of the root gets the same number of replicas, the ring comes full circle,
     and without that the same branch would lead every partition.
     """
-    paths = rack_paths(brokers, ignore_racks=wanted.ignore_racks)
+    paths = rack_paths(arrays.brokers, ignore_racks=wanted.ignore_racks)
     tree = RackTree(paths, hosts, replicas)
     ring = Ring(tree, _start(wanted))
     ring.replay(existing)
     leads = Counter(row[0] for row in existing if row)
     rows = []
+    room, lead = _room(arrays)
     for _ in range(wanted.count):
-        row = ring.visit(choose(tree, [], replicas, hosts, ring))
-        first = min(range(replicas), key=lambda place: leads[row[place]])
+        row = ring.visit(_chosen(tree, replicas, hosts & (room >= 1), ring, wanted.topic))
+        room[row] -= 1
+        first = min(range(replicas), key=lambda place: (lead[row[place]] < 1, leads[row[place]]))
+        lead[row[first]] -= 1
         rows.append(row[first:] + row[:first])
         leads[row[first]] += 1
     return rows
+
+
+def _chosen(tree: RackTree, replicas: int, free: Mask, ring: Ring, topic: str) -> list[int]:
+    """The next brokers on the rings; where caps leave a branch none, as even as those left allow.
+
+    :raises InvalidRequestError: too few brokers are left.
+    """
+    try:
+        return choose(tree, [], replicas, free, ring)
+    except NoPlaceError:
+        if int(free.sum()) >= replicas:
+            return choose(RackTree(tree.paths, free, replicas), [], replicas, free, ring)
+    raise InvalidRequestError(
+        [
+            f"{topic} needs {replicas} brokers for a partition; only {int(free.sum())} have room "
+            "by their caps."
+        ]
+    )
 
 
 def _striped(

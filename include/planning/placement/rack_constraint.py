@@ -17,22 +17,34 @@ class RackConstraint:
     when no two replicas share a branch; all levels below follow. Of other partitions the tree
     itself judges the row before and after.
 
-    :param rows: (P, R) the rows, changed by others as the search goes on. A partition may
+    :param rows: (n, R) the rows, changed by others as the search goes on. A partition may
         stay as uneven as it is now, but never gets more so; no broker gets it twice.
+    :param partitions: (n,) whose rows these are; None = all, in their order.
     """
 
-    def __init__(self, tree: RackTree, rows: Rows) -> None:
-        self._tree, self._rows, self._hosts = tree, rows, tree.hosts
-        branches = [int((capacity > 0).sum()) for capacity in tree.capacity]
-        level = next((n for n, count in enumerate(branches) if count > 1), tree.height)
-        self._branch = np.where(tree.hosts, tree.node[level], NONE)
-        self._branches: list[int] = [*self._branch.tolist(), NONE]  # the last one is that of NONE
+    def __init__(self, tree: RackTree, rows: Rows, partitions: Ints | None = None) -> None:
+        self._tree, self._rows = tree, rows
+        self._partitions = np.arange(len(rows)) if partitions is None else partitions
+        self._several = len(tree.trees) > 1
+        self._start = np.zeros(len(rows), np.int64)  # where the brokers of a row's tree begin
+        branch, most = zip(*(_first_branches(one) for one in tree.trees), strict=True)
+        self._hosts = np.concatenate([one.hosts for one in tree.trees])
+        self._branch: Ints = np.concatenate(branch)
+        # The last one of each tree is that of NONE.
+        self._branches: list[list[int]] = [[*one.tolist(), NONE] for one in branch]
         self._plain = np.ones(len(rows), bool)
-        if rows.shape[1] > branches[level]:
-            self._plain = replica_counts(rows) <= branches[level]
+        if self._several:
+            for number, (_, mine) in enumerate(tree.parts(_all_of(tree))):
+                self._start[mine[self._partitions]] = number * len(tree.hosts)
+        if rows.shape[1] > min(most):
+            limit = np.array(most)[self._start // len(tree.hosts)] if self._several else most[0]
+            self._plain = replica_counts(rows) <= limit
         self._even = False
         self._uneven = np.zeros(len(rows), np.int64)
-        self._uneven[~self._plain] = tree.violations(rows[~self._plain])
+        self._uneven[~self._plain] = self._violations(~self._plain, rows[~self._plain])
+
+    def _violations(self, chosen: Mask | Ints, rows: Rows) -> Ints:
+        return self._tree.violations_of(self._partitions[chosen], rows)
 
     def plain(self) -> bool:
         """Whether no partition has more replicas than the first level has branches."""
@@ -48,28 +60,37 @@ class RackConstraint:
     def _all_even(self) -> bool:
         rows = self._rows if self.plain() else self._rows[self._plain]
         branch = np.append(self._branch, NONE).astype(np.int32)  # the last one is that of NONE
-        columns = [branch[column] for column in rows.T]
+        start = self._start if self.plain() else self._start[self._plain]
+        columns = [
+            branch[np.where(column == NONE, NONE, column + start) if self._several else column]
+            for column in rows.T
+        ]
         for place, column in enumerate(columns):
             if ((column == NONE) & (rows[:, place] != NONE)).any():
                 return False
             if any(((column == other) & (column != NONE)).any() for other in columns[:place]):
                 return False
-        return not bool(self._tree.violations(self._rows[~self._plain]).any())
+        return not bool(self._violations(~self._plain, self._rows[~self._plain]).any())
+
+    def hosting(self, partition: int, brokers: Ints, among: Mask) -> Mask:
+        """(n,) of these brokers, those that the set of a partition's topic may have."""
+        return among & self._hosts[brokers + self._start[partition]] if self._several else among
 
     def admits(self, partitions: Ints, places: Ints, brokers: Ints) -> Mask:
         """(n,) whether the replica in each place of a partition's row may go to the broker."""
         rows = self._rows.take(partitions, axis=0)
         rows[np.arange(len(rows)), places] = NONE
-        free: Mask = self._hosts[brokers]
-        branch = self._branch[brokers]
+        start = self._start[partitions] if self._several else 0
+        free: Mask = self._hosts[brokers + start]
+        branch = self._branch[brokers + start]
         for others in rows.T:
-            free &= (self._branch[others] != branch) | (others == NONE)
+            free &= (self._branch[others + start] != branch) | (others == NONE)
         tall = np.flatnonzero(~self._plain[partitions])
         if len(tall):
             rows = rows[tall]
             twice = (rows == brokers[tall][:, None]).any(axis=1)
             rows[np.arange(len(rows)), places[tall]] = brokers[tall]
-            even = self._tree.violations(rows) <= self._uneven[partitions[tall]]
+            even = self._violations(partitions[tall], rows) <= self._uneven[partitions[tall]]
             free[tall] = even & ~twice
         return free
 
@@ -78,7 +99,21 @@ class RackConstraint:
         if not self._plain[partition]:
             one = (np.array([value]) for value in (partition, place, broker))
             return bool(self.admits(*one)[0])
-        branches = self._branches
+        branches = self._branches[self._start[partition] // len(self._tree.hosts)]
         row: list[int] = self._rows[partition].tolist()
         row[place] = NONE
         return branches[broker] != NONE and branches[broker] not in [branches[b] for b in row]
+
+
+def _first_branches(tree: RackTree) -> tuple[Ints, int]:
+    """(B,) the node of each broker that may host on the first level with several branches, NONE of
+    others; and how many branches that has.
+    """
+    branches = [int((capacity > 0).sum()) for capacity in tree.capacity]
+    level = next((n for n, count in enumerate(branches) if count > 1), tree.height)
+    return np.where(tree.hosts, tree.node[level], NONE), branches[level]
+
+
+def _all_of(tree: RackTree) -> Mask:
+    """(P,) all partitions that the trees of broker sets are for."""
+    return np.ones(tree.partitions, bool)

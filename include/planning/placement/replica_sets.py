@@ -98,6 +98,7 @@ class Placer:
     """Completes replica sets of a layout under one rack tree.
 
     :param capacity: (B,) relative size of the brokers; loads are compared per unit of it.
+    :param takes: (B,) brokers that new replicas may go to; None = all that host any.
     :param bands: of topics: brokers that lack a topic come first, those that have enough of it
         last; None = the emptiest come first.
     """
@@ -108,8 +109,10 @@ class Placer:
         tree: RackTree,
         capacity: Floats,
         bands: TopicBands | None = None,
+        takes: Mask | None = None,
     ) -> None:
         self._layout = layout
+        self._takes = np.ones(len(tree.hosts), bool) if takes is None else takes
         self._tree = tree
         self._overhead = replica_overhead(layout)
         weight = (layout.load + layout.count * self._overhead).astype(float)
@@ -129,12 +132,12 @@ class Placer:
         :raises InvalidRequestError: when no allowed broker has room for a replica.
         """
         row = [int(b) for b in self._layout.rows[partition] if b != NONE]
-        size = int(self._layout.size[partition])
-        keep = [broker for broker in dict.fromkeys(row) if self._tree.hosts[broker]]
-        free = self._layout.fits(size) & self._tree.hosts
+        tree = self._tree.of(partition)
+        keep = [broker for broker in dict.fromkeys(row) if tree.hosts[broker]]
+        free = self._layout.fits(partition) & tree.hosts & self._takes
         free[row] = False
         try:
-            chosen = self._choose(partition, self._tree, keep, replicas, free)
+            chosen = self._choose(partition, tree, keep, replicas, free)
         except NoPlaceError:
             chosen = self._choose_where_it_fits(partition, keep, replicas, free)
         self._write(partition, row, chosen)
@@ -147,20 +150,21 @@ class Placer:
         """
         row = [int(b) for b in self._layout.rows[partition] if b != NONE]
         keep = [broker for broker in row if broker not in gone]
-        free = self._layout.fits(int(self._layout.size[partition])) & self._tree.hosts
+        tree = self._tree.of(partition)
+        free = self._layout.fits(partition) & tree.hosts
         free[row] = False
         if int(free.sum()) < len(row) - len(keep):
             return False
         try:
-            chosen = self._choose(partition, self._tree, keep, len(row), free)
+            chosen = self._choose(partition, tree, keep, len(row), free)
         except NoPlaceError:
             chosen = []
         if len(chosen) < len(row) or not set(keep) <= set(chosen):
-            chosen = self._one_by_one(keep, len(row), free)
+            chosen = self._one_by_one(tree, keep, len(row), free)
         self._write(partition, row, chosen)
         return True
 
-    def _one_by_one(self, keep: list[int], replicas: int, free: Mask) -> list[int]:
+    def _one_by_one(self, tree: RackTree, keep: list[int], replicas: int, free: Mask) -> list[int]:
         """Brokers beside those that stay, each where it spreads them most evenly by then."""
         chosen = list(keep)
         while len(chosen) < replicas:
@@ -168,7 +172,7 @@ class Placer:
             rows = np.tile(np.array([*chosen, NONE], np.int32), (len(brokers), 1))
             rows[:, -1] = brokers
             full = self.fullness.of(self._tree.height, brokers)
-            best = np.lexsort((full, self._tree.violations(rows)))[0]
+            best = np.lexsort((full, tree.violations(rows)))[0]
             chosen.append(int(brokers[best]))
         return chosen
 
@@ -186,10 +190,11 @@ class Placer:
         if int(hosts.sum()) >= replicas:
             return self._choose(partition, tree, keep, replicas, free)
         name: TopicPartition = self._layout.arrays.partition(partition)
+        limits = "" if self._layout.arrays.limits is None else " by their caps and broker sets,"
         problem = (
             f"{name} ({int(self._layout.size[partition])} bytes) needs {replicas} brokers, but "
-            f"only {int(hosts.sum())} of the allowed ones take new replicas and have the disk "
-            "space for it in one log dir."
+            f"only {int(hosts.sum())} of the allowed ones{limits} take new replicas and have the "
+            "disk space for it in one log dir."
         )
         raise InvalidRequestError([problem])
 

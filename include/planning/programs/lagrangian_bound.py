@@ -161,7 +161,9 @@ class _Relaxed:
 def _domains(problem: Problem) -> Ints:
     """(B,) domain of each broker from 0 on; one for all where rows are uneven."""
     layout, domain = problem.layout, problem.targets.domain
-    if not RackConstraint(problem.tree, layout.home[problem.partitions]).even():
+    if not RackConstraint(
+        problem.tree, layout.home[problem.partitions], np.flatnonzero(problem.partitions)
+    ).even():
         domain = np.zeros_like(domain)
     numbers: Ints = np.unique(domain, return_inverse=True)[1]
     return numbers

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.model.copies import sources
+from include.planning.model.layout import sources
 from include.planning.placement.stable_order import stable_order, stable_order_of_floats
 from include.planning.rebalance.swap_candidates import SwapCandidates
 from include.planning.rebalance.swap_slack import SwapSlack

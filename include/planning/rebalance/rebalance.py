@@ -8,23 +8,32 @@ from dataclasses import replace
 import numpy as np
 
 from include.domain.array_types import Floats, Mask
-from include.domain.plan.infeasible import Infeasible
+from include.domain.plan.infeasible import Infeasible, Obstacle
 from include.domain.plan.move import MoveReason
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
-from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
+from include.domain.resources import DEFAULT_TOLERANCES, LED, LOOSE, PLACED, Resource
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
+from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.min_leaders import Keeper, MinLeaders, cheapest
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
+from include.planning.limits.limit_checks import caps_too_low, set_too_small
+from include.planning.limits.set_trees import fair_capacity
 from include.planning.model.arrays import ClusterArrays, broker_sums, fresh
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import placed_targets
 from include.planning.model.rack_tree import RackTree
-from include.planning.model.resource_loads import capacities, known, placed_weights
+from include.planning.model.resource_loads import (
+    capacities,
+    known,
+    partition_weight,
+    placed_weights,
+)
 from include.planning.model.scope import brokers_named, partitions_in_scope, raise_if
 from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.movable import free_to_move
+from include.planning.placement.movable import named as stay_named
 from include.planning.rebalance.band_notes import BandNotes
 from include.planning.rebalance.budget_curve import budget_curve
 from include.planning.rebalance.budget_cut import budget_of, keep_within_budget
@@ -69,6 +78,10 @@ def _planned(
     hosts = arrays.brokers.live
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
+    small = movable & set_too_small(arrays, hosts, arrays.replication_factor)
+    infeasible += caps_too_low(arrays, hosts, arrays.replication_factor)
+    infeasible += stay_named(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
+    movable &= ~small
 
     def solved(arrays: ClusterArrays) -> _Solved:
         return _Solved(arrays, request, named, movable, parts, fill_only=fill_only)
@@ -169,13 +182,14 @@ class _Solved:
             partitions=movable,
             brokers=hosts if fill_only else named,
             capacity=self.capacity,
+            fair=placed_capacity(arrays, tree, self.capacity),
         )
         if parts is not None:
             problem = replace(problem, parts=parts)
         self.problem = _only_into(problem, named) if fill_only else problem
         self.lead = LedShares.of(
             layout,
-            np.tile(self.capacity * hosts, (2, 1)),
+            led_capacity(arrays, tree, self.capacity * hosts),
             tolerances_of(request, arrays),
             request.one_sided,
         )
@@ -195,6 +209,7 @@ class _Solved:
         settle_leaders(problem.layout)
         lead_evenly(problem, self.lead)
         self._keep_minimums()
+        keep_led_caps(problem.layout, problem.partitions, lower=True)
         return self.cut
 
     def _keep_minimums(self) -> None:
@@ -245,6 +260,23 @@ class _Solved:
         if lead.beyond(layout.rows[:, 0]) >= beyond:
             layout.lay_out(finished)
             self.cut, self.needs = cut, needs
+
+
+def placed_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats | None:
+    """(K, B) what shares of placed resources go by where there are broker sets; else None."""
+    if len(tree.trees) == 1:
+        return None
+    factor = arrays.replication_factor
+    return np.stack(
+        [fair_capacity(arrays, tree, capacity, w * factor) for w in placed_weights(arrays)]
+    )
+
+
+def led_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats:
+    """(2, B) what shares of leaders and bytes out go by."""
+    return np.stack(
+        [fair_capacity(arrays, tree, capacity, partition_weight(arrays, r)) for r in LED]
+    )
 
 
 def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
@@ -338,6 +370,7 @@ def problem_of(
     partitions: Mask,
     brokers: Mask,
     capacity: Floats,
+    fair: Floats | None = None,
     whole: bool = True,
 ) -> Problem:
     """The problem a rebalance solves.
@@ -345,20 +378,21 @@ def problem_of(
     :param partitions: (P,) that may move.
     :param brokers: (B,) that give and take replicas; those the tree does not let host end empty.
     :param capacity: (B,) relative size of the brokers, or (K, B) per resource.
+    :param fair: (K, B) what shares of resources go by where broker sets are in the way; None = the
+        capacity.
     :param whole: whether these are all of the cluster's partitions, so that topics can be spread.
     """
     arrays = layout.arrays
     weights = placed_weights(arrays)
     tolerances = tolerances_of(request, arrays)
-    shape = (len(PLACED), len(tree.hosts))
+    shape, by = (len(PLACED), len(tree.hosts)), capacity if fair is None else fair
     targets = placed_targets(
         layout,
         tree,
         weights=weights,
         partitions=partitions,
         brokers=brokers,
-        capacity=np.broadcast_to(capacity[: len(PLACED)] if capacity.ndim > 1 else capacity, shape)
-        * tree.hosts,
+        capacity=np.broadcast_to(by[: len(PLACED)] if by.ndim > 1 else by, shape) * tree.hosts,
         tolerances=tuple(tolerances[resource] for resource in PLACED),
         one_sided=request.one_sided,
     )

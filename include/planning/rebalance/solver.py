@@ -16,11 +16,15 @@ their bands; for small clusters where some are not, see ``again``.
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from operator import itemgetter
 
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Rows
+from include.errors import InvalidRequestError
+from include.planning.limits.limited import outside_sets
 from include.planning.model.arrays import fresh
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.replica_sets import Placer
@@ -117,13 +121,18 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
     :param part_of_a_cluster: one of many problems: a small one is given less time.
     """
-    layout, search = problem.layout, Search(problem)
+    layout, start = problem.layout, problem.layout.home
+    if layout.arrays.limits is not None and layout.arrays.limits.has_sets:
+        problem, start = _inside_sets(problem, capacity)
+    search = Search(problem)
     before = search.outside()
     if before <= 0:
         return
     after, copied = _search(search, capacity, INNER)
     if after > before - LEAST_CHANGE:
-        layout.lay_out(layout.home)
+        layout.lay_out(start)
+    if layout.arrays.limits is not None:
+        return  # what follows knows neither caps nor broker sets
     if layout.rows.size <= SMALL_CLUSTER:
         may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part_of_a_cluster
         if after <= 0 or may_be_unmet:
@@ -321,7 +330,7 @@ def _leaves_copies_uneven(search: Search) -> bool:
         return False
     moved = layout.changed()
     copied = moved[fresh(layout.rows[moved], layout.home[moved]).any(axis=1)]
-    return bool((tree.violations(layout.rows[copied]) > 0).any())
+    return bool((tree.violations_of(copied, layout.rows[copied]) > 0).any())
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:
@@ -333,8 +342,46 @@ def _repair(problem: Problem, capacity: Floats) -> bool:
     if not problem.gives[tree.hosts].all():
         return False
     moved = layout.changed()
-    uneven = moved[tree.violations(layout.rows[moved]) > 0]
+    uneven = moved[tree.violations_of(moved, layout.rows[moved]) > 0]
     placer = Placer(layout, tree, capacity)
+    unlimited = layout.arrays.limits is None
     for partition in uneven.tolist():
-        placer.complete(partition, int((layout.rows[partition] != NONE).sum()))
+        with nullcontext() if unlimited else suppress(InvalidRequestError):
+            placer.complete(partition, int((layout.rows[partition] != NONE).sum()))
     return bool(len(uneven))
+
+
+def _inside_sets(problem: Problem, capacity: Floats) -> tuple[Problem, Rows]:
+    """The problem once replicas are in their broker sets, and (P, R) the rows by then. What no
+    broker of its set has room for stays as it is.
+    """
+    layout = problem.layout
+    start = layout.rows.copy() if move_into_sets(problem, capacity) else layout.home
+    stays = outside_sets(layout.arrays, layout.rows).any(axis=1)
+    return replace(problem, partitions=problem.partitions & ~stays), start
+
+
+def move_into_sets(problem: Problem, capacity: Floats) -> bool:
+    """Bring replicas that may move, and lie outside of their broker set, onto its brokers, the
+    largest partitions first; whether there were any. What its brokers have no room for stays, and
+    is named in the end. An expansion brings none.
+    """
+    layout, hosts = problem.layout, problem.tree.hosts & problem.layout.arrays.brokers.takes
+    outside = outside_sets(layout.arrays, layout.rows).any(axis=1) & problem.partitions
+    if not outside.any() or (problem.takes != (problem.gives & hosts)).any():
+        return False
+    partitions = np.flatnonzero(outside)
+    placer, everyone = (
+        Placer(layout, problem.tree, capacity, takes=problem.takes),
+        problem.gives.all(),
+    )
+    for partition in partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist():
+        before = layout.rows[partition].copy()
+        with suppress(InvalidRequestError):
+            placer.complete(partition, int((before != NONE).sum()))
+        after = layout.rows[partition].tolist()
+        left = [broker for broker in before.tolist() if broker not in after]
+        if not everyone and not problem.gives[left].all():
+            for slot, broker in enumerate(before.tolist()):
+                layout.move(partition, slot, broker)
+    return True

@@ -56,8 +56,9 @@ class SwapCandidates:
                 suitable &= self._zone[self._leader[partition]] == zone
             slots = slots[suitable]
             if not self._even:
-                rows = search.rows[slots // search.width]
-                slots = slots[search.problem.tree.violations(rows) == 0]
+                partitions = slots // search.width
+                rows = search.rows[partitions]
+                slots = slots[search.problem.tree.violations_of(partitions, rows) == 0]
             size = self._size.take(slots // search.width)
             order = np.argsort(size, kind="stable")
             self._known[source, zone] = slots[order], size[order]

@@ -11,8 +11,7 @@ from include.domain.plan.summary import BrokerLoad
 from include.domain.request.request import Action
 from include.domain.resources import NAMES, RATES, Resource
 from include.domain.text import listed
-from include.planning.model.copies import copies, sources
-from include.planning.model.layout import Layout
+from include.planning.model.layout import Layout, copies, sources
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import known
 from include.planning.result.outcome import Outcome

@@ -26,11 +26,13 @@ def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:
     """
     if not len(partitions):
         return 0
-    uneven = tree.violations(layout.rows[partitions]) > 0
+    uneven = tree.violations_of(partitions, layout.rows[partitions]) > 0
     total = 0
     for partition, spread in zip(partitions.tolist(), ~uneven, strict=True):
         replicas = int((layout.rows[partition] != NONE).sum())
-        lacks = least_copies(tree, layout.home[partition], replicas, even=bool(spread))
+        lacks = least_copies(
+            tree.of(partition), layout.home[partition], replicas, even=bool(spread)
+        )
         total += int(layout.size[partition]) * lacks
     return total
 
@@ -59,7 +61,7 @@ def rebalance_bound(
     :param before: (B,) bytes per broker in the snapshot.
     """
     domain = targets.domain
-    if not RackConstraint(tree, layout.home[partitions]).even():
+    if not RackConstraint(tree, layout.home[partitions], np.flatnonzero(partitions)).even():
         domain = np.zeros_like(domain)
     return bands_bound(before, layout.load, targets.low[0], targets.high[0], domain)
 
@@ -69,7 +71,7 @@ def asked_bound(
 ) -> int:
     """The same for plans that meet all bands, whatever this one reached."""
     domain = targets.domain
-    if not RackConstraint(tree, layout.home[partitions]).even():
+    if not RackConstraint(tree, layout.home[partitions], np.flatnonzero(partitions)).even():
         domain = np.zeros_like(domain)
     inside = targets.share[0]
     return bands_bound(before, inside, targets.low[0], targets.high[0], domain)

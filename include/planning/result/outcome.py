@@ -14,6 +14,7 @@ from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
 from include.domain.text import brokers_text
+from include.planning.limits.set_trees import rack_tree
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -84,9 +85,8 @@ def tree_of(
     """The rack tree of these brokers; the request's seed says in which order equals are tried."""
     order = np.random.default_rng(request.seed).permutation(len(hosts))
     width = max(replicas, arrays.rows.shape[1])
-    return RackTree(
-        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks), hosts, width, order
-    )
+    paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
+    return rack_tree(arrays, paths, hosts, width, order)
 
 
 def complete(

@@ -163,6 +163,7 @@ class _Filler:
 
     def _most_valuable(self, slot: int, fits: Mask, gain: Floats) -> int:
         search = self._search
+        fits = search.seats.hosting(slot // search.width, self._brokers, fits)
         best = int(np.where(fits, gain, -np.inf).argmax())
         broker = int(self._brokers[best])
         if search.books and not search.books.takes_one(slot // search.width, broker):
@@ -188,6 +189,8 @@ class _Filler:
                 here, search.load[:, here]
             )
             order = order[harm[order] < stays[0] - 1e-12]
+        hosting = search.seats.hosting(slot // search.width, self._brokers, self._everyone)
+        order = order[hosting[order]]
         spreading = self._spreading(slot)[order]
         place = self._first_valid(slot, order[spreading])
         if place == NONE and (search.problem.leaving[owner] or not search.strict):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from include.domain.array_types import Floats, Ints
-from include.planning.model.copies import sources
+from include.planning.model.layout import sources
 from include.planning.search.state import Search
 
 MOST_EGRESS = 1.2

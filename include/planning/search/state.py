@@ -95,6 +95,9 @@ class Search:
         self.receivers: Ints = problem.tree.order[problem.takes[problem.tree.order]]
         self._incoming = layout.incoming.astype(float)
         self._shelves = CopyPacking(layout.rooms)
+        limits = layout.arrays.limits
+        self._capped = np.zeros(0, np.int64) if limits is None else limits.counted
+        self._caps = np.zeros((0, 0)) if limits is None else limits.placed
         self._limited = bool((layout.room[problem.takes] < UNLIMITED).any())
         self._index()
 
@@ -226,6 +229,8 @@ class Search:
         """(n,) of chosen replicas that each fit, those that also fit beside each other; of a broker
         that is nearly full, one.
         """
+        if len(self._capped):
+            chosen = self._within_caps_together(slots, brokers, chosen)
         if not self._limited:
             return chosen
         away = np.flatnonzero(chosen & ~self.at_home(slots, brokers))
@@ -244,6 +249,8 @@ class Search:
         willing = self.problem.takes[brokers]
         if not willing.all():
             valid &= willing | self.at_home(slots, brokers)
+        if len(self._capped):
+            valid &= self._within_caps(slots, brokers)
         return valid & self.fits(slots, brokers) if self._limited else valid
 
     def valid_one(self, slot: int, broker: int) -> bool:
@@ -251,7 +258,36 @@ class Search:
         partition, place = divmod(slot, self.width)
         if not self.seats.admits_one(partition, place, broker):
             return False
+        if len(self._capped):
+            more, held = self.weights[:, partition], self.load[:, broker]
+            for k in self._capped.tolist():
+                if more[k] and held[k] + more[k] > self._caps[k, broker]:
+                    return False
         return not self._limited or bool(self.fits(np.array([slot]), np.array([broker]))[0])
+
+    def _within_caps(self, slots: Ints, brokers: Ints) -> Mask:
+        """(n,) whether each replica leaves its broker within its caps."""
+        within = np.ones(len(slots), bool)
+        weight = self.weight(slots)
+        for k in self._capped.tolist():
+            after = self.load[k].take(brokers) + weight[k]
+            within &= (after <= self._caps[k].take(brokers)) | (weight[k] == 0)
+        return within
+
+    def _within_caps_together(self, slots: Ints, brokers: Ints, chosen: Mask) -> Mask:
+        """(n,) of chosen replicas that each leave their broker within its caps, those that do so
+        together; of a broker that they do not, one.
+        """
+        kept, some = chosen.copy(), np.flatnonzero(chosen)
+        weight, count = self.weight(slots[some]), self.load.shape[1]
+        over = np.zeros(count, bool)
+        for k in self._capped.tolist():
+            arrives = np.bincount(brokers[some], weight[k], count)
+            over |= (self.load[k] + arrives > self._caps[k]) & (arrives > 0)
+        tight = some[over[brokers[some]]]
+        kept[tight] = False
+        kept[tight[np.unique(brokers[tight], return_index=True)[1]]] = True
+        return kept
 
     def spreads(self, slots: Ints, brokers: Ints) -> Mask:
         """(n,) whether moving each replica to its broker leaves its topic as well spread."""

@@ -32,6 +32,7 @@ from include.domain.plan.summary import BrokerLoad
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
+from include.errors import InvalidRequestError
 from include.planning.model.scope import raise_if, shortened
 from include.planning.options import PlanOptions
 from include.planning.planner import PLANS_PER_REQUEST, assemble, check_hidden
@@ -69,6 +70,13 @@ def plan_in_slices(
             [
                 "min_leaders cannot be kept by a plan that is made in slices, which see no whole "
                 "topic: leave it out, or raise max_driver_replicas above this cluster's replicas."
+            ]
+        )
+    if request.caps or request.broker_sets:
+        raise InvalidRequestError(
+            [
+                "A cluster of this size is planned in slices, which keep neither caps nor broker "
+                "sets: raise the setting max_driver_replicas, or lift them for this run."
             ]
         )
     pace = options.pace(request.max_moves_per_broker)

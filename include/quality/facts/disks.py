@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -36,8 +36,8 @@ class Disks:
     closed: frozenset[BrokerId]
 
     @classmethod
-    def of(cls, snapshot: Snapshot, min_free: float) -> Disks:
-        """The disks of a snapshot, with that part of each log dir kept free."""
+    def of(cls, snapshot: Snapshot, kept_free: Callable[[BrokerId], float]) -> Disks:
+        """The disks of a snapshot, with that part of each log dir of a broker kept free."""
         rows = snapshot.log_dirs.to_pylist()
         online = [row for row in rows if not row["offline"]]
         silent = {row["broker"] for row in online if not _tells(row)}
@@ -51,8 +51,9 @@ class Disks:
             capacity[volume[0]["broker"]] += volume[0]["total_bytes"]
             takes = sorted(_place(row) for row in volume if not row["cordoned"])
             free = min(row["usable_bytes"] for row in volume)
+            kept = int(volume[0]["total_bytes"] * kept_free(volume[0]["broker"]))
             for place in takes:
-                room[place] = max(0, free - int(volume[0]["total_bytes"] * min_free))
+                room[place] = max(0, free - kept)
                 first[place] = takes[0]
         return cls(
             room=room,

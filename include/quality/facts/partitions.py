@@ -6,14 +6,16 @@ arrays could not see what the planner has misread.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
+from include.domain.resources import RATES, Resource
 from include.quality.facts.jagged import Ints, Mask, Ragged, lists_of, starts_of
 
 _PER_TOPIC = 1 << 32
@@ -32,6 +34,7 @@ class Partitions:
     :param in_flight: (P,) being reassigned.
     :param in_sync, offline: aligned with the values of ``replicas``: in the ISR and online; on a
         dead broker or in a failed log dir.
+    :param rates: (P,) whole bytes per second of each resource that the snapshot knows.
     """
 
     topics: tuple[str, ...]
@@ -43,6 +46,7 @@ class Partitions:
     in_flight: Mask
     in_sync: Mask
     offline: Mask
+    rates: Mapping[Resource, Ints] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Partitions:
@@ -81,6 +85,11 @@ class Partitions:
             in_flight=np.bincount(owner[moving], minlength=count) > 0,
             in_sync=(column["in_isr"].astype(bool) & ~offline)[stays],
             offline=offline[stays],
+            rates={
+                resource: _rates(table.column(name).fill_null(0).to_numpy()[order], owner, count)
+                for resource in RATES
+                if (name := f"{resource.value}_per_s") in table.column_names
+            },
         )
 
     def find(self, topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:
@@ -133,6 +142,13 @@ class Partitions:
         offsets = starts_of(lengths)
         place: Ints = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
         return place
+
+
+def _rates(values: npt.NDArray[np.float64], owner: Ints, count: int) -> Ints:
+    """(P,) a partition's rate, which each of its rows repeats."""
+    found = np.zeros(count)
+    np.maximum.at(found, owner, values)
+    return np.rint(found).astype(np.int64)
 
 
 def _keys(topics: tuple[str, ...], topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.facts.disks import Disks
 from include.quality.facts.jagged import Ints, Mask
+from include.quality.facts.limits import Homes, internal_topics, kept_free, set_numbers
 from include.quality.facts.move_columns import Moved
 from include.quality.facts.partitions import Partitions
 from include.quality.facts.scope import requested_entries, topics_in_scope
@@ -46,7 +48,7 @@ class Checked:
     @cached_property
     def disks(self) -> Disks:
         """The brokers' log dirs."""
-        return Disks.of(self.snapshot, self.min_free)
+        return Disks.of(self.snapshot, partial(kept_free, self.request, self.min_free))
 
     @cached_property
     def brokers(self) -> Ints:
@@ -86,6 +88,22 @@ class Checked:
     def topics_in_scope(self) -> frozenset[str]:
         """Topics that the request may move."""
         return topics_in_scope(self.snapshot, self.request)
+
+    @cached_property
+    def homes(self) -> Homes:
+        """Which brokers may hold which partitions, by their broker sets."""
+        partitions, internal = self.moved.partitions, internal_topics(self.snapshot)
+        of_topic = set_numbers(self.request, partitions.topics, internal)
+        return Homes.of(self.request, self.brokers, of_topic[partitions.keys >> 32])
+
+    @cached_property
+    def replicas_in_the_end(self) -> dict[BrokerId, int]:
+        """Replicas of each broker that the snapshot lists, once the plan is carried out."""
+        moved = self.moved
+        held = Counter(moved.partitions.replicas.values.tolist())
+        held.update(moved.adding.values.tolist())
+        held.subtract(moved.removing.values.tolist())
+        return {broker: held[broker] for broker in self.brokers.tolist()}
 
     @cached_property
     def requested(self) -> dict[TopicPartition, tuple[list[BrokerId], list[str]]]:

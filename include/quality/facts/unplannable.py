@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.request.request import Action
+from include.domain.resources import Resource
 from include.quality.facts.jagged import Ints, Mask
+from include.quality.facts.limits import cap_of
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
 
@@ -58,15 +60,31 @@ def _homeless(checked: Checked) -> Mask:
     partitions, taking = checked.moved.partitions, _room_left(checked)
     homeless = np.zeros(len(partitions.keys), bool)
     needed, replicas = offline_counts(checked), partitions.replicas
-    planned = set(checked.moved.at.tolist())
+    planned, full = set(checked.moved.at.tolist()), at_caps(checked)
     for p in np.flatnonzero(needed).tolist():
         if p in planned:
             continue
         held = set(replicas.values[replicas.offsets[p] : replicas.offsets[p + 1]].tolist())
         size = partitions.size_bytes[p]
-        others = [b for b, room in taking.items() if b not in held and room >= size]
+        homes = set(checked.brokers[checked.homes.may[checked.homes.number[p]]].tolist())
+        others = [
+            b for b, room in taking.items() if b not in held and room >= size and b in homes - full
+        ]
         homeless[p] = len(others) < needed[p]
     return homeless
+
+
+def at_caps(checked: Checked) -> set[int]:
+    """Brokers that may not take just any further replica by their caps."""
+    replicas, in_the_end = Resource.REPLICAS, checked.replicas_in_the_end
+    rated = (Resource.BYTES_IN, Resource.BYTES_OUT, Resource.LEADERS)
+    full = set()
+    for broker, held in in_the_end.items():
+        most = cap_of(checked.request, broker, replicas)
+        other = any(cap_of(checked.request, broker, r) is not None for r in rated)
+        if other or (most is not None and held + 1 > most):
+            full.add(broker)
+    return full
 
 
 def _room_left(checked: Checked) -> dict[int, float]:

@@ -13,10 +13,12 @@ from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Action
 from include.domain.resources import Resource
 from include.quality.facts.jagged import Ints, Mask, Ragged
+from include.quality.facts.limits import fair_loads
 from include.quality.facts.log_dir_fit import homeless
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import excused
+from include.quality.plan.limit_table import cap_columns
 
 COMPARED = (
     "size_bytes_before",
@@ -36,6 +38,11 @@ BALANCED = {
     Resource.LEADERS: ("leaders_before", "leaders_after"),
 }
 """Those that the summary's balance of a resource has, too: behind the others in the lists."""
+
+
+BY_SETS = 1e-6
+"""Part of a share that the planner may be off: what groups of topics put on brokers that they share
+is evened out in rounds."""
 
 
 def brokers_after(checked: Checked) -> pa.Table:
@@ -72,6 +79,7 @@ def brokers_after(checked: Checked) -> pa.Table:
             "size_after": pa.array(figures["size_bytes_after"]),
             "replicas_after": pa.array(figures["replicas_after"]),
             **_shares(checked, loads, figures),
+            **cap_columns(checked, loads.summed),
             "outside": pa.array(_outside(checked), pa.list_(pa.string())),
             "told": pa.array([told.get(broker) for broker in ids.tolist()], numbers),
             "computed": pa.array(
@@ -105,8 +113,10 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
     ):
         named = [(broker, resource) in obstacles.brokers for broker in ids]
         free = ~loads.takes_part() | np.array(named, bool) | (not rebalanced)
-        share = loads.shares(held)
+        share = loads.shares(held, resource)
         slack = (tolerance or 0.0) * share + 2
+        if not checked.homes.may.all():
+            slack += BY_SETS * share
         columns[f"share_{name}"] = pa.array(share, pa.float64(), mask=free)
         columns[f"most_{name}"] = pa.array(share + slack, pa.float64(), mask=free)
         any_less = free | request.one_sided
@@ -156,8 +166,11 @@ class _Loads:
         self._order = np.argsort(checked.brokers, kind="stable")
         self.removed_bytes = self._sum(self._moved.removing, self._moved.size)
 
-    def _sum(self, lists: Ragged, weight: Ints, rows: Mask | None = None) -> Ints:
+    def summed(self, lists: Ragged, weight: Ints) -> Ints:
         """(B,) weight of the lists' rows, summed over the brokers they name."""
+        return self._sum(lists, weight)
+
+    def _sum(self, lists: Ragged, weight: Ints, rows: Mask | None = None) -> Ints:
         chosen = slice(None) if rows is None else rows[lists.row]
         return self._add_up(lists.values[chosen], weight[lists.row[chosen]])
 
@@ -221,9 +234,10 @@ class _Loads:
         live = self._checked.live
         return live & np.isin(self._checked.brokers, np.array(named)) if named else live
 
-    def shares(self, held: Ints) -> npt.NDArray[np.float64]:
+    def shares(self, held: Ints, resource: Resource) -> npt.NDArray[np.float64]:
         """(B,) what each broker should hold of what they all hold: by the size of its disks, where
-        all report it, times its weight in the request. Those that do not take part keep theirs.
+        all report it, times its weight in the request, as far as broker sets let it. Those that do
+        not take part keep theirs.
         """
         checked, part = self._checked, self.takes_part()
         ids, capacity = checked.brokers.tolist(), checked.disks.capacity
@@ -231,5 +245,22 @@ class _Loads:
         if not (disks[checked.live] > 0).all():
             disks = np.ones(len(disks))
         weights = [checked.request.weights.get(broker, 1.0) for broker in ids]
-        size = disks * np.array(weights) * part
+        size = disks * np.array(weights)
+        if not checked.homes.may.all():
+            size = self._by_sets(size * checked.live, resource)
+        size = size * part
         return np.where(part, held[part].sum() * size / max(size.sum(), 1e-9), held)
+
+    def _by_sets(
+        self, size: npt.NDArray[np.float64], resource: Resource
+    ) -> npt.NDArray[np.float64]:
+        """(B,) what each broker holds when each set's topics are as even on its brokers as can
+        be.
+        """
+        homes, partitions = self._checked.homes, self._partitions
+        weight = partitions.replicas.lengths
+        if resource is Resource.BYTES:
+            weight = weight * partitions.size_bytes
+        total = np.bincount(homes.number, weight, len(homes.may)).astype(float)
+        loads = fair_loads(size, homes.may, total)
+        return loads if loads.any() else size

@@ -13,11 +13,13 @@ from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action
 from include.quality.engine.results import ROWS_SHOWN
 from include.quality.facts.jagged import Ints, Mask, Ragged
-from include.quality.facts.rack_spread import badly_placed, better_places, places
+from include.quality.facts.rack_spread import better_places, places
 from include.quality.facts.subject import Checked
 from include.quality.plan.evacuation import evacuated_as_asked
 from include.quality.plan.leadership import elects, leadership_of
+from include.quality.plan.limit_table import outside
 from include.quality.plan.replacements import replaced_as_asked
+from include.quality.plan.set_spread import badly_placed_by_set
 
 _BROKERS = pa.list_(pa.int32())
 _PATHS = pa.list_(pa.string())
@@ -64,11 +66,11 @@ def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
     """Per move, the brokers that it must not name, or not give a copy to; null where none is."""
     moved, request = checked.moved, checked.request
     target, adding = moved.target, moved.adding
-    outside = adding
+    beyond = adding
     if request.action is Action.REBALANCE:
         both = np.concatenate([adding.values, moved.removing.values])
         rows = np.concatenate([adding.row, moved.removing.row])
-        outside = Ragged.of_rows(both, rows, len(moved.at))
+        beyond = Ragged.of_rows(both, rows, len(moved.at))
     dead = ~np.isin(target.values, checked.brokers[checked.live]) & ~elects(checked)[target.row]
     lists = {
         "adding": adding,
@@ -77,9 +79,10 @@ def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
         "left": moved.current.where(_among(moved.current.values, checked.drained)),
         "taken_online": moved.removing.where(~moved.removing.missing_in(_online(checked))),
         "offline_kept": target.where(~target.missing_in(moved.offline)),
+        "not_of_its_set": adding.where(outside(checked, adding, moved.at)),
         "closed": adding.where(_among(adding.values, checked.disks.closed)),
         "excluded": adding.where(_among(adding.values, request.exclude_brokers)),
-        "outside": outside.where(~_among(outside.values, request.brokers)),
+        "outside": beyond.where(~_among(beyond.values, request.brokers)),
     }
     return {name: brokers.to_arrow(empty_is_null=True) for name, brokers in lists.items()}
 
@@ -125,14 +128,17 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
     """Badly placed replicas per level of the racks, as they are and as they will be."""
     moved, ids = checked.moved, checked.brokers
     left = checked.live & ~_among(ids, checked.drained)
+    group = checked.homes.number[moved.at] if len(checked.homes.number) else moved.at * 0
     columns: dict[str, pa.Array] = {}
     rows, levels = {}, {}
     for name, hosts, lists in (
         ("before", checked.live, moved.current),
         ("after", left, moved.target),
     ):
-        rows[name] = lists.padded(places(ids, lists.values))
-        levels[name] = badly_placed(checked.rack_paths, hosts, rows[name])
+        rows[name] = lists.padded(
+            places(ids, np.where(_stays_outside(checked, lists), -1, lists.values))
+        )
+        levels[name] = badly_placed_by_set(checked, hosts, rows[name], group)
         if name == "before":
             # As bad as a replica on a dead broker: nothing of a failed log dir is there any more.
             levels[name] = [count + _failed(checked) for count in levels[name]]
@@ -143,7 +149,8 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
     worse = np.flatnonzero((after > before).any(axis=0))[:ROWS_SHOWN].tolist()
     better: list[list[int]] = [[] for _ in moved.at]
     for move in worse:
-        found = better_places(checked.rack_paths, left, rows["after"][move], rows["before"][move])
+        homes = left & checked.homes.may[group[move]]
+        found = better_places(checked.rack_paths, homes, rows["after"][move], rows["before"][move])
         better[move] = ids[found].tolist()
     # Of fewer replicas, those in sync are kept, whatever racks they are in.
     count, found = moved.current.lengths, moved.in_sync.lengths
@@ -156,6 +163,16 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
         "repaired": pa.array(after.sum(axis=0) < before.sum(axis=0)),
         "better": pa.array(better, _BROKERS),
     }
+
+
+def _stays_outside(checked: Checked, lists: Ragged) -> Mask:
+    """Per value, whether it is a broker that keeps its replica though it is not of its set: as for
+    the racks of the set, it is not there before and after.
+    """
+    moved = checked.moved
+    apart = outside(checked, lists, moved.at)
+    kept: Mask = apart & ~lists.missing_in(moved.current) & ~lists.missing_in(moved.target)
+    return kept
 
 
 def _failed(checked: Checked) -> Ints:

@@ -10,6 +10,7 @@ from include.domain.kafka import BrokerId
 from include.domain.request.request import Action
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
+from include.quality.facts.unplannable import at_caps
 
 _BROKERS = pa.list_(pa.int32())
 
@@ -57,6 +58,7 @@ class _Able:
         arriving: Counter[BrokerId] = Counter()
         for broker, size in zip(adding.values, checked.moved.size[adding.row], strict=True):
             arriving[int(broker)] += int(size)
+        self._checked, self._full = checked, at_caps(checked)
         self._room: dict[BrokerId, float] = {}
         for (broker, _), room in checked.disks.room.items():
             here = float("inf") if room is None else float(room) - arriving[broker]
@@ -64,7 +66,11 @@ class _Able:
 
     def cannot(self, row: int, old: BrokerId, new: BrokerId, current: list[BrokerId]) -> bool:
         """Whether a replica may go elsewhere: the replacement has one, is in another rack, or has
-        no log dir with room for it beside all that comes.
+        no log dir with room for it beside all that comes, or may not have it by a cap or its set.
         """
+        at, homes = int(self._checked.moved.at[row]), self._checked.homes
+        may = self._checked.brokers[homes.may[homes.number[at]]].tolist() if at >= 0 else [new]
+        if new not in may or new in self._full:
+            return True
         full = self._room.get(new, float("inf")) < float(self._size[row])
         return new in current or self._racks[old] != self._racks[new] or full

@@ -30,6 +30,9 @@ EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)
 CHANGES_FACTOR = (Action.SET_REPLICATION_FACTOR, Action.ROLLBACK)
 """Actions after which a partition may have more or fewer replicas."""
 
+REPAIRS_SETS = (Action.REBALANCE, Action.REPAIR_RACKS)
+"""Actions that bring replicas into the broker sets of their topics."""
+
 _LEAVES_NONE_OUT = (
     Action.SET_REPLICATION_FACTOR,
     Action.REASSIGN,
@@ -99,6 +102,9 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "factor_asked": action is Action.SET_REPLICATION_FACTOR,
         _RACKS: not explicit and not request.ignore_racks,
         "excluded": bool(request.exclude_brokers),
+        "broker_sets": bool(request.broker_sets),
+        "sets_repaired": bool(request.broker_sets) and action in REPAIRS_SETS,
+        "caps": bool(request.caps),
         "budget_bytes": request.budget_bytes is not None,
         "budget_moves": request.budget_moves is not None,
         "bands": levels,

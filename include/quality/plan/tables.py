@@ -19,14 +19,15 @@ from include.quality.facts.disks import Place
 from include.quality.facts.evacuated import evacuated
 from include.quality.facts.jagged import Mask, Ragged
 from include.quality.facts.plan_hash import hash_of
-from include.quality.facts.rack_spread import badly_placed, places
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
-from include.quality.facts.unplannable import excused, offline_counts, without_leader
+from include.quality.facts.unplannable import at_caps, excused, offline_counts, without_leader
 from include.quality.plan.broker_table import brokers_after
 from include.quality.plan.leader_table import leaders_after
 from include.quality.plan.leadership import elects
+from include.quality.plan.limit_table import left_outside, outside_in_the_end, set_too_small
 from include.quality.plan.move_table import moves_beside
+from include.quality.plan.set_spread import uneven
 from include.quality.plan.topic_table import topics_after
 
 
@@ -89,7 +90,7 @@ def _files(checked: Checked) -> pa.Table:
 def _plan_row(checked: Checked) -> dict[str, Any]:
     plan, moved, summary = checked.plan, checked.moved, checked.plan.summary
     copies = moved.adding.lengths
-    left_out = _left_out(checked)
+    left_out, apart = _left_out(checked), left_outside(checked)
     return {
         "plan_id": plan.plan_id,
         "plan_hash": plan.plan_hash,
@@ -125,21 +126,14 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "rollback_version": _version(checked.rollback),
         "left_out": len(left_out),
         "left_out_first": left_out[0] if left_out else "",
+        "outside_set": len(apart),
+        "outside_set_first": apart[0] if apart else "",
         "told_unpaid": Obstacles(summary.infeasible).unpaid_partitions,
     }
 
 
 def _version(content: Mapping[str, Any]) -> int:
     return int(content.get("version", 0))
-
-
-def _uneven(checked: Checked) -> Mask:
-    """(P,) partitions whose replicas are not spread as evenly as the racks allow."""
-    replicas = checked.moved.partitions.replicas
-    rows = replicas.padded(places(checked.brokers, replicas.values))
-    levels = badly_placed(checked.rack_paths, checked.live, rows)
-    uneven: Mask = np.sum([np.zeros(len(rows), np.int64), *levels], axis=0) > 0
-    return uneven
 
 
 def _due(checked: Checked, planned: Mask) -> Mask | None:
@@ -151,10 +145,13 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
     if request.action is Action.SET_REPLICATION_FACTOR:
         other: Mask = scope & (partitions.replicas.lengths != request.replication_factor)
         return other & ~excused(checked)
-    if request.action is Action.REPAIR_RACKS and not request.ignore_racks:
+    if request.action is Action.REPAIR_RACKS:
         well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
-        uneven: Mask = scope & well & _uneven(checked)
-        return uneven
+        amiss = outside_in_the_end(checked)
+        if not request.ignore_racks:
+            amiss |= uneven(checked)
+        unrepaired: Mask = scope & well & amiss & ~_named_as_limited(checked)
+        return unrepaired
     if request.action is Action.FIX_OFFLINE_REPLICAS:
         meant = partitions.offline.copy()
         if request.brokers:
@@ -179,6 +176,20 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
         electable: Mask = scope & ~partitions.in_flight & waits & ~able.missing_in(in_sync)
         return electable
     return None
+
+
+def _named_as_limited(checked: Checked) -> Mask:
+    """(P,) partitions that are named, and whose broker set has too few brokers, or has some that
+    may not take one by their caps.
+    """
+    homes, full = checked.homes, np.isin(checked.brokers, sorted(at_caps(checked)))
+    some: Mask = (homes.may & full).sum(axis=1) > 0
+    capped = some[homes.number] & ~outside_in_the_end(checked)
+    limited = np.array(set_too_small(checked) | capped, bool)
+    named = Obstacles(checked.plan.summary.infeasible).partitions
+    for p in np.flatnonzero(limited).tolist():
+        limited[p] = checked.moved.partitions.name(p) in named
+    return limited
 
 
 def _lies_in(checked: Checked, places: frozenset[Place]) -> Mask:

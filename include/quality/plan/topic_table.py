@@ -14,6 +14,7 @@ from include.domain.request.request import Action, SpreadOf, spread_tolerance
 from include.quality.facts.jagged import Ints, Mask
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
+from include.quality.plan.limit_table import set_too_small
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,7 +36,7 @@ def topics_after(checked: Checked) -> pa.Table:
     moved, partitions = checked.moved, checked.moved.partitions
     order = np.argsort(checked.brokers, kind="stable")
     ids = checked.brokers[order]
-    chosen = _chosen(checked, int((checked.live & ~_drained(checked)).sum()))
+    chosen, may = _chosen(checked)
     if np.isinf(tolerance) or not len(chosen):
         return SCHEMA.empty_table()
     row = np.full(len(partitions.topics), -1)
@@ -51,7 +52,7 @@ def topics_after(checked: Checked) -> pa.Table:
         after += sign * _counts(row, topic_moved, side.first, ids)
     for lists, sign in () if leaders else ((moved.adding, 1), (moved.removing, -1)):
         after += sign * _counts(row, topic_moved[lists.row], lists.values, ids)
-    off = _off(checked, before, after, order, tolerance)
+    off = _off(checked, before, after, order, tolerance, may)
     obstacles = Obstacles(checked.plan.summary.infeasible)
     names = [partitions.topics[topic] for topic in chosen.tolist()]
     return pa.table(
@@ -79,14 +80,22 @@ def _takes_part(checked: Checked) -> Mask:
     return part
 
 
-def _chosen(checked: Checked, brokers: int) -> Ints:
-    """Topics in scope with at least as many replicas as there are brokers for them."""
-    partitions = checked.moved.partitions
+def _chosen(checked: Checked) -> tuple[Ints, Mask]:
+    """Topics in scope with at least as many replicas as there are brokers for them; and (T, B) the
+    brokers of each one's set.
+    """
+    partitions, homes = checked.moved.partitions, checked.homes
     topics = partitions.keys >> 32
+    number = np.full(len(partitions.topics), len(homes.may) - 1)
+    number[topics] = homes.number
+    hosts = checked.live & ~_drained(checked)
+    brokers = (homes.may & hosts).sum(axis=1)[number]
     replicas = np.bincount(topics, partitions.replicas.lengths, len(partitions.topics))
     scope = np.array([topic in checked.topics_in_scope for topic in partitions.topics], bool)
-    free = np.bincount(topics, ~partitions.in_flight, len(partitions.topics)) > 0
-    return np.flatnonzero(scope & free & (replicas >= max(brokers, 1)))
+    moves = ~partitions.in_flight & ~set_too_small(checked)
+    free = np.bincount(topics, moves, len(partitions.topics)) > 0
+    chosen = np.flatnonzero(scope & free & (replicas >= np.maximum(brokers, 1)))
+    return chosen, homes.may[number[chosen]]
 
 
 def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
@@ -99,10 +108,15 @@ def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
     return cells.reshape(topics, len(ids))
 
 
-def _off(checked: Checked, before: Ints, after: Ints, order: Ints, tolerance: float) -> Mask:
+def _off(
+    checked: Checked, before: Ints, after: Ints, order: Ints, tolerance: float, may: Mask
+) -> Mask:
     """(T, B) brokers, ascending by id, that end further off their share than the tolerance.
 
     Brokers that were not to receive may hold as little as they like, and as much as before.
+
+    :param may: (T, B) brokers of each topic's set, in the snapshot's order. Others are for another
+        rule to judge.
     """
     request, part = checked.request, _takes_part(checked)[order]
     capacity = checked.disks.capacity
@@ -110,14 +124,15 @@ def _off(checked: Checked, before: Ints, after: Ints, order: Ints, tolerance: fl
     disks = np.array([capacity.get(broker, 0) for broker in ids], float)
     if not (disks[(checked.live & ~_drained(checked))[order]] > 0).all():
         disks = np.ones(len(ids))
-    size = disks * np.array([request.weights.get(broker, 1.0) for broker in ids]) * part
+    weights = np.array([request.weights.get(broker, 1.0) for broker in ids])
+    size = disks * weights * part * may[:, order]
     spread = after[:, part | _drained(checked)[order]].sum(axis=1)
-    share: Floats = spread[:, None] * size / max(float(size.sum()), 1e-9)
+    share: Floats = spread[:, None] * size / np.maximum(size.sum(axis=1, keepdims=True), 1e-9)
     slack = np.maximum(1.0, tolerance * share) + 1e-6
     receives = part & (request.action is Action.REBALANCE)
     if request.action is Action.EXPAND:
         receives = part & np.isin(ids, request.brokers)
     over = (after > share + slack) & (receives | (after > before))
     under = (after < share - slack) & receives & (not request.one_sided)
-    off: Mask = (over | under) & part
+    off: Mask = (over | under) & part & may[:, order]
     return off

@@ -28,9 +28,13 @@ APPROVE_TASK = "approve"
 
 
 def _request(context: Context) -> PartitionCountsRequest:
+    from include.domain.request.limits import with_limits
     from include.domain.request.partition_counts import parse_partition_counts
 
-    return parse_partition_counts(context["params"])
+    settings = installation.settings()
+    return with_limits(
+        parse_partition_counts(context["params"]), settings.caps, settings.broker_sets
+    )
 
 
 def _placed(context: Context) -> AddedPartitions:

@@ -49,7 +49,7 @@ def findings(
         min_isr={},
         sizes=sizes or {},
     )
-    found = disk_findings(make_plan("p", *moves), now, min_free)
+    found = disk_findings(make_plan("p", *moves), now, lambda _: min_free)
     return [(item.subject, item.severity) for item in found]
 
 

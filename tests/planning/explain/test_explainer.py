@@ -290,3 +290,27 @@ def test_a_broker_without_its_minimum_of_leaders_says_what_keeps_it_from_them():
         cluster([""] * 3, [(0,), (1,)], topic="t"), action="balance_leaders", min_leaders={"t": 1}
     )
     assert "too few partitions" in broker_text(few.broker(2))
+
+
+def test_a_cap_and_a_broker_set_are_told_as_what_forbids_a_place():
+    of = cluster([""] * 6, [(0, 1), (1, 2), (3, 2)])
+    limits = {
+        "broker_sets": [{"name": "fast", "topics": ["t"], "brokers": [0, 1, 2, 3, 4]}],
+        "caps": {"brokers": {"3": {"replicas": 1}}},
+    }
+    found = explainer(of, action="drain", brokers=[0], **limits).partition(T[0])
+    assert verdicts(found) == {
+        0: Verdict.HOLDS_ONE,
+        1: Verdict.HOLDS_ONE,
+        2: Verdict.POSSIBLE,
+        3: Verdict.CAP,
+        4: Verdict.CHOSEN,
+        5: Verdict.SET,
+    }
+
+
+def test_a_partition_that_its_broker_set_cannot_hold_is_told_so():
+    of = cluster([""] * 3, [(0, 1)])
+    sets = [{"name": "one", "topics": ["t"], "brokers": [2]}]
+    found = explainer(of, action="repair_racks", broker_sets=sets).partition(T[0])
+    assert "broker set" in found.barred

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.domain.array_types import Floats
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays, broker_sums
-from include.planning.model.copies import copies, sources
+from include.planning.model.layout import copies, sources
 from include.planning.rebalance.copy_sources import SLACK, prefer_sources
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.certificate import bytes_across_racks

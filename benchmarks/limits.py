@@ -1,0 +1,130 @@
+"""What caps and broker sets cost: `make bench-limits`.
+
+A cluster is planned without limits, with caps that no broker exceeds, with caps that many exceed,
+with broker sets that many replicas lie outside of, and with all, each once in one process; times
+are seconds of the processor. Writes benchmarks/results/limits.json and a table in
+docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import document
+from benchmarks.clusters import CASES, Instance, build
+from benchmarks.plan import SIZES, where_and_when
+from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
+from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.limits.limited import above_caps, limited, outside_sets
+from include.planning.rebalance.rebalance import plan_rebalance
+
+RESULTS = Path(__file__).parent / "results" / "limits.json"
+LIMITS: dict[str, tuple[float | None, bool]] = {
+    "none": (None, False),
+    "caps that are kept": (1.3, False),
+    "caps that many exceed": (1.15, False),
+    "sets": (None, True),
+    "caps and sets": (1.3, True),
+}
+"""Of the mean of all brokers, what a cap lets each hold; and whether there are broker sets."""
+
+COLUMNS = {
+    "case": "case",
+    "limits": "limits",
+    "CPU s": "cpu_s",
+    "of that without": "time_ratio",
+    "GB copied": "copied_gb",
+    "of that without ": "bytes_ratio",
+    "replicas outside of their set before": "outside_before",
+    "after": "outside_after",
+    "caps broken": "broken_caps",
+}
+
+
+def caps_of(instance: Instance, room: float) -> BrokerCaps:
+    """Every broker may hold so much of the mean."""
+    arrays = instance.arrays
+    brokers, replicas = len(arrays.brokers.ids), int((arrays.rows >= 0).sum())
+    width = arrays.rows.shape[1]
+    rates = {
+        name: float(values.sum() * times / brokers * room)
+        for name, values, times in (
+            ("bytes_in", arrays.bytes_in, width),
+            ("bytes_out", arrays.bytes_out, 1),
+        )
+        if values is not None
+    }
+    return BrokerCaps(
+        default=BrokerLimits(
+            replicas=int(replicas / brokers * room),
+            leaders=int(len(arrays.rows) / brokers * room),
+            **rates,
+        )
+    )
+
+
+def sets_of(instance: Instance) -> tuple[BrokerSet, ...]:
+    """Half of the brokers for two fifths of the topics, the others for two fifths as well."""
+    ids, topics = instance.arrays.brokers.ids.tolist(), instance.arrays.topics
+    return tuple(
+        BrokerSet(name=name, topics=tuple(topics[start::5]), brokers=tuple(ids[start::2]))
+        for start, name in enumerate(("even", "odd"))
+    )
+
+
+def measured(instance: Instance, name: str) -> dict[str, Any]:
+    """Plan the cluster once."""
+    room, sets = LIMITS[name]
+    arrays = limited(
+        instance.arrays,
+        caps_of(instance, room) if room else None,
+        sets_of(instance) if sets else None,
+    )
+    began = time.process_time()
+    layout = plan_rebalance(arrays, ReassignmentRequest(Action.REBALANCE)).layout
+    cpu_s = time.process_time() - began
+    new = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
+    return {
+        "limits": name,
+        "cpu_s": round(cpu_s, 1),
+        "copied_gb": round(int((new.sum(axis=1) * layout.size).sum()) / 1e9, 1),
+        "outside_before": int(outside_sets(arrays, layout.home).sum()),
+        "outside_after": int(outside_sets(arrays, layout.rows).sum()),
+        "broken_caps": len(above_caps(arrays, layout.home, layout.rows)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicas", type=int, choices=SIZES, default=1_000_000)
+    parser.add_argument("--cases", nargs="+", default=["expansion"])
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    results: list[dict[str, Any]] = []
+    for case in (case for case in CASES if case.name in options.cases):
+        instance = build(case, *SIZES[options.replicas])
+        first: dict[str, Any] = {}
+        for name in LIMITS:
+            found = measured(instance, name)
+            first = first or found
+            ratios = {
+                "time_ratio": round(found["cpu_s"] / max(first["cpu_s"], 0.1), 2),
+                "bytes_ratio": round(found["copied_gb"] / max(first["copied_gb"], 0.1), 2),
+            }
+            results.append(where_and_when() | {"case": case.name} | found | ratios)
+            print(json.dumps(results[-1]), flush=True)
+            options.out.write_text(json.dumps(results, indent=1) + "\n")
+    lines = document.table(COLUMNS, results)
+    print(*lines, sep="\n")
+    if options.out == RESULTS:
+        made = results[0]
+        where = f"Made {made['date'][:10]} on {made['cores']} cores shared with other work."
+        document.put(document.DOCS / "benchmarks.md", "bench-limits", [where, "", *lines])
+
+
+if __name__ == "__main__":
+    main()

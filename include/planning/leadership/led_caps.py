@@ -1,0 +1,124 @@
+"""Leaders and bytes out within the caps of brokers, by the order of replicas alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.domain.array_types import NONE, Floats, Mask
+from include.domain.resources import LED
+from include.planning.leadership.preferred_leaders import promote
+from include.planning.model.in_sync import may_lead
+from include.planning.model.layout import Layout
+from include.planning.model.resource_loads import partition_weight
+
+LONGEST = 6
+"""Brokers in a chain along which leadership is handed over, at most."""
+
+
+def keep_led_caps(
+    layout: Layout, movable: Mask, *, lower: bool, leading: Mask | None = None
+) -> None:
+    """Hand leadership over, in place, until no broker leads more than its cap, or than it did.
+
+    Along chains where the next replica's broker is at its cap itself: of leaders alone, that finds
+    every way there is within the length of a chain.
+
+    :param movable: (P,) partitions whose order may change: others only where the plan changes them.
+    :param leading: (B,) brokers that may lead what is handed over; None = all.
+    :param lower: whether brokers that were above their caps are to come down to them.
+    """
+    limits = layout.arrays.limits
+    if limits is None or not limits.leads:
+        return
+    weights = np.stack([partition_weight(layout.arrays, resource) for resource in LED])
+    before = _load(layout.home[:, 0], weights, limits.led.shape[1])
+    most = limits.led if lower else np.maximum(limits.led, before)
+    free = movable.copy()
+    free[layout.changed()] = True
+    books = _Books(layout, weights, most, free, leading)
+    for broker in books.over():
+        while books.is_over(broker) and books.relieve(broker):
+            pass
+
+
+def _load(leaders: Floats | np.ndarray, weights: Floats, count: int) -> Floats:
+    led = leaders != NONE
+    return np.stack([np.bincount(leaders[led], w[led], count) for w in weights])
+
+
+class _Books:
+    """What brokers lead, and whom each could hand a partition over to."""
+
+    def __init__(
+        self, layout: Layout, weights: Floats, most: Floats, free: Mask, leading: Mask | None
+    ) -> None:
+        self._layout, self._weights, self._most = layout, weights, most
+        rows = layout.rows
+        self._load = _load(rows[:, 0], weights, most.shape[1])
+        every = np.arange(len(rows))
+        able = may_lead(layout.arrays, every, rows) & (rows != NONE)
+        able &= layout.arrays.brokers.live[rows]
+        if leading is not None:
+            able &= leading[rows]
+        self._able = able
+        self._led: list[list[int]] = [[] for _ in range(most.shape[1])]
+        for p in np.flatnonzero(free & (rows[:, 0] != NONE)).tolist():
+            self._led[int(rows[p, 0])].append(p)
+
+    def over(self) -> list[int]:
+        """Brokers that lead more than they may."""
+        found: list[int] = np.flatnonzero((self._load > self._most).any(axis=0)).tolist()
+        return found
+
+    def is_over(self, broker: int) -> bool:
+        """Whether a broker leads more than it may."""
+        return bool((self._load[:, broker] > self._most[:, broker]).any())
+
+    def relieve(self, broker: int) -> bool:
+        """Hand one partition over, and others along a chain; whether there was a way."""
+        came: dict[int, tuple[int, int]] = {broker: (NONE, NONE)}
+        front = [broker]
+        for _ in range(LONGEST):
+            following: list[int] = []
+            for source in front:
+                for p in self._led[source]:
+                    for place in np.flatnonzero(self._able[p]).tolist():
+                        target = int(self._layout.rows[p, place])
+                        if target in came or self._is_dearer(source, broker, p, came):
+                            continue
+                        came[target] = (source, p)
+                        if self._takes(target, p):
+                            self._hand_over(target, came)
+                            return True
+                        following.append(target)
+            front = following
+        return False
+
+    def _is_dearer(self, source: int, first: int, p: int, came: dict[int, tuple[int, int]]) -> bool:
+        """Whether a broker in the middle of a chain would end above its cap by giving this one."""
+        if source == first:
+            return not (self._weights[:, p] > 0)[
+                self._load[:, source] > self._most[:, source]
+            ].any()
+        gets = self._weights[:, came[source][1]] - self._weights[:, p]
+        after = self._load[:, source] + gets
+        return bool(((after > self._most[:, source]) & (gets > 0)).any())
+
+    def _takes(self, broker: int, p: int) -> bool:
+        more = self._weights[:, p]
+        after = self._load[:, broker] + more
+        return bool(((after <= self._most[:, broker]) | (more == 0)).all())
+
+    def _hand_over(self, last: int, came: dict[int, tuple[int, int]]) -> None:
+        target = last
+        while came[target][0] != NONE:
+            source, p = came[target]
+            row = self._layout.rows[p]
+            place = int(np.flatnonzero(row == target)[0])
+            promote(self._layout.rows, np.array([p]), np.array([place]))
+            self._able[p, : place + 1] = np.roll(self._able[p, : place + 1], 1)
+            self._load[:, source] -= self._weights[:, p]
+            self._load[:, target] += self._weights[:, p]
+            self._led[source].remove(p)
+            self._led[target].append(p)
+            target = source

@@ -1,0 +1,173 @@
+"""What caps and broker sets rule out: found before a plan is made, or of a finished layout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.domain.array_types import Ints, Mask, Rows
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.resources import LED, NAMES, PLACED
+from include.domain.text import amount_text
+from include.planning.limits.limited import above_caps, groups, loads_of, outside_sets
+from include.planning.model.arrays import ClusterArrays, fresh
+from include.planning.model.resource_loads import partition_weight
+from include.planning.model.scope import raise_if, shortened
+
+Notes = tuple[Infeasible, ...]
+
+LIFT = "Lift the limit for this run with its parameter, or change the setting."
+
+
+def set_too_small(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Mask:
+    """(P,) partitions that are to have more replicas than their broker set has hosts."""
+    limits = arrays.limits
+    if limits is None or not limits.has_sets:
+        return np.zeros(len(replicas), bool)
+    there = (limits.allowed & hosts).sum(axis=1)
+    small: Mask = replicas > there[groups(arrays)]
+    return small
+
+
+def refuse_impossible(arrays: ClusterArrays, hosts: Mask, partitions: Ints, replicas: Ints) -> None:
+    """Refuse what caps or broker sets rule out whatever is moved.
+
+    :param partitions: that are about to change; ``replicas``: (P,) that each is to have.
+    :raises InvalidRequestError: names partitions whose set is too small, and caps that are too low.
+    """
+    limits = arrays.limits
+    if limits is None:
+        return
+    small = set_too_small(arrays, hosts, replicas)[partitions]
+    group = groups(arrays)
+    problems = [
+        f"{arrays.partition(p)} is to have {replicas[p]} replicas; live brokers of broker set "
+        f"{limits.names[group[p]]!r} left: {int((limits.allowed[group[p]] & hosts).sum())}."
+        for p in partitions[small].tolist()
+    ]
+    wanted = arrays.replication_factor
+    wanted[partitions] = replicas[partitions]
+    problems += [
+        f"Caps on {NAMES[note.resource]} are too low: {_whose(note)} {_amounts(note)}. {LIFT}"
+        for note in caps_too_low(arrays, hosts, wanted)
+        if note.resource is not None
+    ]
+    raise_if(shortened(problems))
+
+
+def _whose(note: Infeasible) -> str:
+    return f"broker set {note.subject.name!r}" if note.subject.name else "all live brokers"
+
+
+def _amounts(note: Infeasible) -> str:
+    assert note.resource is not None
+    wanted, nearest = (amount_text(note.resource, n) for n in (note.wanted, note.nearest))
+    return f"would hold {wanted}, and may hold {nearest}"
+
+
+def caps_too_low(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Notes:
+    """A note for each resource whose caps, of all hosts or of a broker set's, add up to less than
+    there is to hold.
+
+    :param replicas: (P,) that each partition is to have.
+    """
+    limits = arrays.limits
+    if limits is None:
+        return ()
+    group, notes = groups(arrays), []
+    parts = [("", np.ones(len(group), bool), hosts)]
+    if limits.has_sets:
+        parts += [
+            (name, group == number, hosts & limits.allowed[number])
+            for number, name in enumerate(limits.names)
+        ]
+    for caps, resources in ((limits.placed, PLACED), (limits.led, LED)):
+        for cap, resource in zip(caps, resources, strict=True):
+            if not np.isfinite(cap).any():
+                continue
+            weight = partition_weight(arrays, resource)
+            if resource in PLACED:
+                weight = weight * replicas
+            for name, mine, brokers in parts:
+                held, most = float(weight[mine].sum()), float(cap[brokers].sum())
+                if held > most:
+                    notes.append(
+                        Infeasible(
+                            Subject(SubjectKind.BROKER_SET, name),
+                            Obstacle.CAPS_TOO_LOW,
+                            wanted=held,
+                            nearest=most,
+                            resource=resource,
+                        )
+                    )
+    return tuple(notes)
+
+
+def refuse_broken(arrays: ClusterArrays, home: Rows, rows: Rows) -> None:
+    """Refuse a layout that takes a broker above a cap, or further above, or puts a copy outside of
+    the broker set of its topic.
+
+    :raises InvalidRequestError: names brokers and partitions.
+    """
+    limits = arrays.limits
+    if limits is None:
+        return
+    kinds = {r: row for rs, of in ((PLACED, limits.placed), (LED, limits.led))
+             for r, row in zip(rs, of, strict=True)}  # fmt: skip
+    problems = [
+        f"Broker {arrays.brokers.ids[b]} would end with "
+        f"{amount_text(r, float(loads_of(arrays, rows, r)[b]))}; its cap ({NAMES[r]}) is "
+        f"{amount_text(r, float(kinds[r][b]))}. {LIFT}"
+        for r, b in above_caps(arrays, home, rows)
+    ]
+    new = outside_sets(arrays, rows) & fresh(rows, home)
+    group = groups(arrays)
+    problems += [
+        f"{arrays.partition(p)} would get a replica on broker {arrays.brokers.ids[rows[p, at]]}, "
+        f"which is not of {_set_text(limits.names, int(group[p]))}. {LIFT}"
+        for p, at in np.argwhere(new).tolist()
+    ]
+    raise_if(shortened(problems))
+
+
+def _set_text(names: tuple[str, ...], group: int) -> str:
+    if group:
+        return f"its broker set {names[group]!r}"
+    return "those for topics of no set: it belongs to an exclusive set"
+
+
+def limit_notes(arrays: ClusterArrays, rows: Rows, repaired: Mask | None) -> Notes:
+    """Brokers that a plan leaves above a cap, and partitions that it leaves outside of their set.
+
+    :param repaired: (P,) partitions that were to be brought into their sets; None = none were.
+    """
+    limits = arrays.limits
+    if limits is None:
+        return ()
+    notes = []
+    for caps, resources in ((limits.placed, PLACED), (limits.led, LED)):
+        for cap, resource in zip(caps, resources, strict=True):
+            if np.isfinite(cap).any():
+                held = loads_of(arrays, rows, resource)
+                notes += [
+                    Infeasible(
+                        Subject.of_broker(arrays.brokers.ids[b]),
+                        Obstacle.ABOVE_CAP,
+                        wanted=float(cap[b]),
+                        nearest=float(held[b]),
+                        resource=resource,
+                    )
+                    for b in np.flatnonzero(arrays.brokers.live & (held > cap)).tolist()
+                ]
+    if repaired is not None:
+        outside = outside_sets(arrays, rows) & repaired[:, None]
+        notes += [
+            Infeasible(
+                Subject.of_partition(arrays.partition(p)),
+                Obstacle.OUTSIDE_SET,
+                wanted=0,
+                nearest=int(outside[p].sum()),
+                brokers=arrays.broker_ids(rows[p][outside[p]]),
+            )
+            for p in np.flatnonzero(outside.any(axis=1)).tolist()
+        ]
+    return tuple(notes)

@@ -1,0 +1,113 @@
+"""A cluster with the caps and broker sets of a request, and what layouts make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from include.domain.request.limits import BrokerCaps, BrokerSet, set_of_topic
+from include.domain.resources import LED, PLACED, Resource
+from include.planning.model.arrays import ClusterArrays, broker_sums
+from include.planning.model.limits import NO_SET, Limits
+from include.planning.model.resource_loads import partition_weight
+
+
+def limited(
+    arrays: ClusterArrays, caps: BrokerCaps | None, sets: Iterable[BrokerSet] | None
+) -> ClusterArrays:
+    """The cluster with its limits; as it was where there are none.
+
+    A broker that the cluster does not have, and that a cap or a set names, makes no difference:
+    the dry run says so.
+    """
+    sets = tuple(sets or ())
+    if not caps and not sets:
+        return arrays
+    placed, led = _caps(arrays, caps or BrokerCaps())
+    group_of, allowed = _groups(arrays, sets)
+    names = (NO_SET, *(item.name for item in sets))
+    return replace(arrays, limits=Limits(placed, led, group_of, allowed, names, sets))
+
+
+def _caps(arrays: ClusterArrays, caps: BrokerCaps) -> tuple[Floats, Floats]:
+    found = [caps.of(broker) for broker in arrays.brokers.ids.tolist()]
+
+    def row(resource: Resource) -> list[float]:
+        if resource is Resource.BYTES:
+            return [np.inf] * len(found)
+        values = (getattr(limits, resource.value) for limits in found)
+        return [np.inf if value is None else float(np.floor(value)) for value in values]
+
+    placed = np.array([row(resource) for resource in PLACED], float).reshape(len(PLACED), -1)
+    slack = arrays.brokers.slack_bytes
+    if slack is not None and any(limits.disk_fraction is not None for limits in found):
+        held = broker_sums(arrays.rows, arrays.size_bytes.astype(float), len(found))
+        capped = np.array([limits.disk_fraction is not None for limits in found])
+        room = np.where(capped, slack, np.inf)
+        placed[PLACED.index(Resource.BYTES)] = np.maximum(held + room, 0)
+    return placed, np.array([row(resource) for resource in LED], float).reshape(len(LED), -1)
+
+
+def _groups(arrays: ClusterArrays, sets: tuple[BrokerSet, ...]) -> tuple[Ints, Mask]:
+    ids = arrays.brokers.ids
+    allowed = np.ones((len(sets) + 1, len(ids)), bool)
+    for number, item in enumerate(sets, 1):
+        allowed[number] = np.isin(ids, item.brokers)
+        if item.exclusive:
+            allowed[0] &= ~allowed[number]
+    number_of = {item.name: number for number, item in enumerate(sets, 1)}
+    group_of = []
+    for topic, internal in zip(arrays.topics, arrays.internal.tolist(), strict=True):
+        found = set_of_topic(sets, topic, internal=internal)
+        group_of.append(0 if found is None else number_of[found.name])
+    return np.array(group_of, np.int64), allowed
+
+
+def groups(arrays: ClusterArrays) -> Ints:
+    """(P,) the group of each partition; all 0 without sets."""
+    if arrays.limits is None:
+        return np.zeros(len(arrays.rows), np.int64)
+    return arrays.limits.groups_of(arrays.topic_of)
+
+
+def outside_sets(arrays: ClusterArrays, rows: Rows) -> Mask:
+    """(P, R) replicas on brokers that do not belong to the set of their topic."""
+    limits = arrays.limits
+    if limits is None or not limits.has_sets:
+        return np.zeros(rows.shape, bool)
+    outside: Mask = (rows != NONE) & ~limits.allowed[groups(arrays)[:, None], rows]
+    return outside
+
+
+def set_name(arrays: ClusterArrays, partition: int) -> str:
+    """The set of a partition's topic, as a sentence names it."""
+    limits = arrays.limits
+    number = 0 if limits is None else int(groups(arrays)[partition])
+    if limits is None or number == 0:
+        return "an exclusive broker set of other topics"
+    return f"its broker set {limits.names[number]}"
+
+
+def loads_of(arrays: ClusterArrays, rows: Rows, resource: Resource) -> Floats:
+    """(B,) what brokers hold, or lead by preference, under these rows."""
+    weight = partition_weight(arrays, resource)
+    some = rows[:, :1] if resource in LED else rows
+    return broker_sums(some, weight, len(arrays.brokers.ids))
+
+
+def above_caps(arrays: ClusterArrays, before: Rows, after: Rows) -> list[tuple[Resource, int]]:
+    """Brokers that a layout takes above a cap, or further above, by resource."""
+    limits = arrays.limits
+    if limits is None:
+        return []
+    found = []
+    for rows, kinds in ((limits.placed, PLACED), (limits.led, LED)):
+        for cap, resource in zip(rows, kinds, strict=True):
+            if np.isfinite(cap).any():
+                was, now = (loads_of(arrays, side, resource) for side in (before, after))
+                over = np.flatnonzero((now > cap) & (now > was))
+                found += [(resource, int(b)) for b in over]
+    return found

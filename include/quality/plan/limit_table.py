@@ -1,0 +1,112 @@
+"""What a plan makes of caps and broker sets, per move and per broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from include.domain.resources import LED, Resource
+from include.quality.facts.jagged import Ints, Mask, Ragged, starts_of
+from include.quality.facts.limits import CAPPED, cap_of
+from include.quality.facts.subject import Checked
+from include.quality.facts.unmet_targets import Obstacles
+
+Sums = Callable[[Ragged, Ints], Ints]
+"""(B,) weights of lists' rows, summed over the brokers that the lists name."""
+
+
+def outside(checked: Checked, lists: Ragged, at: Ints) -> Mask:
+    """Per value of the lists, whether that broker is not of the set of the row's partition.
+
+    :param at: (n,) index of each row's partition; -1 = it does not exist, and any will do.
+    """
+    homes, ids = checked.homes, checked.brokers
+    partition = at[lists.row]
+    if not len(ids) or not len(homes.number):
+        return np.zeros(len(lists.values), bool)
+    order = np.argsort(ids, kind="stable")
+    place = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
+    listed = ids[order][place] == lists.values
+    apart = ~homes.may[homes.number[partition], order[place]]
+    found: Mask = apart & listed & (partition >= 0)
+    return found
+
+
+def outside_in_the_end(checked: Checked) -> Mask:
+    """(P,) partitions that end with a replica outside of their broker set."""
+    moved, partitions = checked.moved, checked.moved.partitions
+    every = np.arange(len(partitions.keys))
+    lists = partitions.replicas
+    found: Mask = lists.where(outside(checked, lists, every)).lengths > 0
+    known = moved.at >= 0
+    ends = moved.target.where(outside(checked, moved.target, moved.at)).lengths > 0
+    found[moved.at[known]] = ends[known]
+    return found
+
+
+def left_outside(checked: Checked) -> list[str]:
+    """Partitions that the request is about, that end outside of their broker set and that the
+    summary does not name.
+    """
+    partitions = checked.moved.partitions
+    scope = partitions.of_topics(checked.topics_in_scope)
+    named = Obstacles(checked.plan.summary.infeasible).partitions
+    found = np.flatnonzero(scope & outside_in_the_end(checked)).tolist()
+    return [name for name in map(partitions.name, found) if name not in named]
+
+
+def set_too_small(checked: Checked) -> Mask:
+    """(P,) partitions with more replicas than their broker set has live brokers."""
+    homes = checked.homes
+    there = (homes.may & checked.live).sum(axis=1)
+    small: Mask = checked.moved.partitions.replicas.lengths > there[homes.number]
+    return small
+
+
+def cap_columns(checked: Checked, summed: Sums) -> dict[str, pa.Array]:
+    """Per broker and resource with caps: what it ends with, the most that it may, which is what it
+    had where that is more, and whether it is above its cap without being named.
+    """
+    request, ids = checked.request, checked.brokers.tolist()
+    named = Obstacles(checked.plan.summary.infeasible).brokers
+    above: dict[int, list[str]] = {}
+    columns: dict[str, pa.Array] = {}
+    for resource in CAPPED:
+        caps = [cap_of(request, broker, resource) for broker in ids]
+        before, after = _held(checked, summed, resource)
+        most = [
+            None if cap is None else max(cap, had)
+            for cap, had in zip(caps, before.tolist(), strict=True)
+        ]
+        columns[f"{resource.value}_in_the_end"] = pa.array(after, pa.int64())
+        columns[f"{resource.value}_at_most"] = pa.array(most, pa.float64())
+        for broker, cap, now, live in zip(
+            ids, caps, after.tolist(), checked.live.tolist(), strict=True
+        ):
+            if live and cap is not None and now > cap and (broker, resource) not in named:
+                above.setdefault(broker, []).append(resource.value)
+    columns["above_caps"] = pa.array([above.get(b) for b in ids], pa.list_(pa.string()))
+    return columns
+
+
+def _held(checked: Checked, summed: Sums, resource: Resource) -> tuple[Ints, Ints]:
+    """(B,) what brokers hold, or lead by preference, before and after the moves."""
+    moved, partitions = checked.moved, checked.moved.partitions
+    weight = partitions.rates.get(resource)
+    if weight is None:
+        counts = resource in (Resource.REPLICAS, Resource.LEADERS)
+        weight = np.full(len(partitions.keys), int(counts), np.int64)
+    of_moves = np.where(moved.at >= 0, weight[moved.at], 0) if len(weight) else moved.at * 0
+    leads = resource in LED
+
+    def lists(of: Ragged) -> Ragged:
+        if not leads:
+            return of
+        some = (of.lengths > 0).astype(np.int64)
+        return Ragged(of.first[some > 0], starts_of(some))
+
+    before = summed(lists(partitions.replicas), weight)
+    gained = summed(lists(moved.target), of_moves) - summed(lists(moved.current), of_moves)
+    return before, before + gained

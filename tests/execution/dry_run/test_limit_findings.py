@@ -1,0 +1,31 @@
+"""The dry run names brokers of limits that are not there, and keeps the caps of disks."""
+
+from __future__ import annotations
+
+from include.domain.request.parameters import parse_request
+from include.execution.dry_run.replica_checks import limit_findings
+from include.execution.policy import policy_for
+from include.settings import Settings
+
+LIMITED = parse_request(
+    {
+        "action": "rebalance",
+        "broker_sets": [
+            {"name": "fast", "topics": ["orders"], "brokers": [1, 2, 7]},
+            {"name": "slow", "topics": ["audit"], "brokers": [1, 2]},
+        ],
+        "caps": {"default": {"disk_fraction": 0.8}, "brokers": {"2": {"disk_fraction": None}}},
+    }
+)
+
+
+def test_a_set_that_names_a_broker_which_is_not_there_is_told() -> None:
+    found = list(limit_findings(LIMITED, (1, 2, 3)))
+    assert [finding.subject for finding in found] == ["broker set fast"]
+    assert "broker 7" in found[0].message
+
+
+def test_disks_are_kept_as_free_as_their_caps_say_while_a_plan_runs() -> None:
+    policy = policy_for(LIMITED, Settings())
+    assert round(policy.kept_free(1), 9) == 0.2
+    assert policy.kept_free(2) == Settings().min_free_disk_fraction

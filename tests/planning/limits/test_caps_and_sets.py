@@ -1,0 +1,135 @@
+"""Caps of brokers and broker sets, against a checker that knows nothing of the planner's arrays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fnmatch import fnmatchcase
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from include.domain.plan.infeasible import Obstacle
+from include.errors import InvalidRequestError
+from tests.planning.clusters import Cluster, cluster
+from tests.planning.planned import both, plan
+
+
+def broken(before: Cluster, after: Cluster, caps, sets) -> list[str]:
+    """What a cluster breaks that it did not break before."""
+    found = []
+    for resource in ("replicas", "leaders"):
+        was, now = (_held(of, resource) for of in (before, after))
+        for broker in after.racks:
+            cap = {**caps.get("default", {}), **caps.get("brokers", {}).get(str(broker), {})}
+            most = cap.get(resource)
+            if most is not None and now[broker] > max(most, was[broker]):
+                found.append(f"{broker}: {resource} {now[broker]} > {most}")
+    for partition, replicas in after.replicas.items():
+        allowed = may_hold(after, sets, partition.topic)
+        found += [
+            f"{partition} on {broker}"
+            for broker in set(replicas) - set(before.replicas[partition])
+            if broker not in allowed
+        ]
+    return found
+
+
+def may_hold(of: Cluster, sets, topic: str) -> set[int]:
+    for item in sets:
+        if any(fnmatchcase(topic, name) for name in item["topics"]):
+            return set(item["brokers"])
+    shut = {b for item in sets if item.get("exclusive") for b in item["brokers"]}
+    return set(of.racks) - shut
+
+
+def _held(of: Cluster, resource: str) -> Counter[int]:
+    rows = of.replicas.values()
+    return Counter(b for row in rows for b in (row if resource == "replicas" else row[:1]))
+
+
+def outside(of: Cluster, sets) -> int:
+    return sum(
+        broker not in may_hold(of, sets, partition.topic)
+        for partition, row in of.replicas.items()
+        for broker in row
+    )
+
+
+RACKS = ["/a", "/a", "/b", "/b", "/c", "/c"]
+
+
+@st.composite
+def limited_clusters(draw):
+    """Two topics on six brokers, sets and caps of which some can be kept and some cannot."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    rows = [
+        [tuple(rng.permutation(6)[:2].tolist()) for _ in range(rng.integers(4, 14))]
+        for _ in range(2)
+    ]
+    sizes = [rng.integers(1, 2000, len(part)).tolist() for part in rows]
+    of = both(
+        cluster(RACKS, rows[0], sizes=sizes[0], topic="bound"),
+        cluster(RACKS, rows[1], sizes=sizes[1], topic="free"),
+    )
+    total = sum(len(part) for part in rows)
+    sets = draw(
+        st.sampled_from(
+            [
+                [],
+                [{"name": "s", "topics": ["bound"], "brokers": [0, 2, 4]}],
+                [{"name": "s", "topics": ["b*"], "brokers": [0, 1, 2], "exclusive": True}],
+                [
+                    {"name": "s", "topics": ["bound"], "brokers": [0, 2, 4]},
+                    {"name": "u", "topics": ["free"], "brokers": [1, 3, 4, 5]},
+                ],
+            ]
+        )
+    )
+    replicas = draw(st.sampled_from([None, total // 3 + 1, total // 3 + 3, total]))
+    leaders = draw(st.sampled_from([None, total // 6 + 1, total // 6 + 2]))
+    caps = {
+        "default": {
+            name: value
+            for name, value in (("replicas", replicas), ("leaders", leaders))
+            if value is not None
+        }
+    }
+    return of, caps, sets
+
+
+ACTIONS = [
+    {"action": "rebalance"},
+    {"action": "rebalance", "tolerance": 0.2, "tolerances": {"leaders": 0.1}},
+    {"action": "drain", "brokers": [5]},
+    {"action": "expand", "brokers": [4]},
+    {"action": "set_replication_factor", "replication_factor": 3},
+    {"action": "set_replication_factor", "replication_factor": 1},
+    {"action": "repair_racks"},
+    {"action": "balance_leaders"},
+    {"action": "demote", "brokers": [0]},
+    {"action": "replace", "replacements": {"0": 5}},
+    {"action": "evacuate_log_dirs", "log_dirs": ["1:/data/1"]},
+]
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(limited_clusters(), st.sampled_from(ACTIONS))
+def test_no_action_breaks_a_cap_or_a_set(limited, action):
+    of, caps, sets = limited
+    try:
+        made = plan(of, **action, caps=caps, broker_sets=sets)
+    except InvalidRequestError:
+        assert action["action"] not in ("rebalance", "expand", "balance_leaders")
+        return
+    after = of.after(made)
+    assert broken(of, after, caps, sets) == []
+    if action["action"] == "repair_racks":
+        assert outside(after, sets) == 0
+    named = [item for item in made.summary.infeasible if item.obstacle is Obstacle.OUTSIDE_SET]
+    if action["action"] == "rebalance":
+        assert (outside(after, sets) > 0) == bool(named)
