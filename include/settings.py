@@ -48,8 +48,8 @@ def _ledger_url(value: Any) -> Any:
     return f"sqlite:///{_state_dir() / 'ledger.db'}" if value == "" else value
 
 
-def _list_of(value: Any) -> Any:
-    """Of a list as JSON text, as the environment has it, or as Airflow's Variable holds it."""
+def _from_json(value: Any) -> Any:
+    """Of JSON text, as the environment has it, or as Airflow's Variable holds it."""
     return json.loads(value) if isinstance(value, str) else value
 
 
@@ -177,7 +177,7 @@ class Settings(BaseModel):
     ] = 24 * 3600.0
     alert_channels: Annotated[
         tuple[Mapping[str, Any], ...],
-        BeforeValidator(_list_of),
+        BeforeValidator(_from_json),
         Kind("JSON list of objects"),
         Shown("none: alerts are shown on the page only"),
         Field(
@@ -253,6 +253,17 @@ class Settings(BaseModel):
         Days,
         Field(title="Forecast", description="How far ahead disks are forecast."),
     ] = 30
+    watch_rules: Annotated[
+        Mapping[str, Any],
+        BeforeValidator(_from_json),
+        Kind("JSON object"),
+        Shown("the defaults of each rule: people are alerted, nothing is started"),
+        Field(
+            title="Watch rules",
+            description="What watch_clusters looks for, and what it may do about it.",
+            examples=[{"policies": {"dead_broker": "propose"}, "grace_s": 3600}],
+        ),
+    ] = {}
     window_cron: Annotated[
         str,
         Field(

@@ -38,7 +38,8 @@ FLOORS = """
     ledger.base          cluster.clients
     cluster.messages     cluster.connection
     alerts.catalog
-    alerts.kinds
+    alerts.kinds         watching.rules
+    watching.kinds
     cluster.interface    domain.run
     domain.request
     domain.plan
