@@ -25,6 +25,7 @@ from include.ledger.stores.requests import RequestStore
 from include.ledger.stores.samples import SampleStore
 from include.ledger.stores.throttles import ThrottleStore
 from include.ledger.stores.timings import TimingStore
+from include.ledger.stores.watched.findings import FindingStore
 
 
 class Ledger(
@@ -39,6 +40,7 @@ class Ledger(
     PageStore,
     ClusterStore,
     AlertStore,
+    FindingStore,
     EventStore,
     LeaseStore,
     IdentityStore,

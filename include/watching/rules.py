@@ -81,8 +81,8 @@ class WatchRules(BaseModel):
         Fraction,
         Field(
             title="Imbalance",
-            description="A broker whose bytes on disk, bytes in or bytes out are further off the "
-            "brokers' mean is a finding; 0.2 is 20 %. Disk is measured as a fraction of capacity.",
+            description="A broker whose bytes on disk are further off its share is a finding; "
+            "0.2 is 20 %. Shares go by the brokers' capacity, where all of them report it.",
         ),
     ] = 0.2
     count_tolerance: Annotated[
@@ -180,8 +180,8 @@ class WatchRules(BaseModel):
         Field(
             gt=0,
             title="Budget",
-            description="The most bytes that a rebalance or a repair of racks made by watching "
-            "copies. Plans that restore replicas copy what they must.",
+            description="The most bytes that a rebalance made by watching copies. Other plans copy "
+            "what they must.",
             examples=[500_000_000_000],
         ),
     ] = None

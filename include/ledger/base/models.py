@@ -261,3 +261,19 @@ ALERTS = Table(
     Column("failed_channels", JSON, nullable=False),  # channel: why it has not taken it
     Column("alert", JSON, nullable=False),  # as it was last to be sent
 )
+
+FINDINGS = Table(
+    "findings",
+    METADATA,
+    Column("cluster_id", String(200), primary_key=True),
+    Column("kind", String(40), primary_key=True),
+    Column("subject", String(600), primary_key=True),  # what of the cluster it is about
+    Column("first_seen_at", UtcDateTime, nullable=False),  # of the snapshots in a row
+    Column("last_seen_at", UtcDateTime, nullable=False),
+    Column("judged_at", UtcDateTime, nullable=False),  # when the last judged snapshot was taken
+    Column("seen", Integer, nullable=False),  # so many snapshots in a row show it
+    Column("clean", Integer, nullable=False),  # so many in a row do not
+    Column("opened_at", UtcDateTime),  # NULL: it has not lasted long enough
+    Column("closed_at", UtcDateTime),  # NULL: it is open, or never was
+    Column("facts", JSON, nullable=False),
+)

@@ -1,0 +1,36 @@
+"""What watching has found in clusters, from one snapshot to the next."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from include.ledger.base.models import UtcDateTime
+
+revision = "0032"
+down_revision = "0018"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the table; it fills with the next snapshots."""
+    op.create_table(
+        "findings",
+        sa.Column("cluster_id", sa.String(200), primary_key=True),
+        sa.Column("kind", sa.String(40), primary_key=True),
+        sa.Column("subject", sa.String(600), primary_key=True),
+        sa.Column("first_seen_at", UtcDateTime, nullable=False),
+        sa.Column("last_seen_at", UtcDateTime, nullable=False),
+        sa.Column("judged_at", UtcDateTime, nullable=False),
+        sa.Column("seen", sa.Integer, nullable=False),
+        sa.Column("clean", sa.Integer, nullable=False),
+        sa.Column("opened_at", UtcDateTime),
+        sa.Column("closed_at", UtcDateTime),
+        sa.Column("facts", sa.JSON, nullable=False),
+    )
+
+
+def downgrade() -> None:
+    """Drop it: findings open again by later snapshots."""
+    op.drop_table("findings")
