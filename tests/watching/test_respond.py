@@ -43,7 +43,9 @@ def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
 
 
 def test_a_proposal_waits_for_approval_until_its_deadline() -> None:
-    start = answer(Facts(), WatchRules(policies={"dead_broker": "propose"}, approval_s=60)).start
+    start = answer(
+        Facts(), WatchRules.parse({"policies": {"dead_broker": "propose"}, "approval_s": 60})
+    ).start
     assert start is not None
     assert start.params["approval"]
     assert start.deadline == NOW + timedelta(seconds=60)
