@@ -260,8 +260,8 @@ class Settings(BaseModel):
         Shown("the defaults of each rule: people are alerted, nothing is started"),
         Field(
             title="Watch rules",
-            description="When findings of a cluster open and close, and what may be done about them. "
-            "No DAG reads it yet.",
+            description="When findings of a cluster open and close, and what may be done about "
+            "them. No DAG reads it yet.",
             examples=[{"policies": {"dead_broker": "propose"}, "grace_s": 3600}],
         ),
     ] = {}
