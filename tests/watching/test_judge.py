@@ -93,7 +93,12 @@ CASES: list[tuple[Snapshot, dict[str, Any], FindingKind, str]] = [
     ),
     (cluster(brokers={5: {}}), {}, FindingKind.EMPTY_BROKER, "broker 5"),
     (cluster(brokers={1: {"leader_throttled_rate": 9}}), {}, FindingKind.LEFTOVER_THROTTLE, ""),
-    (cluster({(0, 2): {"adding": True}}), {}, FindingKind.FOREIGN_REASSIGNMENT, ""),
+    (
+        cluster({(0, 2): {"adding": True, "in_isr": False}}),
+        {},
+        FindingKind.FOREIGN_REASSIGNMENT,
+        "",
+    ),
 ]
 
 
