@@ -114,6 +114,10 @@ bench-page: setup ## measure the page of a plan of 50,000 moves, with one viewer
 bench-governor: setup ## measure what brokers deliver of a throttle, with and without the governor
 	@$(PY) -m benchmarks.governor $(ARGS)
 
+.PHONY: bench-fleet
+bench-fleet: setup ## plan 100 clusters in one application, and one by one
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.fleet $(ARGS)
+
 .PHONY: bench-peers
 bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.peers $(ARGS)

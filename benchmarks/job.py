@@ -27,24 +27,9 @@ def whole_job(uri: str, params: dict[str, Any], place: str) -> dict[str, Any]:
     """
     request = Path(place) / "request.json"
     request.write_text(json.dumps(params))
-    command = [
-        str(Path(sys.executable).parent / "spark-submit"),
-        *("--master", "local[2]", "--driver-memory", "1g"),
-        *(part for item in local_spark().items() for part in ("--conf", "=".join(item))),
-        str(ROOT / "spark_jobs" / "plan.py"),
-        *("--snapshot", uri, "--request", str(request), "--out", f"{place}/job"),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    started = time.perf_counter()
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as job:
-        watch = _Watch(job.pid)
-        told, _ = job.communicate()
-    took = time.perf_counter() - started
-    seen = watch.end()
-    if job.returncode:
-        raise RuntimeError(f"The plan job ended with {job.returncode}: {told[-2000:]}")
+    took, seen = submitted(
+        "plan.py", *("--snapshot", uri, "--request", str(request), "--out", f"{place}/job")
+    )
     summary = json.loads((Path(place) / "job" / "summary.json").read_text())
     return {
         "policy": "whole job",
@@ -58,6 +43,32 @@ def whole_job(uri: str, params: dict[str, Any], place: str) -> dict[str, Any]:
         "hard_violations": summary["rack_violations_after"],
         **seen,
     }
+
+
+def submitted(script: str, *arguments: str) -> tuple[float, dict[str, float]]:
+    """Run one of spark_jobs/ by spark-submit; seconds, and what its processes took.
+
+    :raises RuntimeError: when the job fails.
+    """
+    command = [
+        str(Path(sys.executable).parent / "spark-submit"),
+        *("--master", "local[2]", "--driver-memory", "1g"),
+        *(part for item in local_spark().items() for part in ("--conf", "=".join(item))),
+        str(ROOT / "spark_jobs" / script),
+        *arguments,
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    started = time.perf_counter()
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as job:
+        watch = _Watch(job.pid)
+        told, _ = job.communicate()
+    took = time.perf_counter() - started
+    seen = watch.end()
+    if job.returncode:
+        raise RuntimeError(f"{script} ended with {job.returncode}: {told[-2000:]}")
+    return took, seen
 
 
 class _Watch:

@@ -1,4 +1,4 @@
-"""Adds partitions to topics, with their replicas where the planner places them."""
+"""Adds partitions to topics, and creates topics, with replicas where the planner places them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from rehome.task_texts import task
 from rehome.ui.links import flow_picture
 
 DOC = f"""
-### Add partitions
+### Add partitions, create topics
 
 {flow_picture("add_partitions")}
 
-Trigger with `partitions`, the number that each topic is to have: `{{"orders": 12}}`.
+Trigger with `partitions`, the number that each topic is to have: `{{"orders": 12}}`. Or create
+topics with `new_topics`: `{{"payments": {{"partitions": 12, "replication_factor": 3}}}}`.
 
 1. `snapshot` and `place` read the cluster and place the new replicas: spread over racks, and going
    on where the topic's existing partitions left off.
 2. `dry_run` has the controller validate it all without doing it, and writes a report. With the
    parameter `dry_run` the run ends here.
 3. `approve` waits for a person where `approval` is set.
-4. `create` creates the partitions, and proves by reading that they are where they were placed.
+4. `create` creates the partitions and topics, and proves by reading that they are where they were
+   placed, and that new topics have their configs.
 
 New partitions are empty: nothing is moved. They cannot be removed again, and keys of a topic map to
 other partitions from then on.

@@ -17,6 +17,7 @@ from handbook.metrics import metrics_page
 from handbook.parameters import parameters_page
 from handbook.sources import ROOT, dags, member_docs, param_docs
 from include.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
+from include.clusters.clusters_file import ClusterEntry
 from include.described import Described, described
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.connection_policy import ConnectionPolicy
@@ -33,6 +34,7 @@ def pages() -> dict[str, str]:
         "parameters.md": parameters_page(list(dags())),
         "settings.md": settings_page(),
         "connection.md": connection_page(),
+        "clusters-file.md": clusters_page(),
         "states.md": states_page(),
         "alerts.md": alerts_page(),
         "metrics.md": metrics_page(),
@@ -84,6 +86,18 @@ Keys of the JSON object `rehome.policy`. What is left out is not limited. [How t
 it](../security.md#what-may-be-done-through-a-connection).
 
 {table(("key", "meaning"), limits)}
+"""
+
+
+def clusters_page() -> str:
+    """Every key of the clusters file."""
+    rows = [(f"`{item.name}`", item.kind, item.description) for item in described(ClusterEntry)]
+    return f"""# Clusters file
+
+Below `clusters`, one mapping for each cluster by its name: small letters and digits, with single -,
+_ or . between them. Only `connection` is needed. [How to use it](../howto/clusters-file.md).
+
+{table(("key", "values", "meaning"), rows)}
 """
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +27,16 @@ for a failure, since its worker was not seen to end yet."""
 ENVIRONMENT = "REHOME_"
 """What the name of a setting begins with in the environment."""
 _MAY_HOLD_SECRETS = frozenset(("ledger_url", "alert_channels"))
+OF_THE_INSTALLATION = (
+    "warehouse",
+    "ledger_url",
+    "alert_channels",
+    "clusters_file",
+    "window_cron",
+    "window_duration_s",
+    "window_timezone",
+)
+"""Settings that no cluster has of its own; its windows stand beside them in the clusters file."""
 NEXT_STEP = (
     "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow."
 )
@@ -265,13 +275,24 @@ class Settings(BaseModel):
             examples=[{"policies": {"dead_broker": "propose"}, "grace_s": 3600}],
         ),
     ] = {}
+    clusters_file: Annotated[
+        str,
+        Shown("none"),
+        Field(
+            title="Clusters file",
+            description="The YAML file with settings of each cluster; a relative path begins at "
+            "the project folder. Nothing given: there is one cluster, behind kafka_default. "
+            "Airflow parses DAGs without the Variable: only the environment sets it.",
+            examples=["clusters.yaml"],
+        ),
+    ] = ""
     window_cron: Annotated[
         str,
         Field(
             title="Windows open",
             description="When windows of rebalance_in_window open, as a cron expression. Airflow "
             "parses DAGs without the Variable: only the environment sets the three settings of "
-            "windows.",
+            "windows. With a clusters file, its windows count instead.",
             examples=["0 1 * * *", "0 22 * * 5"],
         ),
     ] = "0 1 * * *"
@@ -313,6 +334,18 @@ class Settings(BaseModel):
             ) from None
 
 
+def settings_problems(overrides: Mapping[str, Any]) -> list[str]:
+    """What is wrong with settings of a cluster: a sentence for each problem, [] = nothing."""
+    known = {item.name: item for item in settings_described()}
+    shared = [name for name in overrides if name in OF_THE_INSTALLATION]
+    problems = [f"Setting {name} holds for all clusters: it cannot be set here." for name in shared]
+    try:
+        Settings.model_validate({n: v for n, v in overrides.items() if n in known})
+    except ValidationError as error:
+        problems += _problems(error, overrides)
+    return problems + [_unknown(name, known) for name in overrides if name not in known]
+
+
 def env_name(name: str) -> str:
     """The environment variable of a setting."""
     return f"{ENVIRONMENT}{name.upper()}"
@@ -329,7 +362,7 @@ def _problems(error: ValidationError, overrides: Mapping[str, Any]) -> Iterator[
     for problem in error.errors(include_url=False):
         name = str(problem["loc"][0])
         if name not in known:
-            yield f"Unknown setting {name!r}; known: {', '.join(sorted(known))}."
+            yield _unknown(name, known)
             continue
         where = "" if name in overrides else f", set by {env_name(name)} in the environment,"
         shown = "" if name in _MAY_HOLD_SECRETS else f"={problem['input']!r}"
@@ -340,3 +373,7 @@ def _problems(error: ValidationError, overrides: Mapping[str, Any]) -> Iterator[
             f"Setting {name}{shown}{where} is not what it takes: {known[name].kind}{unit}."
             f"{fallback}"
         )
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    return f"Unknown setting {name!r}; known: {', '.join(sorted(known))}."

@@ -42,6 +42,7 @@ OF_ONE_PLAN = (
         "verification.json",
         "leaders.json",
         "drained.json",
+        "export.json",
         "report.html",
     ),
 )
@@ -202,6 +203,10 @@ class PlanDirectory(_Directory):
         """
         for name in OF_ONE_PLAN:
             self.remove(name)
+
+    def folder(self, name: str) -> PlanDirectory:
+        """A folder of further files."""
+        return PlanDirectory(f"{self.uri}/{name}")
 
     def refuse_finished(self) -> None:
         """See that there is room for a plan.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from airflow.plugins_manager import AirflowPlugin
 
 from rehome.run_note import NoteListener
-from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+from rehome.timetables.maintenance_window import WINDOWS
 from rehome.trigger_check import TriggerCheck
 from rehome.ui.lazy import PREFIX, LazyPage
 from rehome.ui.links import VIEW, DataDocsLink, PlanPageLink, ReportLink
@@ -17,7 +17,7 @@ class RehomePlugin(AirflowPlugin):
     """Rehome's own timetables, and the page "Reassignments"."""
 
     name = "rehome"
-    timetables = [MaintenanceWindowTimetable]  # noqa: RUF012 (Airflow's own way to register)
+    timetables = list(WINDOWS)  # noqa: RUF012 (Airflow's own way to register)
     fastapi_apps = [  # noqa: RUF012
         {"name": "rehome", "app": LazyPage(), "url_prefix": PREFIX}
     ]

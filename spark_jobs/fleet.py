@@ -15,8 +15,9 @@ import argparse
 import pickle
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +34,19 @@ from include.errors import InvalidRequestError, RehomeError
 from include.load_history.forecast import load_report
 from include.load_history.known_rates import Demands, LoadHistory
 from include.quality.engine.context import prepare
+from include.quality.engine.results import GateResult
+from include.quality.gates import Evidence, check_evidences, check_snapshots
+from include.quality.snapshot.tables import Concerned
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
-from spark_jobs.gated_plan import Limits, Proof, RefusedError, evidence_of, read_parameters
+from spark_jobs.gated_plan import (
+    Limits,
+    Proof,
+    RefusedError,
+    evidence_of,
+    levelled_by,
+    read_parameters,
+)
 from spark_jobs.plan import add_history_options, by_history, demands_of, plan_forward, plan_options
 from spark_jobs.session import spark_session
 
@@ -46,6 +57,8 @@ if TYPE_CHECKING:
     from include.cluster.snapshot.model import Snapshot
 
 SOME_WITHOUT_PLAN = 5
+TOGETHER_REPLICAS = 250_000
+"""Of clusters that are judged in one pass: the driver holds their tables."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +67,14 @@ class Answer:
 
     :param history, load: what the plan went by, and load.json, where the cluster has a history.
     :param refused: kind, message and details of a refusal.
+    :param task: Spark's number of the task that planned it.
     """
 
     plan: Plan | None = None
     history: LoadHistory | None = None
     load: Mapping[str, Any] | None = None
     refused: tuple[str, str, list[str]] | None = None
+    task: int | None = None
 
 
 @dataclass
@@ -75,6 +90,10 @@ class Member:
     request: ReassignmentRequest | None = None
     proof: Proof | None = None
     plan_hash: str | None = None
+    task: int | None = None
+    replicas: int = 0
+    plan: Plan | None = None
+    files: KafkaFiles | None = None
     refused: RefusedError | None = None
 
     def attempt(self, step: Callable[[Member], None]) -> None:
@@ -98,6 +117,7 @@ class Member:
             "snapshot": self.uri,
             "plan": self.out.uri,
             "plan_hash": self.plan_hash,
+            "task": self.task,
             "refused": None if self.refused is None else self.refused.kind,
         }
 
@@ -117,10 +137,13 @@ class PlanTask:
     forecast_days: int
     options: PlanOptions
 
-    def run(self, replicas: pa.Table) -> Answer:
-        """The plan, or why there is none. Whatever goes wrong, only this cluster is without."""
+    def run(self, uri: str) -> Answer:
+        """The plan, or why there is none. Whatever goes wrong, only this cluster is without.
+
+        :param uri: of the snapshot.
+        """
         try:
-            return self._plan(replace(self.snapshot, replicas=replicas))
+            return self._plan(replace(self.snapshot, replicas=read_snapshot(uri).replicas))
         except RehomeError as error:
             refused = RefusedError.invalid(error)
             return Answer(refused=(refused.kind, str(refused), refused.details))
@@ -149,11 +172,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with spark_session("rehome-fleet", meanwhile=prepare) as spark:
         limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
         for member in members:
-            member.attempt(lambda one: _prove_snapshot(one, spark, limits, options.quality))
+            member.attempt(lambda one: _begin(one, spark, limits, options.quality))
+        for some in in_passes(members):
+            _prove_snapshots(some, spark, limits)
         ready = [member for member in members if member.refused is None]
         answers = plan_all(spark, ready, options)
         for member, answer in zip(ready, answers, strict=True):
-            member.attempt(lambda one, answer=answer: _prove_plan(one, answer))  # type: ignore[misc]
+            member.attempt(lambda one, answer=answer: _take_plan(one, answer))  # type: ignore[misc]
+        for some in in_passes(ready):
+            _prove_plans(some, spark)
         for member in members:
             if member.proof is not None:
                 member.proof.publish()
@@ -183,27 +210,103 @@ def _read(member: Member, path: str) -> None:
     member.out.write_json("request.json", request_to_params(member.request))
 
 
-def _prove_snapshot(member: Member, spark: SparkSession, limits: Limits, quality: str) -> None:
+def in_passes(members: Sequence[Member]) -> Iterator[list[Member]]:
+    """Members that have no refusal, in groups of which each is judged in one pass: small clusters
+    together, and each large one by itself.
+    """
+    some: list[Member] = []
+    rows = 0
+    for member in members:
+        if member.refused is not None:
+            continue
+        if some and rows + member.replicas > TOGETHER_REPLICAS:
+            yield some
+            some, rows = [], 0
+        some.append(member)
+        rows += member.replicas
+    if some:
+        yield some
+
+
+def _begin(member: Member, spark: SparkSession, limits: Limits, quality: str) -> None:
     assert member.request is not None
+    member.replicas = read_snapshot(member.uri).replicas.num_rows
     member.proof = Proof(spark, member.out, member.request, limits, quality)
-    member.proof.of_snapshot(member.uri, read_snapshot(member.uri, replicas=False))
 
 
-def _prove_plan(member: Member, answer: Answer) -> None:
-    assert member.proof is not None
+def _prove_snapshots(members: Sequence[Member], spark: SparkSession, limits: Limits) -> None:
+    """Judge snapshots in as few passes as it takes: those together that are asked the same."""
+    alike: dict[tuple[bool, bool], dict[str, Member]] = {}
+    for member in members:
+        assert member.request is not None
+        asked = (member.request.additional, member.request.ignore_racks)
+        alike.setdefault(asked, {})[member.cluster_id] = member
+    for (additional, ignore_racks), some in alike.items():
+        results = check_snapshots(
+            spark,
+            {name: _concerned(one) for name, one in some.items()},
+            lambda name, some=some: _judged_alone(some[name]),  # type: ignore[misc]
+            datetime.now(UTC),
+            max_age_s=limits.max_snapshot_age_s,
+            additional=additional,
+            ignore_racks=ignore_racks,
+        )
+        for name, one in some.items():
+            one.attempt(lambda each, result=results[name]: _proof_of(each).record(result))  # type: ignore[misc]
+
+
+def _concerned(member: Member) -> Concerned:
     assert member.request is not None
+    return Concerned(read_snapshot(member.uri), levelled_by(member.request))
+
+
+def _judged_alone(member: Member) -> GateResult:
+    snapshot = read_snapshot(member.uri, replicas=False)
+    return _proof_of(member).judge_snapshot(member.uri, snapshot)
+
+
+def _proof_of(member: Member) -> Proof:
+    assert member.proof is not None
+    return member.proof
+
+
+def _take_plan(member: Member, answer: Answer) -> None:
+    """Take a task's plan, which is still to be judged; and judge the history that it went by."""
+    member.task = answer.task
     if answer.plan is None:
         assert answer.refused is not None
         raise RefusedError(*answer.refused)
     if answer.history is not None:
-        member.proof.of_history(answer.history)
+        _proof_of(member).of_history(answer.history)
         member.out.write_json("load.json", answer.load)
-    limits, snapshot = member.proof.limits, read_snapshot(member.uri)
-    files = KafkaFiles.of(answer.plan.moves)
-    plan = files.told_by(answer.plan)
-    member.proof.of_plan(evidence_of(snapshot, plan, member.request, limits, files))
-    member.out.save(plan, member.request, files)
-    member.plan_hash = plan.plan_hash
+    member.files = KafkaFiles.of(answer.plan.moves)
+    member.plan = member.files.told_by(answer.plan)
+
+
+def _prove_plans(members: Sequence[Member], spark: SparkSession) -> None:
+    """Judge plans in as few passes as it takes, and save those that pass."""
+    some = {member.cluster_id: member for member in members}
+    evidences: dict[str, Evidence] = {}
+    for name, member in some.items():
+        member.attempt(lambda one, name=name: evidences.__setitem__(name, _evidence(one)))  # type: ignore[misc]
+    for name, result in check_evidences(spark, evidences).items():
+        some[name].attempt(lambda one, result=result: _save(one, result))  # type: ignore[misc]
+
+
+def _evidence(member: Member) -> Evidence:
+    assert member.plan is not None
+    assert member.files is not None
+    assert member.request is not None
+    limits, snapshot = _proof_of(member).limits, read_snapshot(member.uri)
+    return evidence_of(snapshot, member.plan, member.request, limits, member.files)
+
+
+def _save(member: Member, result: GateResult) -> None:
+    _proof_of(member).record(result)
+    assert member.plan is not None
+    assert member.request is not None
+    member.out.save(member.plan, member.request, member.files)
+    member.plan_hash = member.plan.plan_hash
 
 
 def plan_all(
@@ -212,11 +315,7 @@ def plan_all(
     """Each member's answer, planned by tasks that run side by side."""
     tasks = [_task(member, options) for member in members]
     answers = _in_tasks(spark, members, tasks)
-    # A cluster without replicas has no rows to make a task of.
-    return [
-        answers[number] if number in answers else task.run(task.snapshot.replicas)
-        for number, task in enumerate(tasks)
-    ]
+    return [answers[number] for number in range(len(tasks))]
 
 
 def _task(member: Member, options: argparse.Namespace) -> PlanTask:
@@ -234,28 +333,30 @@ def _task(member: Member, options: argparse.Namespace) -> PlanTask:
 def _in_tasks(
     spark: SparkSession, members: Sequence[Member], tasks: Sequence[PlanTask]
 ) -> dict[int, Answer]:
-    from pyspark.sql.functions import lit
+    """The answers of the tasks, one task for each cluster.
 
-    replicas = None
-    for number, member in enumerate(members):
-        some = spark.read.parquet(f"{member.uri}/replicas.parquet").withColumn(
-            "member", lit(number)
-        )
-        replicas = some if replicas is None else replicas.unionByName(some, True)
-    if replicas is None:
+    A range of as many partitions as rows: nothing is shuffled, so neither a hash nor adaptive
+    execution can bring two clusters into one task. Each task reads its own replicas.
+    """
+    uris = [member.uri for member in members]
+    if not uris:
         return {}
 
-    def plan_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+    def plan_some(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow
+        from pyspark import TaskContext
 
-        number = key[0].as_py()
-        found = tasks[number].run(table.drop_columns("member"))
-        # This file is the driver's own: an executor does not know its classes by name.
-        answer = pickle.dumps((found.plan, found.history, found.load, found.refused))
-        return pyarrow.table({"member": pyarrow.array([number], "int32"), "answer": [answer]})
+        context = TaskContext.get()
+        task = 0 if context is None else context.taskAttemptId()
+        for number in (value for batch in batches for value in batch.column("id").to_pylist()):
+            found = tasks[number].run(uris[number])
+            # This file is the driver's own: an executor does not know its classes by name.
+            answer = pickle.dumps((found.plan, found.history, found.load, found.refused, task))
+            yield pyarrow.RecordBatch.from_pydict({"id": [number], "answer": [answer]})
 
-    rows = replicas.groupBy("member").applyInArrow(plan_one, "member int, answer binary").collect()
-    return {row["member"]: Answer(*pickle.loads(row["answer"])) for row in rows}
+    each = spark.range(0, len(uris), 1, len(uris))
+    rows = each.mapInArrow(plan_some, "id long, answer binary").collect()
+    return {row["id"]: Answer(*pickle.loads(row["answer"])) for row in rows}
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -84,32 +84,33 @@ class Proof:
 
         :raises RefusedError: it is not.
         """
-        now = datetime.now(UTC)
-        self._record(
-            check_snapshot(
-                self.spark,
-                uri,
-                snapshot,
-                now,
-                max_age_s=self.limits.max_snapshot_age_s,
-                additional=self.request.additional,
-                levelled=levelled_by(self.request),
-                ignore_racks=self.request.ignore_racks,
-            )
+        self.record(self.judge_snapshot(uri, snapshot))
+
+    def judge_snapshot(self, uri: str, snapshot: Snapshot) -> GateResult:
+        """What the gate says of the snapshot; not written down."""
+        return check_snapshot(
+            self.spark,
+            uri,
+            snapshot,
+            datetime.now(UTC),
+            max_age_s=self.limits.max_snapshot_age_s,
+            additional=self.request.additional,
+            levelled=levelled_by(self.request),
+            ignore_racks=self.request.ignore_racks,
         )
 
     def of_history(self, history: LoadHistory) -> None:
         """Is the history enough to plan by? What it lacks is reported, and the plan does
         without.
         """
-        self._record(check_history(self.spark, history))
+        self.record(check_history(self.spark, history))
 
     def of_plan(self, evidence: Evidence) -> None:
         """Does the plan keep every hard rule?
 
         :raises RefusedError: it does not.
         """
-        self._record(check_evidence(self.spark, evidence))
+        self.record(check_evidence(self.spark, evidence))
 
     def publish(self) -> None:
         """Write the Data Docs of what was judged, while Spark runs. Where that fails, the gates'
@@ -129,7 +130,11 @@ class Proof:
         else:
             print(f"Data Docs of the gates: {self.out.uri}/{SITE}/index.html")
 
-    def _record(self, result: GateResult) -> None:
+    def record(self, result: GateResult) -> None:
+        """Write a gate's result down.
+
+        :raises RefusedError: it did not pass, and has to.
+        """
         self._results.append(result)
         self.out.write_json("gates.json", [gate.to_json() for gate in self._results])
         print(describe([result]))

@@ -40,6 +40,7 @@ def _documented(principal: str) -> tuple[Right, ...]:
 
 
 REASSIGNER = _documented("rehome")
+UNTHROTTLED = _documented("rehome-unthrottled")
 PLANNER = _documented("rehome-planner")
 
 

@@ -13,11 +13,11 @@ from tests.imports import imports
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = """
-    page
+    page                 clusters
     alerts
     reporting            quality              metrics
     execution.advance    execution.create_partitions     execution.simulation
-    execution.dry_run    execution.poll
+    execution.dry_run    execution.poll                  execution.export
     execution.decide     execution.control               execution.completion
     execution.progress
     execution.admission  execution.throttle

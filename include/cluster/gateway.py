@@ -323,6 +323,30 @@ class ClusterGateway:
             for topic, error in verdicts.items()
         }
 
+    def create_topics(
+        self,
+        assignments: Mapping[str, Sequence[Sequence[BrokerId]]],
+        configs: Mapping[str, Mapping[str, str]],
+        *,
+        validate_only: bool = False,
+    ) -> dict[str, BrokerError | None]:
+        """Create topics with these replicas and configs: the verdict per topic.
+
+        :param assignments: replicas of each topic's partitions, in order of partition.
+        """
+        if not assignments:
+            return {}
+        verdicts = self.clients.ask_admin(
+            Call.CREATE_TOPICS,
+            lambda: self.clients.admin.create_topics(
+                assignments, configs, validate_only=validate_only
+            ),
+        )
+        return {
+            topic: naming_right(error, Call.CREATE_TOPICS, topic)
+            for topic, error in verdicts.items()
+        }
+
     def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, BrokerError | None]:

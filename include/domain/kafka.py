@@ -134,6 +134,16 @@ class ReplicaOnDisk:
     is_future: bool
 
 
+class LogDirName(NamedTuple):
+    """A log dir of a broker: ``3:/data/1``."""
+
+    broker: BrokerId
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.broker}:{self.path}"
+
+
 @dataclass(frozen=True, slots=True)
 class LogDir:
     """A log dir of a broker (DescribeLogDirs v5). None where the broker does not report it."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from include.cluster.interface.error_codes import ErrorCode
 from include.cluster.interface.port import ClusterPort
 from include.cluster.interface.rights import Role, missing_rights
-from include.domain.kafka import TopicDescription, TopicPartition
+from include.domain.configs import ConfigResource
+from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.request.partition_counts import AddedPartitions
 from include.domain.run.findings import Finding, Severity
 from include.errors import PlanConflictError, RehomeError
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.patience import Patience, pause
 from include.execution.dry_run.throttle_checks import partition_findings
+from include.execution.throttle.keys import own_value
 
 SHOWN_TIMEOUT_S = 15.0
 SHOWN_POLL_S = 0.1
@@ -37,8 +40,10 @@ def check(
         ]
     findings = [*_drift(plan, cluster), *_brokers(plan, cluster)]
     if not findings:
-        rows = {topic: plan.of_topic(topic) for topic in plan.totals}
-        findings += partition_findings(cluster, plan.totals, rows)
+        more = {topic: n for topic, n in plan.totals.items() if topic not in plan.new_topics}
+        rows = {topic: plan.of_topic(topic) for topic in more}
+        findings += partition_findings(cluster, more, rows)
+        findings += _new_topics(plan, cluster)
     if active_plan is not None:
         what = "moves partitions now; it does not know of the new ones"
         then = "Exclude the brokers that it empties."
@@ -60,7 +65,12 @@ def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, 
     drifted = [str(item) for item in _drift(plan, cluster) if item.subject in wanted]
     if drifted:
         raise PlanConflictError(" ".join(drifted), next_step="Trigger again.")
-    verdicts = cluster.create_partitions(wanted, {topic: plan.of_topic(topic) for topic in wanted})
+    more = {topic: n for topic, n in wanted.items() if topic not in plan.new_topics}
+    new = {topic: plan.of_topic(topic) for topic in wanted if topic in plan.new_topics}
+    verdicts = {
+        **cluster.create_partitions(more, {topic: plan.of_topic(topic) for topic in more}),
+        **cluster.create_topics(new, plan.new_topics),
+    }
     refused = {topic: error for topic, error in verdicts.items() if error is not None}
     if refused:
         made = sorted(set(wanted) - set(refused))
@@ -78,7 +88,12 @@ def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
     missing, patience = list(plan.totals), Patience(SHOWN_TIMEOUT_S)
     while True:
         topics = cluster.describe_topics(missing)
-        left = [topic for topic in missing if not _is_there(plan, topic, topics)]
+        configured = _configured(plan, cluster)
+        left = [
+            topic
+            for topic in missing
+            if not _is_there(plan, topic, topics) or topic not in configured
+        ]
         patience.looked(progress=len(left) < len(missing))
         missing = left
         if not missing:
@@ -90,6 +105,30 @@ def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
                 next_step="Look at the topics; trigger again to see what is missing.",
             )
         pause(SHOWN_POLL_S)
+
+
+def _configured(plan: AddedPartitions, cluster: ClusterPort) -> set[str]:
+    """Topics whose configs read back as they were asked for: also those that exist already."""
+    asked = {ConfigResource.topic(topic): configs for topic, configs in plan.new_topics.items()}
+    found = cluster.describe_configs(list(asked)) if any(asked.values()) else {}
+    good = {*plan.totals}
+    for resource, configs in asked.items():
+        told = found.get(resource, {})
+        if configs and (
+            isinstance(told, BrokerError)
+            or any(own_value(resource, told.get(key)) != value for key, value in configs.items())
+        ):
+            good.discard(resource.name)
+    return good
+
+
+def _new_topics(plan: AddedPartitions, cluster: ClusterPort) -> Iterator[Finding]:
+    """What the controller would refuse of new topics, by CreateTopics' own validate_only."""
+    rows = {topic: plan.of_topic(topic) for topic in plan.new_topics}
+    for topic, error in cluster.create_topics(rows, plan.new_topics, validate_only=True).items():
+        if error is not None:
+            what = f"would not be created: {error.name}: {error.message}"
+            yield Finding(Severity.ERROR, _CHECK, topic, what, "Correct it.", error.code)
 
 
 def _is_there(plan: AddedPartitions, topic: str, topics: Mapping[str, TopicDescription]) -> bool:
@@ -105,7 +144,13 @@ def _is_there(plan: AddedPartitions, topic: str, topics: Mapping[str, TopicDescr
 def _drift(plan: AddedPartitions, cluster: ClusterPort) -> Iterator[Finding]:
     for name, topic in sorted(cluster.describe_topics(plan.totals).items()):
         now, then = len(topic.partitions), plan.existing[name]
-        if topic.error is not None:
+        if name in plan.new_topics:
+            if topic.error is None:
+                what = f"exists by now, with {now} partitions"
+                yield _error(name, what, "Trigger again without it.")
+            elif topic.error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                yield _error(name, f"cannot be read: {topic.error}", "See its name and rights.")
+        elif topic.error is not None:
             yield _error(name, f"cannot be read: {topic.error}", "It is gone or hidden.")
         elif now != then:
             what = f"has {now} partitions, and had {then} when this was planned"

@@ -8,7 +8,11 @@ from include.settings import Settings
 
 
 def rate_for(request: ReassignmentRequest, settings: Settings) -> int:
-    """The throttle to plan with, in bytes per second, broker and direction."""
+    """The throttle to plan with, in bytes per second, broker and direction; where there is to be
+    none, what a broker can take in.
+    """
+    if request.unthrottled:
+        return settings.broker_capacity_bytes_per_s
     return request.throttle_bytes_per_s or settings.auto_throttle_bytes_per_s
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
-from include.execution.control.resume import can_be_run, recorded_rate
+from include.execution.control.resume import can_be_run, recorded_rate, unthrottled
 from include.page.plan_view import PlanView
 
 BUTTONS = {
@@ -67,6 +67,9 @@ def possible(view: PlanView) -> tuple[Control, ...]:
     """What the plan's state allows, the usual first."""
     record = view.record
     match record.state:
+        case PlanState.RUNNING if unthrottled(record):
+            first = Control.RESUME if record.pause_requested else Control.PAUSE
+            return first, Control.CANCEL
         case PlanState.RUNNING if record.pause_requested:
             return Control.RESUME, Control.CHANGE_THROTTLE, Control.CANCEL
         case PlanState.RUNNING:
@@ -130,7 +133,8 @@ def _refusal(
         policy.require_control(control, rate_bytes_per_s)
         if control in (Control.RUN, Control.NEXT_WINDOW):
             rate = rate_bytes_per_s or recorded_rate(view.record)
-            policy.require_carried_out(view.record.action, rate)
+            free = unthrottled(view.record) and rate_bytes_per_s is None
+            policy.require_carried_out(view.record.action, rate, unthrottled=free)
     except PolicyError as error:
         return " ".join(error.refusals)
     return ""

@@ -77,6 +77,17 @@ class PlanFiles:
         return TimeRange(found["least_s"], found["most_s"]) if found else None
 
     @cached_property
+    def exported(self) -> tuple[str, ...]:
+        """Names of the files for Kafka's own tools, in the folder export."""
+        return tuple((self.json("export.json") or {}).get("files", ()))
+
+    def exported_text(self, name: str) -> str | None:
+        """One of them; None where there is none, or it is out of reach."""
+        if name not in self.exported:
+            return None
+        return PlanFiles(f"{self.uri}/export").text(name)
+
+    @cached_property
     def there(self) -> tuple[str, ...]:
         """Names of the files that people may fetch now."""
         directory = self._directory

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from include.domain.request.param_types import replacements
 from include.domain.request.parameters import parse_request
 from include.domain.request.request import ABOUT, Action, words
 from include.domain.text import rate_in
@@ -23,6 +24,7 @@ class PlanForm:
     """The fields as they were written; empty = not given.
 
     :param tolerance: in percent; ``budget``: the most bytes to copy, such as 500 GB.
+    :param replacements: such as ``3=7, 4=8``; ``log_dirs``: such as ``3:/data/1 4:/data/1``.
     """
 
     action: str = Action.DRAIN.value
@@ -33,6 +35,8 @@ class PlanForm:
     tolerance: str = ""
     budget: str = ""
     approval: bool = True
+    replacements: str = ""
+    log_dirs: str = ""
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -60,13 +64,13 @@ class PlanForm:
             "throttle": "auto"
             if throttle in ("", "auto")
             else size(throttle, "Throttle", "50 MB/s, or auto"),
+            **({"log_dirs": self.log_dirs.split()} if self.log_dirs.strip() else {}),
             "approval": self.approval,
             "dry_run": True,
         }
         if (budget := size(self.budget, "Budget", "500 GB")) is not None:
             params["budget_bytes"] = budget
-        if self.replication_factor.strip():
-            params["replication_factor"] = self.replication_factor.strip()
+        params |= self._written("replication_factor", "replacements")
         if self.tolerance.strip():
             try:
                 params["tolerance"] = float(self.tolerance.strip().rstrip("%").strip()) / 100
@@ -78,6 +82,19 @@ class PlanForm:
             problems += error.problems
         if problems:
             raise InvalidRequestError(problems)
-        if "replication_factor" in params:
-            params["replication_factor"] = int(params["replication_factor"])
-        return params
+        return _as_json(params)
+
+    def _written(self, *names: str) -> dict[str, Any]:
+        """Those of the fields that are not empty."""
+        written = {name: getattr(self, name).strip() for name in names}
+        return {name: text for name, text in written.items() if text}
+
+
+def _as_json(params: dict[str, Any]) -> dict[str, Any]:
+    """What the DAG takes, of texts that have been found good."""
+    if "replication_factor" in params:
+        params["replication_factor"] = int(params["replication_factor"])
+    if "replacements" in params:
+        pairs = replacements(params["replacements"])
+        params["replacements"] = {str(old): new for old, new in pairs.items()}
+    return params

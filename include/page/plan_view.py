@@ -292,12 +292,15 @@ class PlanFollower:
             dry_run=files.dry_run,
             verification=proofs.get("verification.json"),
             drained=proofs.get("drained.json"),
+            demoted=proofs.get("demoted.json"),
         )
 
 
 def _proofs(files: PlanFiles) -> dict[str, Any]:
     """Written at the end: until then each view would ask a far warehouse for them in vain."""
-    return {name: files.json(name) for name in ("verification.json", "drained.json")}
+    return {
+        name: files.json(name) for name in ("verification.json", "drained.json", "demoted.json")
+    }
 
 
 def _bytes_done(

@@ -13,9 +13,12 @@ from include.domain.plan.move_table import MoveCounts, MoveTable
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad, PlanSummary
-from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.request.request import EMPTIES, Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
+from include.planning.actions.demote import plan_demotion
+from include.planning.actions.elections import plan_elections
+from include.planning.actions.evacuate import plan_evacuation
 from include.planning.actions.log_dirs import plan_log_dirs, within_brokers
 from include.planning.actions.offline_replicas import plan_offline_replicas
 from include.planning.actions.placing import (
@@ -25,6 +28,7 @@ from include.planning.actions.placing import (
     plan_replication_factor,
     plan_requested,
 )
+from include.planning.actions.replace import plan_replacement
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.resource_loads import known_resources
 from include.planning.model.scope import raise_if, shortened, without_excluded
@@ -47,10 +51,13 @@ PLANNERS = {
     Action.REBALANCE: plan_rebalance,
     Action.EXPAND: plan_expansion,
     Action.DRAIN: plan_drain,
+    Action.REPLACE: plan_replacement,
     Action.SET_REPLICATION_FACTOR: plan_replication_factor,
     Action.REPAIR_RACKS: plan_racks,
     Action.FIX_OFFLINE_REPLICAS: plan_offline_replicas,
     Action.BALANCE_LEADERS: plan_leaders,
+    Action.DEMOTE: plan_demotion,
+    Action.ELECT_PREFERRED: plan_elections,
 }
 
 PLANS_PER_REQUEST = 4
@@ -149,6 +156,7 @@ def assemble(
         partitions=len(moves),
         replica_moves=counts.replica_moves,
         leader_changes=counts.leader_changes,
+        elections=counts.elections,
         bytes_to_move=counts.bytes_to_move,
         lower_bound_bytes=lower_bound_bytes,
         rate_bytes_per_s=options.rate_bytes_per_s,
@@ -216,6 +224,10 @@ def _plan(
         return plan_log_dirs(
             snapshot, arrays, request, min_free_disk_fraction=min_free_disk_fraction
         )
+    if request.action is Action.EVACUATE_LOG_DIRS:
+        return plan_evacuation(
+            snapshot, arrays, request, min_free_disk_fraction=min_free_disk_fraction
+        )
     if request.action is Action.ROLLBACK:
         raise InvalidRequestError(["A rollback is planned from the moves of the stored plan."])
     return PLANNERS[request.action](without_excluded(arrays, request), request)
@@ -226,7 +238,7 @@ def check_hidden(snapshot: Snapshot, request: ReassignmentRequest) -> None:
 
     :raises InvalidRequestError: names the topics that are hidden.
     """
-    if request.action is Action.DRAIN and snapshot.hidden_topics:
+    if request.action in EMPTIES and snapshot.hidden_topics:
         names = ", ".join(snapshot.hidden_topics)
         problem = (
             f"Topics {names} are hidden from this principal: their replicas cannot be drained."

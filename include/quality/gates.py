@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,12 @@ from include.quality.engine.frames import frame_of
 from include.quality.engine.results import GateResult
 from include.quality.engine.rules import Rule
 from include.quality.engine.runner import run_gate
+from include.quality.engine.together import among_clusters, judged_together, stacked
 from include.quality.facts.subject import Checked
 from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables
 from include.quality.snapshot.rules import snapshot_rules
-from include.quality.snapshot.tables import snapshot_tables
+from include.quality.snapshot.tables import Concerned, snapshot_tables, tables_of_many
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +49,31 @@ def check_snapshot(
     rules = snapshot_rules(additional=additional, ignore_racks=ignore_racks)
     with snapshot_tables(spark, snapshot_uri, snapshot, now, levelled) as tables:
         return run_gate("snapshot", tables, rules, parameters={"max_age_s": max_age_s})
+
+
+def check_snapshots(
+    spark: SparkSession,
+    clusters: Mapping[str, Concerned],
+    alone: Callable[[str], GateResult],
+    now: datetime,
+    *,
+    max_age_s: float,
+    additional: bool = False,
+    ignore_racks: bool = False,
+) -> dict[str, GateResult]:
+    """Are snapshots of small clusters good enough to plan on? In as few passes as it takes.
+
+    :param clusters: by any name; ``alone``: judges one of them by itself.
+    """
+    rules = snapshot_rules(additional=additional, ignore_racks=ignore_racks)
+
+    def together(names: Sequence[str]) -> GateResult:
+        with tables_of_many(spark, {name: clusters[name] for name in names}, now) as tables:
+            return run_gate(
+                "snapshot", tables, among_clusters(rules), parameters={"max_age_s": max_age_s}
+            )
+
+    return judged_together(list(clusters), together, alone)
 
 
 @dataclass(frozen=True)
@@ -101,3 +127,33 @@ def check_evidence(spark: SparkSession, evidence: Evidence) -> GateResult:
     """Does the plan keep every hard rule?"""
     tables = {name: frame_of(spark, table) for name, table in evidence.tables.items()}
     return run_gate("plan", tables, evidence.rules, parameters=evidence.parameters)
+
+
+def check_evidences(
+    spark: SparkSession, evidences: Mapping[str, Evidence]
+) -> dict[str, GateResult]:
+    """Do plans of small clusters keep every hard rule? In as few passes as it takes.
+
+    :param evidences: by any name. Those are judged together that are asked the same.
+    """
+    alike: dict[str, list[str]] = {}
+    for name, evidence in evidences.items():
+        asked = repr((evidence.rules, sorted(evidence.parameters.items())))
+        alike.setdefault(asked, []).append(name)
+
+    def together(names: Sequence[str]) -> GateResult:
+        first = evidences[names[0]]
+        tables = {
+            table: frame_of(spark, stacked({name: evidences[name].tables[table] for name in names}))
+            for table in first.tables
+        }
+        rules = among_clusters(first.rules)
+        return run_gate("plan", tables, rules, parameters=first.parameters)
+
+    def alone(name: str) -> GateResult:
+        return check_evidence(spark, evidences[name])
+
+    found: dict[str, GateResult] = {}
+    for names in alike.values():
+        found |= judged_together(names, together, alone)
+    return found

@@ -51,6 +51,7 @@ def report_data(
         verification=_read(directory, "verification.json"),
         leaders=_read(directory, "leaders.json"),
         drained=_read(directory, "drained.json"),
+        demoted=_read(directory, "demoted.json"),
         moves=ledger.moves(plan_id),
         reassignments=tuple(ledger.reassignments(plan_id)),
         throttles=tuple(ledger.throttles(plan_id)),

@@ -26,6 +26,7 @@ class ReportData:
     :param verification: ``verification.json``; None = nothing was verified yet.
     :param leaders: ``leaders.json``; None = no preferred leader was restored yet.
     :param drained: ``drained.json``; None = the plan was no drain, or is not done.
+    :param demoted: ``demoted.json``; None = the plan was no demotion, or is not done.
     :param rates: every rate that was set, oldest first.
     :param delivered: at each poll, what the busiest broker had copied per second since the last.
     """
@@ -39,6 +40,7 @@ class ReportData:
     verification: Mapping[str, Any] | None = None
     leaders: Mapping[str, Any] | None = None
     drained: Mapping[str, Any] | None = None
+    demoted: Mapping[str, Any] | None = None
     moves: Mapping[TopicPartition, MoveRecord] = field(default_factory=dict)
     reassignments: tuple[Reassignment, ...] = ()
     throttles: tuple[ThrottleEntry, ...] = ()

@@ -36,7 +36,7 @@ def planned_note(
     if not summary.partitions:
         return f"{said}: nothing has to change."
     if not summary.replica_moves:
-        return f"{said}: {count_text(summary.leader_changes, 'leader')} change, nothing is copied."
+        return f"{said}: {leaders_text(summary)}, nothing is copied."
     found = (dry_run or {}).get("predicted")
     predicted = (
         str(TimeRange(found["least_s"], found["most_s"]))
@@ -44,10 +44,27 @@ def planned_note(
         else f"at least {duration_text(summary.predicted_s)}"
     )
     rate = (dry_run or {}).get("rate_bytes_per_s") or summary.rate_bytes_per_s
+    pace = f"at {rate_text(rate)} per broker"
+    if asked.get("unthrottled"):
+        pace = f"without a throttle, if brokers copy {rate_text(rate)}"
     return (
         f"{said}: {count_text(summary.replica_moves, 'replica')}, "
-        f"{bytes_text(summary.bytes_to_copy)}, {predicted} at {rate_text(rate)} per broker."
+        f"{bytes_text(summary.bytes_to_copy)}, {predicted} {pace}."
     )
+
+
+def leaders_text(summary: PlanSummary) -> str:
+    """How many leaders change, and how many of them by an election alone."""
+    elected, changed = summary.elections, summary.leader_changes
+    told = [
+        f"{count_text(changed, 'preferred leader')} {'changes' if changed == 1 else 'change'}"
+        if changed or not elected
+        else "",
+        f"{count_text(elected, 'preferred leader')} {'is' if elected == 1 else 'are'} elected"
+        if elected
+        else "",
+    ]
+    return ", ".join(filter(None, told))
 
 
 def ended_note(data: ReportData, label: str, next_step: str) -> str:
@@ -70,16 +87,11 @@ def asked_for(data: ReportData) -> str:
     topics = asked.get("topics") or ()
     if topics:
         parts.append(f"only {_some(topics)}")
-    throttle = asked.get("throttle")
-    parts.append(
-        f"at {rate_text(throttle)} per broker and direction"
-        if isinstance(throttle, int)
-        else "at the rate that brokers can spare"
-    )
+    parts.append(_pace(asked))
     if end := asked.get("window_end"):
         parts.append(f"with nothing in flight after {_time(str(end))}")
     if asked.get("dry_run"):
-        parts.append("as a dry run")
+        parts.append("as files for Kafka's tools" if asked.get("export") else "as a dry run")
     told = ", ".join(parts)
     preset = asked.get("preset") or Preset.NONE
     if preset != Preset.NONE:
@@ -179,6 +191,16 @@ def unusual(data: ReportData) -> list[Unusual]:
         if entry.state is ThrottleState.OWED
     ]
     return [*moves, *differing, *owed, *events]
+
+
+def _pace(asked: Mapping[str, Any]) -> str:
+    throttle = asked.get("throttle")
+    if asked.get("unthrottled"):
+        at_once = asked.get("max_moves_per_broker")
+        return f"without a throttle, {at_once} moves at once for each broker and direction"
+    if isinstance(throttle, int):
+        return f"at {rate_text(throttle)} per broker and direction"
+    return "at the rate that brokers can spare"
 
 
 def _some(names: Sequence[str], most: int = 5) -> str:

@@ -13,10 +13,12 @@ PLAN_FILES: Mapping[str, str] = {
     "request.json": "what was asked for",
     "gates.json": "what the gates found",
     "dry_run.json": "what the dry run found",
+    "export.json": "which files for Kafka's own tools lie in export/",
     "load.json": "what the load history knows, and how full disks will be",
     "verification.json": "the proof of the end",
     "leaders.json": "the elections of preferred leaders",
     "drained.json": "what was found on the drained brokers",
+    "demoted.json": "what demoted brokers lead in the end",
     "failure.json": "why no plan was made",
 }
 """Name → what is in it."""

@@ -19,6 +19,7 @@ from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import NAMES, Resource
 from include.domain.run.states import BY_URGENCY, MoveState, PlanState
+from include.execution.completion.demoted import in_words
 from include.execution.progress.eta import eta_errors
 from include.execution.throttle.configs import named
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
@@ -61,6 +62,7 @@ def _environment() -> Environment:
         rate=words.rate_text,
         time=words.time_text,
         brokers=words.brokers_list,
+        demotion=in_words,
         signed_percent=words.signed_percent_text,
         subject=subject_text,
         obstacle=obstacle_text,
@@ -131,6 +133,7 @@ def status_facts(data: ReportData) -> StatusFacts:
         dry_run=data.dry_run,
         verification=data.verification,
         drained=data.drained,
+        demoted=data.demoted,
         for_window=record is not None and record.for_window_at is not None,
     )
 
@@ -353,6 +356,7 @@ def _files(data: ReportData) -> list[tuple[str, str]]:
         "verification.json": data.verification is None,
         "leaders.json": data.leaders is None,
         "drained.json": data.drained is None,
+        "demoted.json": data.demoted is None,
     }
     return [(name, what) for name, what in PLAN_FILES.items() if not absent.get(name, False)]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.domain.run.states import MoveState, PlanState
+from include.execution.completion.demoted import in_words
 from include.ledger.base.records import EndReason
 from include.reporting.words import count_text, duration_text
 
@@ -33,7 +34,8 @@ class StatusFacts:
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = nobody did.
     :param for_window: whether the next maintenance window is to carry it out.
-    :param request, dry_run, verification, drained: the plan's files; None = there is none yet.
+    :param request, dry_run, verification, drained, demoted: the plan's files; None = there is none
+        yet.
     """
 
     plan_id: str
@@ -53,6 +55,7 @@ class StatusFacts:
     dry_run: Mapping[str, Any] | None = None
     verification: Mapping[str, Any] | None = None
     drained: Mapping[str, Any] | None = None
+    demoted: Mapping[str, Any] | None = None
     for_window: bool = False
 
     def moves_in(self, *states: MoveState) -> int:
@@ -195,6 +198,14 @@ def _done(facts: StatusFacts) -> StatusSummary:
         )
     if facts.drained is not None and not facts.drained["as_planned"]:
         return _not_empty(facts, facts.drained)
+    if facts.demoted is not None and not facts.demoted["as_planned"]:
+        return StatusSummary(
+            Tone.BAD,
+            "Not demoted",
+            f"Every partition is where the plan says. {in_words(facts.demoted)}",
+            _throttle_left(facts),
+            "Trigger the demotion again.",
+        )
     if not facts.moves:
         return StatusSummary(
             Tone.GOOD,

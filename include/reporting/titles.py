@@ -6,22 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from include.domain.request.request import Action
-from include.domain.text import brokers_text
+from include.domain.text import brokers_text, listed
 from include.ledger.base.records import PlanRecord
 
 _VERBS = {
     Action.REBALANCE: "Rebalance",
     Action.DRAIN: "Drain",
+    Action.REPLACE: "Replace",
     Action.EXPAND: "Fill",
     Action.SET_REPLICATION_FACTOR: "Set the replication factor",
     Action.REPAIR_RACKS: "Repair racks",
     Action.FIX_OFFLINE_REPLICAS: "Replace offline replicas",
     Action.BALANCE_LEADERS: "Balance preferred leaders",
+    Action.DEMOTE: "Demote",
+    Action.ELECT_PREFERRED: "Elect preferred leaders",
     Action.REASSIGN: "Reassign as given",
     Action.MOVE_LOG_DIRS: "Balance log dirs",
+    Action.EVACUATE_LOG_DIRS: "Evacuate log dirs",
     Action.ROLLBACK: "Roll back",
 }
-_OF_BROKERS = {Action.DRAIN, Action.EXPAND}
+_OF_BROKERS = {Action.DRAIN, Action.EXPAND, Action.DEMOTE}
 
 
 def title_of(record: PlanRecord) -> str:
@@ -39,6 +43,11 @@ def title(action_name: str, request: Mapping[str, Any]) -> str:
     match action:
         case Action.SET_REPLICATION_FACTOR:
             return f"{verb} to {request.get('replication_factor')}"
+        case Action.REPLACE:
+            pairs = (request.get("replacements") or {}).items()
+            return f"{verb} {listed([f'broker {old} by {new}' for old, new in pairs])}"
+        case Action.EVACUATE_LOG_DIRS if request.get("log_dirs"):
+            return f"{verb} {listed(request['log_dirs'])}"
         case Action.ROLLBACK:
             return f"{verb} {request.get('plan_id')}"
         case _:

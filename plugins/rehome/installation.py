@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from functools import lru_cache
@@ -10,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook, Variable
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from include.clusters.clusters_file import ClustersFileError
 from include.settings import Settings
+from rehome import clusters
 
 if TYPE_CHECKING:
     from include.ledger.store import Ledger
     from include.warehouse import Warehouse
+
+log = logging.getLogger(__name__)
 
 SETTINGS_VARIABLE = "rehome"
 SETTINGS_LAST_S = 30
@@ -22,13 +27,29 @@ SETTINGS_LAST_S = 30
 LEDGER_CONNECTION = "rehome_ledger"
 
 
-def settings() -> Settings:
-    """Defaults, the environment, the Variable ``rehome``, and the connection ``rehome_ledger``.
+def settings(connection: str | None = None) -> Settings:
+    """Defaults, the environment, the Variable ``rehome``, the connection ``rehome_ledger``, and
+    what the clusters file sets for the cluster.
 
     What Airflow holds is asked anew only after ``SETTINGS_LAST_S``: a task reads its settings many
     times, and each time would be two requests to Airflow's API.
+
+    :param connection: of the cluster; None = the one that this step works through, if any.
     """
-    return Settings.load(_overrides(int(time.monotonic() // SETTINGS_LAST_S)))
+    overrides = _overrides(int(time.monotonic() // SETTINGS_LAST_S))
+    return Settings.load({**overrides, **_of_cluster(connection or clusters.at_work())})
+
+
+def _of_cluster(connection: str | None) -> Mapping[str, Any]:
+    """Without a file that can be used, what runs goes on: with the settings of all clusters.
+
+    Nothing new begins then: its parameters and its policy are refused.
+    """
+    try:
+        return clusters.own_settings(connection)
+    except ClustersFileError as error:
+        log.error("%s Settings of the cluster's own are left out.", error)
+        return {}
 
 
 @lru_cache(maxsize=1)

@@ -42,9 +42,15 @@ def control_params() -> dict[str, Param]:
     return dict(_form(ControlParams))
 
 
-def connection_param() -> Param:
-    """Which cluster."""
-    return reassignment_params()["kafka_config_id"]
+def connection_param(only: str | None = None) -> Param:
+    """Which cluster.
+
+    :param only: the connection of a DAG that is for one cluster; None = any may be given.
+    """
+    param = reassignment_params()["kafka_config_id"]
+    if only is None:
+        return param
+    return Param(only, param.description, **{**param.schema, "enum": [only]})
 
 
 def presets_table() -> str:

@@ -16,10 +16,9 @@ from include.cluster.interface.errors import MissingRightError, Unreachable
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError, RehomeError
 from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
-from rehome import installation
+from rehome import clusters, installation
 from rehome.executors import UnsharedLedgerError
-from rehome.params import FORM_DEFAULTS
-from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_closes
+from rehome.timetables.maintenance_window import WINDOWS
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -115,22 +114,19 @@ def _named(context: Context | Mapping[str, Any]) -> str | None:
 
 
 def params_of(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
-    """The parameters of the run, with what its preset fills in."""
+    """The parameters of the run, with what its preset and its cluster's targets fill in."""
     return filled_params(context).params
 
 
 def filled_params(context: Context | Mapping[str, Any]) -> Filled:
-    """The same, with what the preset has set and what it has left."""
-    from include.domain.request.presets import filled
-
-    run_after = context["dag_run"].run_after
-    return filled(context["params"], FORM_DEFAULTS, lambda: window_closes(run_after))
+    """The same, with what the preset and the cluster's targets have set."""
+    return clusters.asked(context["params"], context["dag_run"].run_after)
 
 
 def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
     """When the maintenance window of the run closes, aware UTC; None = it has no window."""
     timetable = getattr(context.get("dag"), "timetable", None)
-    if not isinstance(timetable, MaintenanceWindowTimetable):
+    if not isinstance(timetable, WINDOWS):
         return None
     run = context["dag_run"]
     window = timetable.infer_manual_data_interval(run_after=run.run_after)
@@ -295,6 +291,8 @@ def rate_of(
     """The throttle that a person has asked for since the plan was made, or that the run asked for,
     or what the dry run has found for it; and why.
     """
+    if request.unthrottled:  # what brokers can take in: for what is predicted alone
+        return plan_directory(context).read_json("dry_run.json")["rate_bytes_per_s"], ""
     if record.requested_rate_bytes_per_s is not None:
         return record.requested_rate_bytes_per_s, ""
     if request.throttle_bytes_per_s is not None:
@@ -337,8 +335,7 @@ def policy_of(context: Context | Mapping[str, Any]) -> ConnectionPolicy:
     """What may be done through the task's connection, or the one that the run's parameters name."""
     from rehome.hooks.cluster import KafkaClusterHook
 
-    of_task = getattr(context.get("task"), "kafka_config_id", None)
-    return KafkaClusterHook(of_task or str(context["params"].get("kafka_config_id"))).policy
+    return KafkaClusterHook(clusters.connection_of(context)).policy
 
 
 def refuse_own_approval(

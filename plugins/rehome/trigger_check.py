@@ -28,7 +28,7 @@ LARGEST_BODY_BYTES = 16_000_000
 
 def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
     """What is wrong with the parameters of a run of one of Rehome's DAGs; () = nothing."""
-    check = _CHECKS.get(dag_id)
+    check = _CHECKS.get(_base(dag_id))
     if check is None:
         return ()
     try:
@@ -40,13 +40,11 @@ def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _reassignment(conf: Mapping[str, Any]) -> None:
     from include.domain.request.parameters import parse_request
-    from include.domain.request.presets import filled
+    from rehome.clusters import asked
     from rehome.params import FORM_DEFAULTS
-    from rehome.timetables.maintenance_window import window_closes
 
     now = datetime.now(UTC)
-    asked = filled({**FORM_DEFAULTS, **conf}, FORM_DEFAULTS, lambda: window_closes(now))
-    parse_request(asked.params, now=now)
+    parse_request(asked({**FORM_DEFAULTS, **conf}, now).params, now=now)
 
 
 def _partitions(conf: Mapping[str, Any]) -> None:
@@ -78,7 +76,7 @@ class TriggerCheck:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on as it came."""
         dag_id = _triggered(scope)
-        if dag_id not in _CHECKS:
+        if _base(dag_id) not in _CHECKS:
             await self._app(scope, receive, send)
             return
         messages, body = await _read(receive)
@@ -87,6 +85,12 @@ class TriggerCheck:
             await _refuse(send, problems)
         else:
             await self._app(scope, _again(messages, receive), send)
+
+
+def _base(dag_id: str) -> str:
+    from rehome.clusters import base_of
+
+    return base_of(dag_id)
 
 
 def _triggered(scope: Scope) -> str:

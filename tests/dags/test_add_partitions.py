@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
@@ -114,6 +115,34 @@ def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_tells(
     assert "This step has changed nothing" in late.log
 
 
+def test_topics_are_created_by_the_rings_with_their_configs_and_a_bad_one_is_refused_beforehand(
+    cluster: LocalCluster, gateway: ClusterGateway, rehome: Rehome, tmp_path: Path
+) -> None:
+    name = f"made-{tmp_path.name}"
+    wanted = {"partitions": 6, "replication_factor": 2, "configs": {"retention.ms": "86400000"}}
+    bad = wanted | {"configs": {"retention.ms": "soon"}}
+    refused = rehome(cluster, dag=DAG, new_topics={name: bad})
+    assert refused.state == refused.tasks["dry_run"] == "failed"
+    assert "INVALID_CONFIG" in refused.log
+    run = rehome(cluster, dag=DAG, new_topics={name: wanted})
+    assert run.state == "success", run.log
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    try:
+        found = admin.list_topics(name, timeout=10).topics[name].partitions
+        assert sorted(found) == [0, 1, 2, 3, 4, 5]
+        assert all(len(set(state.replicas)) == 2 for state in found.values())
+        brokers = set(gateway.describe_cluster().brokers)
+        assert {state.leader for state in found.values()} == brokers, "each broker leads"
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+        (configs,) = [item.result() for item in admin.describe_configs([resource]).values()]
+        assert configs["retention.ms"].value == "86400000"
+        again = rehome(cluster, dag=DAG, new_topics={name: wanted})
+        assert again.state == again.tasks["place"] == "failed"
+        assert f"There is a topic '{name}' already" in again.log
+    finally:
+        admin.delete_topics([name])[name].result()
+
+
 def test_a_topic_that_changes_after_it_was_placed_is_left_alone(
     cluster: LocalCluster,
     topics: Topics,
@@ -171,3 +200,13 @@ def test_everything_that_is_wrong_with_a_request_is_told_at_once() -> None:
     assert len(refused.value.problems) == 4
     with pytest.raises(InvalidRequestError, match="at least one topic"):
         parse_partition_counts({"partitions": {}})
+    new = {"a": {"partitions": 1}, "b": 3, "c": {"partitions": 1, "replication_factor": 1, "x": 2}}
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_partition_counts({"new_topics": new})
+    assert len(refused.value.problems) == 3
+    twice = {
+        "partitions": {"a": 2},
+        "new_topics": {"a": {"partitions": 1, "replication_factor": 1}},
+    }
+    with pytest.raises(InvalidRequestError, match="a is named in partitions and in new_topics"):
+        parse_partition_counts(twice)

@@ -167,6 +167,7 @@ def test_limits_of_the_form_reach_the_request(params) -> None:
 @pytest.mark.parametrize("action", list(Action), ids=str)
 def test_a_form_whose_limits_nobody_touched_is_refused_by_no_action(action: Action) -> None:
     needed = {"brokers": [1], "replication_factor": 2, "plan_id": "p", "reassignment": NEEDED_FILE}
+    needed |= {"replacements": {"1": 2}}
     name = NEEDED.get(action)
     given = {"action": action.value} | ({name: needed[name]} if name else {})
     params = reassignment_params()

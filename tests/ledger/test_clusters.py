@@ -65,3 +65,9 @@ def test_the_newest_plans_of_a_cluster_come_first(ledger: Ledger, clock: SetCloc
         clock.pass_s(1)
     assert [record.plan_id for record in ledger.plans_on("c1", 2)] == ["p4", "p3"]
     assert [record.plan_id for record in ledger.plans_on("c2", 2)] == ["p2"]
+
+
+def test_a_connection_is_known_to_lead_where_it_was_last_seen_to_lead(ledger: Ledger) -> None:
+    for connection, cluster_id in (("a", "c1"), ("b", "c2"), ("a", "c3")):
+        ledger.record_connection(connection, cluster_id)
+    assert ledger.connections() == {"a": "c3", "b": "c2"}

@@ -33,6 +33,10 @@ def test_what_is_written_is_a_dry_run_that_can_be_asked_for() -> None:
     assert replace(DRAIN, approval=False).params()["approval"] is False
     factor = PlanForm("set_replication_factor", topics="t", replication_factor="3").params()
     assert factor["replication_factor"] == 3
+    assert PlanForm("replace", replacements=" 3=7, 4=8").params()["replacements"] == {
+        "3": 7,
+        "4": 8,
+    }
 
 
 @pytest.mark.parametrize(
@@ -45,6 +49,7 @@ def test_what_is_written_is_a_dry_run_that_can_be_asked_for() -> None:
         (replace(DRAIN, budget="a lot"), "Budget a lot is not understood"),
         (replace(DRAIN, tolerance="some"), "Tolerance some is not understood"),
         (replace(DRAIN, tolerance="200 %"), "tolerance"),
+        (PlanForm("replace", replacements="3 by 7"), "replacements"),
         (replace(DRAIN, replication_factor="many"), "replication_factor"),
     ],
 )

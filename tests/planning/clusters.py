@@ -29,6 +29,7 @@ class Cluster:
     :param disks: broker → (total bytes, usable bytes) of its one log dir.
     :param lagging: replicas that are not in the ISR; ``failed``: replicas in a failed log dir.
     :param min_isr: topic → min.insync.replicas.
+    :param leaders: partition → the broker that leads it; else its first replica in sync does.
     :param bytes_in, bytes_out: partition → bytes per second; None = not measured.
     """
 
@@ -47,6 +48,7 @@ class Cluster:
     hidden_topics: tuple[str, ...] = ()
     bytes_in: Mapping[TopicPartition, float] | None = None
     bytes_out: Mapping[TopicPartition, float] | None = None
+    leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def snapshot(self, shuffle: int | None = None) -> Snapshot:
         """The cluster's snapshot; its rows in a random order when a seed is given."""
@@ -87,7 +89,9 @@ class Cluster:
         for move in plan.moves:
             assert tuple(replicas[move.partition]) == move.current
             replicas[move.partition] = move.target
-        return replace(self, replicas=replicas)
+        moved = {move.partition for move in plan.moves}
+        leaders = {p: broker for p, broker in self.leaders.items() if p not in moved}
+        return replace(self, replicas=replicas, leaders=leaders)
 
     def _brokers(self) -> list[dict[str, Any]]:
         return [
@@ -141,7 +145,8 @@ class Cluster:
         for partition, brokers in self.replicas.items():
             offline = {b for b in brokers if b in self.dead or (partition, b) in self.failed}
             synced = [b for b in brokers if b not in offline and (partition, b) not in self.lagging]
-            leader = synced[0] if synced else None
+            chosen = self.leaders.get(partition)
+            leader = chosen if chosen in synced else synced[0] if synced else None
             for position, broker in enumerate(brokers):
                 rows.append(
                     {

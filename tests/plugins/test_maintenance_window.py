@@ -12,7 +12,10 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import DataInterval, TimeRestriction
 
-from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+from rehome.timetables.maintenance_window import (
+    MaintenanceWindowTimetable,
+    SeveralWindowsTimetable,
+)
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 HOURS_3 = timedelta(hours=3)
@@ -156,3 +159,43 @@ def test_a_window_that_cannot_be_is_refused(cron: str, duration: timedelta, told
 def test_an_unknown_time_zone_is_named() -> None:
     with pytest.raises(AirflowTimetableInvalid, match="Europe/Atlantis"):
         MaintenanceWindowTimetable("0 2 * * *", duration=HOURS_3, timezone="Europe/Atlantis")
+
+
+def several(*windows: tuple[str, float]) -> SeveralWindowsTimetable:
+    return SeveralWindowsTimetable(
+        [
+            MaintenanceWindowTimetable(cron, duration=timedelta(hours=hours))
+            for cron, hours in windows
+        ]
+    )
+
+
+def test_of_several_windows_each_is_used_but_one_that_lies_within_another() -> None:
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    first, inner, last = (now + timedelta(hours=hours) for hours in (2, 3, 12))
+    table = several(
+        (f"0 {first:%H} * * *", 4), (f"0 {inner:%H} * * *", 1), (f"0 {last:%H} * * *", 2)
+    )
+    used, found = None, []
+    for _ in range(4):
+        info = table.next_dagrun_info(last_automated_data_interval=used, restriction=ANY_TIME)
+        assert info is not None
+        used = info.data_interval
+        found.append(used)
+    day = timedelta(days=1)
+    assert [window.start for window in found] == [first, last, first + day, last + day]
+    assert table.next_close(inner + timedelta(minutes=5)) == first + timedelta(hours=4)
+    assert table.next_close(now) == first + timedelta(hours=4)
+    by_hand = table.infer_manual_data_interval(run_after=last + timedelta(hours=3))
+    assert by_hand == DataInterval(last, last + timedelta(hours=2)), "it was opened last"
+
+
+def test_airflow_reads_several_serialized_windows_back() -> None:
+    table = several(("0 1 * * *", 4), ("0 13 * * 6", 1))
+    back = decode_timetable(encode_timetable(table))
+    assert type(back) is SeveralWindowsTimetable
+    assert back.serialize() == table.serialize()
+    assert back.summary == "0 1 * * * for 4:00:00 (UTC); 0 13 * * 6 for 1:00:00 (UTC)"
+    back.validate()
+    with pytest.raises(AirflowTimetableInvalid, match="never open"):
+        several(("0 1 * * *", 0), ("0 13 * * 6", 1)).validate()

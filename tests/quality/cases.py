@@ -15,7 +15,7 @@ from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.plan.move import Move
+from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import hash_of
 from include.domain.plan.summary import BrokerLoad, PlanSummary
@@ -62,6 +62,7 @@ def with_moves(checked: Checked, moves: Iterable[Move]) -> Checked:
         partitions=len(moves),
         replica_moves=sum(len(move.adding) for move in moves),
         leader_changes=sum(move.current[:1] != move.target[:1] for move in moves),
+        elections=sum(move.reason is MoveReason.ELECTION for move in moves),
         bytes_to_move=sum(move.bytes_to_move for move in moves),
         lower_bound_bytes=0,
         brokers=tuple(

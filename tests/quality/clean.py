@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import LogDirName, TopicPartition
 from include.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
@@ -19,10 +19,14 @@ ACTIONS = (
     Action.REBALANCE,
     Action.EXPAND,
     Action.DRAIN,
+    Action.REPLACE,
     Action.SET_REPLICATION_FACTOR,
     Action.REPAIR_RACKS,
     Action.FIX_OFFLINE_REPLICAS,
     Action.BALANCE_LEADERS,
+    Action.DEMOTE,
+    Action.ELECT_PREFERRED,
+    Action.EVACUATE_LOG_DIRS,
     Action.REASSIGN,
     Action.ROLLBACK,
 )
@@ -49,10 +53,12 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
     """A request of this action, with whatever parameters it may have."""
     brokers = tuple(of.racks)
     request = ReassignmentRequest(action, seed=rng.randint(0, 9))
+    if action in (Action.EVACUATE_LOG_DIRS, Action.REPLACE):
+        return _of_single_ones(rng, brokers, request)
     if action not in (Action.REASSIGN, Action.ROLLBACK):
         topics = rng.choice([(), (), ("pay*",), ("orders", "__offsets")])
         request = replace(request, topics=topics)
-    if action in (Action.DRAIN, Action.EXPAND):
+    if action in (Action.DRAIN, Action.EXPAND, Action.DEMOTE):
         request = replace(request, brokers=tuple(rng.sample(brokers, 1)))
     if action is Action.SET_REPLICATION_FACTOR:
         request = replace(request, replication_factor=rng.randint(1, 4))
@@ -80,6 +86,17 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
     return request
 
 
+def _of_single_ones(
+    rng: Random, brokers: tuple[int, ...], request: ReassignmentRequest
+) -> ReassignmentRequest:
+    """With a log dir to empty, or a broker and its replacement."""
+    one, other = rng.sample(brokers, 2)
+    if request.action is Action.EVACUATE_LOG_DIRS:
+        return replace(request, log_dirs=(LogDirName(one, f"/data/{one}"),))
+    topics = rng.choice([(), (), ("pay*",), ("orders", "__offsets")])
+    return replace(request, replacements={one: other}, topics=topics)
+
+
 def _file(rng: Random, of: Cluster) -> dict[str, object]:
     chosen = rng.sample(list(of.replicas), 2)
     entries = []
@@ -95,6 +112,8 @@ def troubled(rng: Random, of: Cluster, request: ReassignmentRequest) -> Cluster:
     """Sometimes brokers are dead, log dirs have failed, replicas are out of sync, or a partition is
     being reassigned already.
     """
+    if request.action in (Action.DEMOTE, Action.ELECT_PREFERRED):
+        of = replace(of, leaders={p: rng.choice(row) for p, row in of.replicas.items()})
     if request.action is Action.FIX_OFFLINE_REPLICAS or rng.random() < 0.2:
         of = unwell(rng, of)
     if request.action is Action.DRAIN and rng.random() < 0.3:

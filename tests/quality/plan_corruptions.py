@@ -11,6 +11,7 @@ from include.domain.plan.plan_hash import sealed
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.facts.subject import Checked
+from tests.quality.action_corruptions import OF_ACTIONS
 from tests.quality.cases import (
     copied,
     with_move,
@@ -424,4 +425,5 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "too much, where only that counts": (lambda: without_one(one_sided()), {SHARE, BANDS}),
     "another balance": (another_balance, {LOADS_TOLD}),
     "a resource without a balance": (lambda: with_summary(drain(), resources=()), {LOADS_TOLD}),
+    **OF_ACTIONS,
 }

@@ -15,6 +15,7 @@ from include.quality.facts.subject import Checked
 from include.quality.gates import check_plan
 from include.quality.plan.rules import plan_rules
 from tests.planning.clusters import cluster
+from tests.quality.action_corruptions import SOUND as SOUND_ACTIONS
 from tests.quality.cases import (
     Broken,
     broken_by,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-SOUND = 27
+SOUND = 39
 """Random sound plans: three of each action; `make test-thorough` tries a thousand."""
 
 
@@ -66,6 +67,7 @@ def broken(spark: SparkSession) -> dict[str, list[Broken]]:
     sound |= {"sound lower factor": lowered(), "sound homes": fixed()}
     sound |= {"sound drain of a dead broker": lost_on_drained()}
     sound |= {"sound one-sided": one_sided(), "sound counts": rebalance(tolerances=COUNTED)}
+    sound |= {name: make() for name, make in SOUND_ACTIONS.items()}
     sound |= {f"sound {name}": checked for name, checked in sound_plans(SOUND, seed=0)}
     return broken_by(spark, sound | spoilt())
 

@@ -94,6 +94,23 @@ def test_neither_the_neighbours_nor_the_parallelism_show_in_a_plan(
         spark.conf.set("spark.sql.shuffle.partitions", was)
 
 
+def test_each_cluster_has_a_task_of_its_own_whatever_spark_coalesces(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Adaptive execution brings small partitions of a shuffle together, and hashes collide."""
+    names = [f"cluster-{number}" for number in range(20)]
+    fleet = Fleet(tmp_path, dict.fromkeys(names, GOOD["paris"]))
+    for name in names:
+        fleet.add(replace(snapshot("paris"), cluster_id=name))
+    was = spark.conf.get("spark.sql.adaptive.enabled")
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    try:
+        answers = job.plan_all(spark, members(fleet), job.parse_options(fleet.arguments()))
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", was)
+    assert len({answer.task for answer in answers}) == len(names)
+
+
 def test_a_fault_of_the_planner_is_told_for_its_cluster(
     spark: SparkSession, tmp_path: Path
 ) -> None:

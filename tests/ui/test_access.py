@@ -84,7 +84,7 @@ def test_what_a_viewer_may_see_is_served_with_strict_headers(
     snapshot_of(site)
     answer = ask(client("viewer"), method, path)
     refused = "controls" in path or path.endswith("/new")
-    absent = path.startswith(("static", "data-docs"))
+    absent = path.startswith(("static", "data-docs", "files/p1/export/"))
     expected = {403} if refused else {404} if absent else {200, 286, 307}
     assert answer.status_code in expected
     policy = answer.headers["content-security-policy"]
@@ -92,6 +92,20 @@ def test_what_a_viewer_may_see_is_served_with_strict_headers(
     assert "unsafe-eval" not in policy
     assert "frame-ancestors 'self'" in policy
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_says_that_a_plan_runs_without_a_throttle_and_has_what_was_exported(
+    client: Client, site: Site
+) -> None:
+    plan = site.plan("p1", unthrottled=True, max_moves_per_broker=2)
+    directory = PlanDirectory(site.ledger.plan("p1").plan_dir)
+    directory.write_json("export.json", {"batches": [], "files": ["README.txt"]})
+    directory.folder("export").write_text("README.txt", "what to do")
+    viewer = client("viewer")
+    assert "Without a throttle: 2 moves at once" in viewer.get(f"plans/{plan.plan_id}").text
+    assert "export/README.txt" in viewer.get("plans/p1/tabs/files").text
+    assert viewer.get("files/p1/export/README.txt").text == "what to do"
+    assert viewer.get("files/p1/export/..%2Fsummary.json").status_code == 404
 
 
 def test_only_reports_may_style_themselves_and_none_may_run_a_script(
@@ -307,7 +321,10 @@ def test_a_ledger_that_is_away_is_named(
 def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site: Site) -> None:
     assert "No snapshots yet" in client("viewer").get("clusters").text
     snapshot_of(site)
-    assert "clusters/test" in client("viewer").get("clusters").text
+    site.ledger.record_connection("kafka_prod", "test")
+    told = client("viewer").get("clusters").text
+    for shown in ("clusters/test", "kafka_prod", "3 of 4", "1 broker away", "40 under-replicated"):
+        assert shown in told
     text = client("viewer").get("clusters/test").text
     assert "40 partitions were under-replicated" in text
     assert "Broker 2 is not alive" in text

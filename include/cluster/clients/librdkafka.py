@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import confluent_kafka
 from confluent_kafka import ElectionType, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from include.cluster.connection.settings import Connection
 from include.cluster.interface.error_codes import ErrorCode
@@ -87,6 +87,38 @@ class Librdkafka:
 
         def call(client: AdminClient, timeout_s: float) -> dict[str, BrokerError | None]:
             futures = client.create_partitions(
+                new,
+                validate_only=validate_only,
+                operation_timeout=timeout_s,
+                request_timeout=timeout_s,
+            )
+            return {name: _verdict(future, timeout_s) for name, future in futures.items()}
+
+        return self._twice(call)
+
+    def create_topics(
+        self,
+        assignments: Mapping[str, Sequence[Sequence[int]]],
+        configs: Mapping[str, Mapping[str, str]],
+        *,
+        validate_only: bool,
+    ) -> dict[str, BrokerError | None]:
+        """CreateTopics with the replicas of every partition.
+
+        :raises CallTimedOutError: when no broker answered in time.
+        """
+        new = [
+            NewTopic(
+                name,
+                num_partitions=len(rows),
+                replica_assignment=[list(row) for row in rows],
+                config=dict(configs.get(name, {})),
+            )
+            for name, rows in assignments.items()
+        ]
+
+        def call(client: AdminClient, timeout_s: float) -> dict[str, BrokerError | None]:
+            futures = client.create_topics(
                 new,
                 validate_only=validate_only,
                 operation_timeout=timeout_s,

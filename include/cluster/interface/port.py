@@ -95,6 +95,14 @@ class ClusterPort(Protocol):
         validate_only: bool = False,
     ) -> dict[str, BrokerError | None]: ...
 
+    def create_topics(
+        self,
+        assignments: Mapping[str, Sequence[Sequence[BrokerId]]],
+        configs: Mapping[str, Mapping[str, str]],
+        *,
+        validate_only: bool = False,
+    ) -> dict[str, BrokerError | None]: ...
+
     def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, BrokerError | None]: ...

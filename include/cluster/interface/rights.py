@@ -35,6 +35,7 @@ class Call(enum.Enum):
     DESCRIBE_CONFIGS = ("DescribeConfigs", "{} DescribeConfigs")
     ALTER_CONFIGS = ("IncrementalAlterConfigs", "{} AlterConfigs")
     CREATE_PARTITIONS = ("CreatePartitions", "Topic Alter")
+    CREATE_TOPICS = ("CreateTopics", "Cluster or Topic Create")
     LIST_GROUPS = ("ListGroups", "Cluster Describe")
     OFFSET_FETCH = ("OffsetFetch", "Group Describe")
 
@@ -54,17 +55,20 @@ class Role(enum.Enum):
 
     PLANNER = "planner"  # snapshots, plans and dry runs; changes nothing
     REASSIGNER = "reassigner"  # the whole main job
+    UNTHROTTLED = "unthrottled"  # the main job without throttles: no configuration is changed
     ADD_PARTITIONS = "add_partitions"  # new partitions, and nothing else
 
 
 _CLUSTER = {
     Role.PLANNER: ("DESCRIBE", "DESCRIBE_CONFIGS"),
     Role.REASSIGNER: ("ALTER", "ALTER_CONFIGS"),
+    Role.UNTHROTTLED: ("ALTER", "DESCRIBE_CONFIGS"),
     Role.ADD_PARTITIONS: ("DESCRIBE", "DESCRIBE_CONFIGS"),
 }
 _TOPIC = {
     Role.PLANNER: ("DESCRIBE", "DESCRIBE_CONFIGS"),
     Role.REASSIGNER: ("DESCRIBE", "ALTER_CONFIGS"),
+    Role.UNTHROTTLED: ("DESCRIBE", "DESCRIBE_CONFIGS"),
     Role.ADD_PARTITIONS: ("DESCRIBE", "DESCRIBE_CONFIGS", "ALTER"),
 }
 # An operation granted implies these (AclAuthorizer and StandardAuthorizer, KIP-11).

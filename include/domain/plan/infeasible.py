@@ -61,6 +61,11 @@ class Obstacle(enum.StrEnum):
     LARGE_PARTITION = "large_partition"  # `partition`, of `amount`, is larger than the share
     NO_MOVE = "no_move"  # no move or swap of whole replicas brings it closer
     NO_LEADER_CHANGE = "no_leader_change"  # no other replica as leader brings it closer
+    NO_OTHER_LEADER = "no_other_leader"  # no replica in sync on a broker that is not demoted
+    PREFERRED_OUT_OF_SYNC = "preferred_out_of_sync"  # the preferred leader cannot lead now
+    REPLACEMENT_HOLDS_ONE = "replacement_holds_one"  # it goes to `brokers`, not to `instead_of`
+    REPLACEMENT_RACKS = "replacement_racks"  # the same: the racks would be worse
+    REPLACEMENT_FULL = "replacement_full"  # the same: there is no room
     SHIFTED_SHARE = "shifted_share"  # limits of others shift what it can hold
     PLANNED_IN_PARTS = "planned_in_parts"  # no part sees a whole topic
     IN_FLIGHT = "in_flight"  # being reassigned already

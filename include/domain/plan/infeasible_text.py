@@ -31,6 +31,12 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.NO_LEADER_CHANGE: (
         "no change of leader between the replicas that exist brings it closer"
     ),
+    Obstacle.NO_OTHER_LEADER: (
+        "no broker that is not demoted has a replica of it in sync: it keeps its leader"
+    ),
+    Obstacle.PREFERRED_OUT_OF_SYNC: (
+        "its preferred leader is not in sync and cannot lead now: left alone"
+    ),
     Obstacle.SHIFTED_SHARE: (
         "racks, disks, replicas that may not move or a partition larger than a share shift what "
         "it can hold"
@@ -89,6 +95,16 @@ def _large(item: Infeasible) -> str:
     return f"partition {item.partition} ({_amount(item)}) is larger than its share"
 
 
+def _replaced_elsewhere(item: Infeasible) -> str:
+    (new,), (meant,) = item.brokers, item.instead_of
+    cause = {
+        Obstacle.REPLACEMENT_HOLDS_ONE: "has a replica of it already",
+        Obstacle.REPLACEMENT_RACKS: "would spread it less evenly over the racks",
+        Obstacle.REPLACEMENT_FULL: "has no room for it",
+    }[item.obstacle]
+    return f"broker {meant} {cause}: broker {new} takes the place instead"
+
+
 def _amount(item: Infeasible) -> str:
     return amount_text(item.resource or Resource.BYTES, item.amount)
 
@@ -105,6 +121,9 @@ _WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
     Obstacle.IN_SYNC_KEPT: lambda item: (
         f"replicas in sync are kept: {list(item.brokers)} instead of {list(item.instead_of)}"
     ),
+    Obstacle.REPLACEMENT_HOLDS_ONE: _replaced_elsewhere,
+    Obstacle.REPLACEMENT_RACKS: _replaced_elsewhere,
+    Obstacle.REPLACEMENT_FULL: _replaced_elsewhere,
     Obstacle.OTHER: lambda item: item.text,
 }
 

@@ -13,13 +13,16 @@ class MoveReason(enum.StrEnum):
     """Why a partition's replica set changes."""
 
     DRAIN = "drain"  # a replica sat on a broker to be emptied
+    REPLACE = "replace"  # a replica sat on a broker that another one replaces
     OFFLINE = "offline"  # a replica sat on a dead broker, or in a failed log dir
     BALANCE = "balance"  # an overloaded broker sheds, an underloaded one receives
     RACK = "rack"  # replicas were not spread over the rack tree as evenly as it allows
     REPLICATION_FACTOR = "replication_factor"
     REQUESTED = "requested"  # named in the operator's own reassignment JSON
     LOG_DIR = "log_dir"  # within a broker, between its log dirs
+    EVACUATE = "evacuate"  # a replica lay in a log dir that is to be emptied
     LEADER = "leader"  # only the order of replicas changes: no data moves
+    ELECTION = "election"  # no replica changes: its preferred leader is to lead
     ROLLBACK = "rollback"
 
 

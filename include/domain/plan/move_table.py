@@ -41,12 +41,14 @@ class MoveCounts:
     :param replica_moves: copies to be made; ``bytes_to_move``: what they weigh.
     :param leader_changes: partitions whose preferred leader changes.
     :param resized: partitions that end with more or fewer replicas.
+    :param elections: partitions of which nothing but the leader changes.
     """
 
     replica_moves: int
     bytes_to_move: int
     leader_changes: int
     resized: int
+    elections: int
 
     @classmethod
     def of(cls, moves: Iterable[Move]) -> MoveCounts:
@@ -62,6 +64,7 @@ class MoveCounts:
             bytes_to_move=int((copies * table.column("size_bytes").to_numpy()).sum()),
             leader_changes=int((current[:, 0] != target[:, 0]).sum()),
             resized=int(((current >= 0).sum(axis=1) != held.sum(axis=1)).sum()),
+            elections=pc.sum(pc.equal(table.column("reason"), MoveReason.ELECTION)).as_py() or 0,
         )
 
 

@@ -58,6 +58,7 @@ class PlanSummary:
     :param bytes_across_racks: bytes copied between branches of the rack tree's top level.
     :param planned_by: which loads the plan was made by, and why not by others; a sentence.
     :param resources: before, after and band of each broker; prices: what each target costs.
+    :param elections: partitions of which nothing but the leader changes.
     :param curve: what smaller budgets reach, from no byte to all that the plan copies; empty where
         the plan is not made to be looked at, or balances nothing.
     :param links: bytes from rack to rack, largest first.
@@ -102,6 +103,7 @@ class PlanSummary:
     topics: TopicBalance | None = None
     asked_bound_bytes: int | None = None
     curve: tuple[BudgetPoint, ...] = ()
+    elections: int = 0
 
     @property
     def bytes_to_copy(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, LogDirName
 from include.domain.request import param_types
 from include.domain.request.reading import Read
 from include.domain.text import RATE_PATTERN
@@ -113,11 +113,51 @@ Weights = Annotated[
         },
     ),
 ]
+Replacements = Annotated[
+    Mapping[BrokerId, BrokerId],
+    Read(
+        "broker → the one that takes its place",
+        param_types.replacements,
+        {
+            "type": ["null", "object"],
+            "additionalProperties": {"type": "integer", "minimum": 0},
+            "propertyNames": {"pattern": r"^\d+$"},
+        },
+    ),
+]
+LogDirNames = Annotated[
+    tuple[LogDirName, ...],
+    Read(
+        "log dirs as broker:path",
+        param_types.log_dir_names,
+        {"type": ["null", "array"], "items": {"type": "string", "pattern": r"^\d+:.+$"}},
+    ),
+]
 PartitionCounts = Annotated[
     Mapping[str, int],
     Read(
         "topic → number of partitions",
         param_types.partition_counts,
         {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+    ),
+]
+NewTopics = Annotated[
+    Mapping[str, param_types.NewTopic],
+    Read(
+        "topic → partitions, replication_factor and configs",
+        param_types.new_topics,
+        {
+            "type": ["null", "object"],
+            "additionalProperties": {
+                "type": "object",
+                "properties": {
+                    "partitions": {"type": "integer", "minimum": 1},
+                    "replication_factor": {"type": "integer", "minimum": 1},
+                    "configs": {"type": "object"},
+                },
+                "required": ["partitions", "replication_factor"],
+                "additionalProperties": False,
+            },
+        },
     ),
 ]

@@ -9,10 +9,11 @@ import enum
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, LogDirName
 from include.domain.plan.kafka_json import parse_reassignment
 from include.domain.text import rate_in
 from include.errors import InvalidRequestError
@@ -190,6 +191,40 @@ def weights(value: Any) -> dict[BrokerId, float]:
     return read
 
 
+def replacements(value: Any) -> dict[BrokerId, BrokerId]:
+    """Broker → the one that takes its place; as text also ``3=7, 4=8``."""
+    pairs = value
+    if isinstance(value, str) and not value.lstrip().startswith("{"):
+        pairs = dict(_pair(text) for text in _items(value))
+    read = {}
+    for name, item in _mapping(pairs).items():
+        old, new = int_of(name), int_of(item)
+        if old is None or new is None or min(old, new) < 0:
+            raise ValueError("does not map broker ids to broker ids")
+        read[old] = new
+    if len({*read, *read.values()}) < 2 * len(read):
+        raise ValueError("names a broker more than once")
+    return dict(sorted(read.items()))
+
+
+def log_dir_names(value: Any) -> tuple[LogDirName, ...]:
+    """Log dirs as broker:path, ascending, each once."""
+    found = set()
+    for text_ in texts(value):
+        broker, _, path = text_.partition(":")
+        if not (broker.isdecimal() and path):
+            raise ValueError("is not a list such as 3:/data/1")
+        found.add(LogDirName(int(broker), path))
+    return tuple(sorted(found))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    old, sign, new = text.partition("=")
+    if not sign:
+        raise ValueError("is not a list such as 3=7, 4=8")
+    return old, new
+
+
 def partition_counts(value: Any) -> dict[str, int]:
     """Topic → number of partitions.
 
@@ -204,3 +239,47 @@ def partition_counts(value: Any) -> dict[str, int]:
     if wrong:
         raise InvalidRequestError(wrong)
     return {topic: int(number or 0) for topic, (_, number) in sorted(counts.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic that is to be created."""
+
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def new_topics(value: Any) -> dict[str, NewTopic]:
+    """Topic → what it is to have.
+
+    :raises InvalidRequestError: names every topic that is not described well.
+    """
+    found, wrong = {}, []
+    for name, item in _mapping(value).items():
+        topic = str(name).strip()
+        try:
+            found[topic] = _new_topic(item)
+        except (TypeError, ValueError) as error:
+            wrong.append(f"new_topics of {topic!r}: {error}.")
+    if wrong:
+        raise InvalidRequestError(wrong)
+    return dict(sorted(found.items()))
+
+
+def _new_topic(value: Any) -> NewTopic:
+    content = dict(_mapping(value))
+    unknown = content.keys() - {"partitions", "replication_factor", "configs"}
+    if unknown:
+        raise ValueError(f"unknown {', '.join(sorted(map(str, unknown)))}")
+    counts = {name: int_of(content.get(name)) for name in ("partitions", "replication_factor")}
+    for name, count in counts.items():
+        if count is None or count < 1:
+            raise ValueError(f"{name}={content.get(name)!r} is not a whole number above 0")
+    configs = {str(key): _config(given) for key, given in (content.get("configs") or {}).items()}
+    return NewTopic(counts["partitions"] or 0, counts["replication_factor"] or 0, configs)
+
+
+def _config(value: Any) -> str:
+    """A config's value as Kafka takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

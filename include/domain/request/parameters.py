@@ -85,9 +85,9 @@ class ReassignmentParams(BaseModel):
         WHAT,
         Field(
             title="Brokers",
-            description="Broker ids. Drain: those to empty. Expand: those to fill. Rebalance and "
-            "move log dirs: those to even out, all if none. Fix offline replicas: those whose "
-            "replicas are offline, all if none.",
+            description="Broker ids. Drain: those to empty. Expand: those to fill. Demote: those "
+            "that are to lead nothing. Rebalance and move log dirs: those to even out, all if "
+            "none. Fix offline replicas: those whose replicas are offline, all if none.",
             examples=["3", "3, 4"],
         ),
     ] = _DEFAULT.brokers
@@ -97,9 +97,9 @@ class ReassignmentParams(BaseModel):
         Field(
             title="Topics",
             description="Names or patterns with * and ?, one a line. None means all. An "
-            "internal topic takes part only when its full name is given. Two actions need no "
-            "name for that: a drain empties the broker of everything, and fix offline replicas "
-            "takes every topic.",
+            "internal topic takes part only when its full name is given. Some actions need no "
+            "name for that: drain, replace, demote, elect preferred, fix offline replicas and "
+            "evacuate log dirs are about every topic.",
             examples=["orders", "logs-*"],
         ),
     ] = _DEFAULT.topics
@@ -113,6 +113,27 @@ class ReassignmentParams(BaseModel):
             examples=[3],
         ),
     ] = _DEFAULT.replication_factor
+    replacements: Annotated[
+        types.Replacements,
+        WHAT,
+        Field(
+            default_factory=dict,
+            title="Replacements",
+            description="For replace: each broker that is to be emptied, and the one that takes "
+            "its place.",
+            examples=[{"3": 7, "4": 8}],
+        ),
+    ]
+    log_dirs: Annotated[
+        types.LogDirNames,
+        WHAT,
+        Field(
+            title="Log dirs",
+            description="For evacuate log dirs: those to empty, one a line, as broker:path. None "
+            "means those that are cordoned: of the brokers that are named, or of all.",
+            examples=["3:/data/1"],
+        ),
+    ] = _DEFAULT.log_dirs
     reassignment: Annotated[
         types.ReassignmentJson,
         WHAT,
@@ -150,6 +171,16 @@ class ReassignmentParams(BaseModel):
     ] = None
 
     dry_run: Dryness = _DEFAULT.dry_run
+    export: Annotated[
+        types.YesOrNo,
+        FIRST,
+        Field(
+            title="Export files",
+            description="Stop after the dry run, and write files for Kafka's own tools: "
+            "reassignments in batches, the way back, throttle commands. For clusters that others "
+            "configure: rights to change anything are not needed.",
+        ),
+    ] = _DEFAULT.export
     approval: Approval = _DEFAULT.approval
     additional: Annotated[
         types.YesOrNo,
@@ -203,6 +234,15 @@ class ReassignmentParams(BaseModel):
             examples=[2, 4, 8],
         ),
     ] = _DEFAULT.max_moves_per_broker
+    unthrottled: Annotated[
+        types.YesOrNo,
+        _HOW,
+        Field(
+            title="Without a throttle",
+            description="Set no throttle: nothing limits the copies but how many run at once. "
+            "Clients of the brokers may suffer. Only where the connection's policy allows it.",
+        ),
+    ] = _DEFAULT.unthrottled
     window_end: Annotated[
         types.Time,
         _HOW,
@@ -229,8 +269,8 @@ class ReassignmentParams(BaseModel):
         _HOW,
         Field(
             title="Cordon drained brokers",
-            description="For drain, from Kafka 4.3 on (KIP-1066): keeps Kafka from placing new "
-            "replicas on the brokers.",
+            description="For drain and replace, from Kafka 4.3 on (KIP-1066): keeps Kafka from "
+            "placing new replicas on the brokers.",
         ),
     ] = _DEFAULT.cordon
 
@@ -369,6 +409,7 @@ def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> 
         raise InvalidRequestError(problems)
     found = {name: getattr(read.values, name) for name in ReassignmentParams.model_fields}
     throttle = found.pop("throttle")
+    found["dry_run"] = found["dry_run"] or found["export"]
     for of_the_caller in ("kafka_config_id", "cluster_id"):
         del found[of_the_caller]
     return ReassignmentRequest(
@@ -392,7 +433,21 @@ def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]
         problems.append(
             f"tolerances of {', '.join(others)} are given, but a drain does not balance them."
         )
+    if params.unthrottled:
+        problems += _conflicts_without_throttle(params)
     least, most = params.throttle_min or 0, params.throttle_max or inf
     if least > most:
         problems.append(f"throttle_min={least} is above throttle_max={most}.")
+    return problems
+
+
+def _conflicts_without_throttle(params: ReassignmentParams) -> list[str]:
+    problems = []
+    if params.throttle != "auto":
+        problems.append("unthrottled is given, and a throttle is, too.")
+    if params.cordon is not Cordon.NO:
+        problems.append(
+            f"cordon={params.cordon} is given, but a run without a throttle changes no "
+            "configuration."
+        )
     return problems

@@ -1,11 +1,13 @@
-"""More partitions for topics (KIP-179's alterPartitionCounts): what is asked, what is added."""
+"""More partitions for topics (KIP-179's alterPartitionCounts), and new topics: what is asked, what
+is added.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.request import field_types as types
+from include.domain.request.param_types import NewTopic
 from include.domain.request.reading import given
 from include.domain.request.shared_fields import WHAT, Approval, Cluster, Dryness
 from include.errors import InvalidRequestError
@@ -25,14 +28,18 @@ class PartitionCountsRequest:
     """A validated request.
 
     :param totals: topic → number of partitions that it is to have.
+    :param new_topics: topic that is to be created → its partitions, replicas and configs.
     :param exclude_brokers: ids that get no new replica.
     :param ignore_racks: place as if no broker had a rack.
+    :param force_simple_assignment: by Kafka's own striping, which knows no racks (KIP-879).
     :param seed: breaks ties; same snapshot, request and seed give the same placement.
     """
 
     totals: Mapping[str, int]
+    new_topics: Mapping[str, NewTopic] = field(default_factory=dict)
     exclude_brokers: tuple[BrokerId, ...] = ()
     ignore_racks: bool = False
+    force_simple_assignment: bool = False
     seed: int = 0
     dry_run: bool = False
     approval: bool = False
@@ -54,6 +61,24 @@ class PartitionCountsParams(BaseModel):
             examples=[{"orders": 12, "payments": 24}],
         ),
     ]
+    new_topics: Annotated[
+        types.NewTopics,
+        WHAT,
+        Field(
+            default_factory=dict,
+            title="New topics",
+            description="Topics to create: partitions, replication_factor and configs of each.",
+            examples=[
+                {
+                    "orders": {
+                        "partitions": 12,
+                        "replication_factor": 3,
+                        "configs": {"min.insync.replicas": "2"},
+                    }
+                }
+            ],
+        ),
+    ]
     exclude_brokers: Annotated[
         types.BrokerIds,
         WHAT,
@@ -67,6 +92,15 @@ class PartitionCountsParams(BaseModel):
         types.YesOrNo,
         WHAT,
         Field(title="Ignore racks", description="Place as if no broker had a rack."),
+    ] = False
+    force_simple_assignment: Annotated[
+        types.YesOrNo,
+        WHAT,
+        Field(
+            title="Kafka's own placement",
+            description="Place as Kafka does without racks, instead of by the rings of the rack "
+            "tree (KIP-879's forceSimpleAssignment).",
+        ),
     ] = False
     seed: Annotated[
         int,
@@ -89,12 +123,22 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
     """
     read = given(PartitionCountsParams, params)
     problems = list(read.problems)
-    if not read.values.partitions and "partitions" not in read.failed:
-        problems.append("partitions needs at least one topic with its new number of partitions.")
+    wanted = read.values.partitions or read.values.new_topics
+    if not wanted and not {"partitions", "new_topics"} & read.failed:
+        problems.append(
+            "partitions needs at least one topic with its new number of partitions, or new_topics "
+            "one to create."
+        )
+    problems += [
+        f"{topic} is named in partitions and in new_topics."
+        for topic in sorted(read.values.partitions.keys() & read.values.new_topics.keys())
+    ]
     if problems:
         raise InvalidRequestError(problems)
     return PartitionCountsRequest(
         totals=read.values.partitions,
+        new_topics=read.values.new_topics,
+        force_simple_assignment=read.values.force_simple_assignment,
         exclude_brokers=read.values.exclude_brokers,
         ignore_racks=read.values.ignore_racks,
         seed=read.values.seed,
@@ -109,6 +153,7 @@ class AddedPartitions:
 
     :param existing: topic → number of partitions it had when this was planned.
     :param assignments: the new ones; their numbers go on where the existing ones end.
+    :param new_topics: topic that is to be created → its configs.
     """
 
     plan_id: str
@@ -116,6 +161,7 @@ class AddedPartitions:
     taken_at: datetime
     existing: Mapping[str, int]
     assignments: Mapping[TopicPartition, Replicas]
+    new_topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def totals(self) -> dict[str, int]:
@@ -126,7 +172,8 @@ class AddedPartitions:
     @property
     def plan_hash(self) -> str:
         """SHA-256 over the cluster and every new partition: what an approval is bound to."""
-        content = json.dumps([self.cluster_id, self.to_json()["assignments"]])
+        plain = self.to_json()
+        content = json.dumps([self.cluster_id, plain["assignments"], plain["new_topics"]])
         return hashlib.sha256(content.encode()).hexdigest()
 
     def of_topic(self, topic: str) -> list[Replicas]:
@@ -144,6 +191,10 @@ class AddedPartitions:
                 {"topic": tp.topic, "partition": tp.partition, "replicas": list(row)}
                 for tp, row in sorted(self.assignments.items())
             ],
+            "new_topics": {
+                topic: dict(sorted(configs.items()))
+                for topic, configs in sorted(self.new_topics.items())
+            },
         }
 
     @classmethod
@@ -156,4 +207,5 @@ class AddedPartitions:
             datetime.fromisoformat(data["taken_at"]),
             dict(data["existing"]),
             {TopicPartition(r["topic"], r["partition"]): tuple(r["replicas"]) for r in rows},
+            data.get("new_topics", {}),
         )

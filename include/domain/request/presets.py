@@ -74,21 +74,26 @@ class Filled:
 
     :param by_preset: what the preset has set.
     :param kept: what it would have set, but for a value that somebody chose.
+    :param by_targets: what the cluster's targets have set (:mod:`include.domain.request.targets`).
     """
 
     params: Mapping[str, Any]
     preset: Preset
     by_preset: Mapping[str, Any]
     kept: Mapping[str, Any]
+    by_targets: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def told(self) -> str:
-        """For the log: what the preset set, and what it left; "" without a preset."""
-        if self.preset is Preset.NONE:
-            return ""
-        done = ", ".join(f"{name}={value}" for name, value in self.by_preset.items()) or "nothing"
-        left = ", ".join(f"{name}={value}" for name, value in self.kept.items())
-        return f"Preset {self.preset} sets {done}." + (f" It leaves {left}." if left else "")
+        """For the log: what the preset set, what it left, and what the targets set; "" = nothing
+        but the parameters themselves.
+        """
+        told = [f"The cluster's targets set {_listed(self.by_targets)}."] if self.by_targets else []
+        if self.preset is not Preset.NONE:
+            left = f" It leaves {_listed(self.kept)}." if self.kept else ""
+            sets = _listed(self.by_preset) or "nothing"
+            told.insert(0, f"Preset {self.preset} sets {sets}.{left}")
+        return " ".join(told)
 
 
 def filled(
@@ -124,3 +129,7 @@ def filled(
         if name not in set_here and params[name] != value
     }
     return Filled({**params, **set_here}, preset, set_here, kept)
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -12,7 +12,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, LogDirName
 from include.domain.request import param_types
 
 
@@ -21,13 +21,17 @@ class Action(enum.StrEnum):
 
     REBALANCE = "rebalance"
     DRAIN = "drain"
+    REPLACE = "replace"
     EXPAND = "expand"
     SET_REPLICATION_FACTOR = "set_replication_factor"
     REPAIR_RACKS = "repair_racks"
     FIX_OFFLINE_REPLICAS = "fix_offline_replicas"
     BALANCE_LEADERS = "balance_leaders"
+    DEMOTE = "demote"
+    ELECT_PREFERRED = "elect_preferred"
     REASSIGN = "reassign"
     MOVE_LOG_DIRS = "move_log_dirs"
+    EVACUATE_LOG_DIRS = "evacuate_log_dirs"
     ROLLBACK = "rollback"
 
 
@@ -58,13 +62,17 @@ class Preset(enum.StrEnum):
 
 ABOUT: Mapping[Action, str] = {
     Action.DRAIN: "Empty brokers: all that is on them goes to the others.",
+    Action.REPLACE: "Put brokers in the place of others, one for one.",
     Action.REBALANCE: "Bring brokers to their share of bytes, and of traffic where it is known.",
     Action.EXPAND: "Fill the brokers that you choose; nothing moves between the others.",
     Action.REPAIR_RACKS: "Spread replicas over racks where they are not.",
     Action.SET_REPLICATION_FACTOR: "Give topics more replicas, or fewer.",
     Action.FIX_OFFLINE_REPLICAS: "Put replicas that are offline on brokers that are alive.",
     Action.BALANCE_LEADERS: "Let brokers lead their share; nothing is copied.",
+    Action.DEMOTE: "Take leadership away from brokers; nothing is copied.",
+    Action.ELECT_PREFERRED: "Let preferred leaders lead again; no replica and no order changes.",
     Action.MOVE_LOG_DIRS: "Even out the log dirs of each broker.",
+    Action.EVACUATE_LOG_DIRS: "Empty log dirs: those you name, or those that are cordoned.",
     Action.REASSIGN: "Carry out a reassignment that you have written in Kafka's JSON.",
     Action.ROLLBACK: "Take a plan back that has ended.",
 }
@@ -80,16 +88,20 @@ def words(action: Action) -> str:
 class ReassignmentRequest:
     """A validated request.
 
-    :param brokers: ids the action is about (drain: to empty; expand: to fill;
-        fix_offline_replicas: whose replicas are offline; rebalance, move_log_dirs and this one:
-        empty = all).
-    :param topics: names or glob patterns; empty = all, internal topics only for a drain, which
-        must leave its brokers empty, and for fix_offline_replicas. Elsewhere an internal topic
-        takes part when its full name is given: a pattern does not reach it.
+    :param brokers: ids the action is about (drain: to empty; expand: to fill; demote: to lead
+        nothing; fix_offline_replicas: whose replicas are offline; rebalance, move_log_dirs and
+        this one: empty = all).
+    :param topics: names or glob patterns; empty = all, internal topics only for the actions of
+        :data:`TAKES_INTERNAL`. Elsewhere an internal topic takes part when its full name is
+        given: a pattern does not reach it.
+    :param replacements: replace: broker → the one that takes its place.
+    :param log_dirs: evacuate_log_dirs: those to empty; empty = the cordoned ones, of the brokers.
     :param reassignment: Kafka's reassignment JSON, parsed, for ``reassign``.
     :param throttle_bytes_per_s: per broker; None = "auto".
     :param throttle_min, throttle_max: bounds of what "auto" chooses; others' strain does not bring
         any throttle below the first. None = none.
+    :param unthrottled: nothing is throttled: the copies are limited by how many run at once alone.
+    :param export: a dry run that also writes files for Kafka's own tools, for others to carry out.
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param max_moves_per_broker: slots per broker and direction.
     :param cordon: drain: whether Kafka is kept from placing new replicas on the brokers meanwhile.
@@ -117,6 +129,8 @@ class ReassignmentRequest:
     brokers: tuple[BrokerId, ...] = ()
     topics: tuple[str, ...] = ()
     replication_factor: int | None = None
+    replacements: Mapping[BrokerId, BrokerId] = field(default_factory=dict)
+    log_dirs: tuple[LogDirName, ...] = ()
     reassignment: Mapping[str, Any] | None = None
     plan_id: str | None = None
     throttle_bytes_per_s: int | None = None
@@ -125,7 +139,9 @@ class ReassignmentRequest:
     window_end: datetime | None = None
     on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
     max_moves_per_broker: int = 4
+    unthrottled: bool = False
     dry_run: bool = False
+    export: bool = False
     approval: bool = False
     additional: bool = False
     cordon: Cordon = Cordon.NO
@@ -142,6 +158,19 @@ class ReassignmentRequest:
     seed: int = 0
     preset: Preset = Preset.NONE
 
+    @property
+    def emptied(self) -> tuple[BrokerId, ...]:
+        """Brokers that are to hold nothing in the end of what the request is about."""
+        if self.action is Action.REPLACE:
+            return tuple(sorted(self.replacements))
+        return self.brokers if self.action is Action.DRAIN else ()
+
+
+EMPTIES = (Action.DRAIN, Action.REPLACE)
+"""Actions after which brokers hold nothing: proved at the end, and followed up."""
+
+FOLLOWED_UP = (*EMPTIES, Action.EVACUATE_LOG_DIRS)
+"""Actions at whose end something is to be empty: what appears there meanwhile is moved as well."""
 
 SPREADS_TOPICS = (Action.REBALANCE, Action.EXPAND, Action.DRAIN)
 """Actions that keep topics spread over brokers unless the request says otherwise."""
@@ -161,14 +190,26 @@ def spread_tolerance(request: ReassignmentRequest) -> float:
 NEEDED = {
     Action.EXPAND: "brokers",
     Action.DRAIN: "brokers",
+    Action.DEMOTE: "brokers",
     Action.SET_REPLICATION_FACTOR: "replication_factor",
+    Action.REPLACE: "replacements",
     Action.REASSIGN: "reassignment",
     Action.ROLLBACK: "plan_id",
 }
 """The parameter an action cannot do without."""
 
-TAKES_INTERNAL = (Action.DRAIN, Action.FIX_OFFLINE_REPLICAS)
+TAKES_INTERNAL = (
+    Action.DRAIN,
+    Action.REPLACE,
+    Action.FIX_OFFLINE_REPLICAS,
+    Action.DEMOTE,
+    Action.ELECT_PREFERRED,
+    Action.EVACUATE_LOG_DIRS,
+)
 """Actions that are about internal topics, too, where no topics are named."""
+
+ABOUT_LEADERS = (Action.DEMOTE, Action.ELECT_PREFERRED)
+"""Actions that are done only when their elections are: who leads is what they are for."""
 
 PLACES_REPLICAS = (
     Action.REBALANCE,
@@ -186,26 +227,34 @@ USED_BY = {
         Action.REBALANCE,
         Action.EXPAND,
         Action.DRAIN,
+        Action.DEMOTE,
         Action.FIX_OFFLINE_REPLICAS,
         Action.MOVE_LOG_DIRS,
+        Action.EVACUATE_LOG_DIRS,
     ),
+    "log_dirs": (Action.EVACUATE_LOG_DIRS,),
     "topics": (
         Action.REBALANCE,
         Action.EXPAND,
         Action.DRAIN,
+        Action.REPLACE,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
         Action.FIX_OFFLINE_REPLICAS,
         Action.BALANCE_LEADERS,
+        Action.DEMOTE,
+        Action.ELECT_PREFERRED,
         Action.MOVE_LOG_DIRS,
     ),
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
+    "replacements": (Action.REPLACE,),
     "tolerances": (Action.REBALANCE, Action.EXPAND, Action.DRAIN),
     "one_sided": (Action.REBALANCE,),
     "weights": (
         Action.REBALANCE,
         Action.EXPAND,
         Action.DRAIN,
+        Action.DEMOTE,
         Action.SET_REPLICATION_FACTOR,
         Action.REPAIR_RACKS,
         Action.FIX_OFFLINE_REPLICAS,
@@ -219,11 +268,12 @@ USED_BY = {
         Action.REPAIR_RACKS,
         Action.FIX_OFFLINE_REPLICAS,
         Action.BALANCE_LEADERS,
+        Action.ELECT_PREFERRED,
         Action.MOVE_LOG_DIRS,
     ),
     "exclude_brokers": PLACES_REPLICAS,
     "reassignment": (Action.REASSIGN,),
-    "cordon": (Action.DRAIN,),
+    "cordon": EMPTIES,
 }
 """Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""
 
@@ -238,8 +288,10 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     params["on_window_end"] = request.on_window_end.value
     params["cordon"] = request.cordon.value
     params["preset"] = request.preset.value
+    params["log_dirs"] = [str(name) for name in request.log_dirs]
     for name in ("brokers", "topics", "exclude_topics", "exclude_brokers"):
         params[name] = list(params[name])
     params["tolerances"] = dict(request.tolerances)
+    params["replacements"] = {str(old): new for old, new in request.replacements.items()}
     params["weights"] = {str(broker): size for broker, size in request.weights.items()}
     return params

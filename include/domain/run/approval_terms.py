@@ -20,6 +20,9 @@ class Terms:
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param on_window_end: what becomes of copies that the window's end finds in flight.
     :param additional: whether it may run beside other people's reassignments.
+    :param unthrottled: at how many moves at once, per broker and direction, it runs without a
+        throttle: nothing else limits it. The rate is then what brokers can take in, for the
+        prediction. None = it is throttled.
     """
 
     plan_hash: str
@@ -27,6 +30,7 @@ class Terms:
     window_end: datetime | None = None
     on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
     additional: bool = False
+    unthrottled: int | None = None
 
     @classmethod
     def of(cls, plan_hash: str, rate_bytes_per_s: int, request: ReassignmentRequest) -> Terms:
@@ -37,16 +41,29 @@ class Terms:
             request.window_end,
             request.on_window_end,
             request.additional,
+            request.max_moves_per_broker if request.unthrottled else None,
         )
 
     def lines(self) -> tuple[str, ...]:
         """In words, for a person."""
         return (
             f"plan with the hash {self.plan_hash}",
-            f"{bytes_text(self.rate_bytes_per_s)}/s ({self.rate_bytes_per_s} bytes per second) "
-            "for each broker and direction at most",
+            self.pace,
             self.window,
             self.beside,
+        )
+
+    @property
+    def pace(self) -> str:
+        """How fast it may run, in words."""
+        if self.unthrottled is not None:
+            return (
+                f"**without a throttle**: {self.unthrottled} moves at once for each broker and "
+                "direction at most, and nothing else, limit the copies"
+            )
+        return (
+            f"{bytes_text(self.rate_bytes_per_s)}/s ({self.rate_bytes_per_s} bytes per second) "
+            "for each broker and direction at most"
         )
 
     @property
@@ -73,6 +90,7 @@ class Terms:
             "window_end": None if self.window_end is None else self.window_end.isoformat(),
             "on_window_end": self.on_window_end.value,
             "additional": self.additional,
+            "unthrottled": self.unthrottled,
         }
 
     @classmethod
@@ -85,6 +103,7 @@ class Terms:
             None if end is None else datetime.fromisoformat(end),
             OnWindowEnd(content["on_window_end"]),
             content["additional"],
+            content.get("unthrottled"),  # an earlier Rehome throttled everything
         )
 
 

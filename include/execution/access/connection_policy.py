@@ -19,6 +19,7 @@ from include.errors import InvalidRequestError, RehomeError
 from include.execution.access.open_windows import CronWindow, FixedWindow, Window, window_from_json
 
 ADD_PARTITIONS = "add_partitions"
+UNTHROTTLED = "unthrottled"
 ACTIONS = (*(action.value for action in Action), ADD_PARTITIONS)
 """What a policy may allow. Stopping and cleaning up is never refused, so it is not among them."""
 
@@ -50,6 +51,8 @@ class ConnectionPolicy:
     :param own_approval: whether that may be the one who has asked for it.
     :param largest_throttle: bytes per second, per broker and direction; None = any.
     :param windows: when the cluster may be changed; empty = always.
+    :param unthrottled: whether plans may run without a throttle. No, where nothing is said, not
+        even a policy.
     """
 
     connection: str = ""
@@ -58,6 +61,7 @@ class ConnectionPolicy:
     own_approval: bool = False
     largest_throttle: int | None = None
     windows: tuple[Window, ...] = ()
+    unthrottled: bool = False
 
     @classmethod
     def parse(cls, value: Any, connection: str) -> ConnectionPolicy:
@@ -106,14 +110,22 @@ class ConnectionPolicy:
             window_end=min(ends, default=None),
         )
 
-    def require(self, action: str, rate_bytes_per_s: int | None, now: datetime) -> None:
+    def require(
+        self,
+        action: str,
+        rate_bytes_per_s: int | None,
+        now: datetime,
+        *,
+        unthrottled: bool = False,
+    ) -> None:
         """See that a run may change the cluster now.
 
         :param action: one of ``ACTIONS``.
         :param rate_bytes_per_s: the throttle; None = it is not known yet, or there is none.
+        :param unthrottled: whether it is to run without a throttle.
         :raises PolicyError: it may not.
         """
-        refusals = [*self._of_action(action), *self._of_rate(rate_bytes_per_s)]
+        refusals = [*self._of_action(action), *self._of_pace(rate_bytes_per_s, unthrottled)]
         if self.windows and self._open_until(now) is None:
             opens = self._opens_after(now)
             then = "none opens again" if opens is None else f"the next one opens at {_utc(opens)}"
@@ -121,13 +133,16 @@ class ConnectionPolicy:
         if refusals:
             raise PolicyError(self.connection, refusals)
 
-    def require_carried_out(self, action: str, rate_bytes_per_s: int | None) -> None:
+    def require_carried_out(
+        self, action: str, rate_bytes_per_s: int | None, *, unthrottled: bool = False
+    ) -> None:
         """See that a plan may be carried out, in some window.
 
         :param action: of the plan; ``rate_bytes_per_s``: its throttle, None = not known yet.
+        :param unthrottled: whether it is to run without a throttle.
         :raises PolicyError: it may not.
         """
-        if refusals := [*self._of_action(action), *self._of_rate(rate_bytes_per_s)]:
+        if refusals := [*self._of_action(action), *self._of_pace(rate_bytes_per_s, unthrottled)]:
             raise PolicyError(self.connection, refusals)
 
     def require_control(self, what: Control, rate_bytes_per_s: int | None) -> None:
@@ -162,6 +177,11 @@ class ConnectionPolicy:
             return []
         allowed = ", ".join(sorted(self.actions)) or "none"
         return [f"Action {action} is not among the allowed ones: {allowed}."]
+
+    def _of_pace(self, rate_bytes_per_s: int | None, unthrottled: bool) -> list[str]:
+        if not unthrottled:
+            return self._of_rate(rate_bytes_per_s)
+        return [] if self.unthrottled else [f"No plan may run without a throttle ({UNTHROTTLED})."]
 
     def _of_rate(self, rate_bytes_per_s: int | None) -> list[str]:
         largest = self.largest_throttle
@@ -225,6 +245,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "own_approval": param_types.boolean,
     "largest_throttle": param_types.integer(1),
     "windows": _windows,
+    UNTHROTTLED: param_types.boolean,
 }
 
 __all__ = [

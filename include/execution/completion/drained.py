@@ -15,8 +15,15 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from include.domain.kafka import BrokerId, LogDir, TopicDescription, TopicPartition
+from include.domain.kafka import (
+    BrokerId,
+    LogDir,
+    LogDirName,
+    TopicDescription,
+    TopicPartition,
+)
 from include.domain.plan.plan import Plan
+from include.domain.request.request import FOLLOWED_UP as FOLLOWED_UP_ACTIONS
 from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
 
@@ -68,12 +75,14 @@ class Drained:
     :param unpaid: what the plan has left on them, and said so, for want of budget.
     :param unread: brokers whose log dirs could not be read, each with the reason: of these only
         metadata was read.
+    :param log_dirs: of an evacuation: what was to be emptied of these brokers; else all of them.
     """
 
     brokers: tuple[BrokerId, ...]
     left: tuple[LeftOver, ...] = ()
     unread: Mapping[BrokerId, str] = field(default_factory=dict)
     unpaid: tuple[LeftOver, ...] = ()
+    log_dirs: tuple[LogDirName, ...] = ()
 
     @property
     def as_planned(self) -> bool:
@@ -87,9 +96,10 @@ class Drained:
 
     def text(self) -> str:
         """A sentence, and a line for each of the first replicas found."""
-        names = ", ".join(map(str, self.brokers))
+        names = ", ".join(map(str, self.log_dirs or self.brokers))
         empty = not (self.left or self.unpaid)
-        lines = [f"Brokers {names} are {'empty' if empty else 'not empty'}."]
+        kind = "Log dirs" if self.log_dirs else "Brokers"
+        lines = [f"{kind} {names} are {'empty' if empty else 'not empty'}."]
         lines += _listed("What ought not to be there:", self.left)
         lines += _listed("What the plan has left there for want of budget:", self.unpaid)
         lines += [
@@ -112,6 +122,9 @@ def still_there(content: Mapping[str, Any]) -> str:
         for item in content["left"]
     ]
     more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+    if content.get("log_dirs"):
+        places = ", ".join(content["log_dirs"])
+        return f"In log dirs {places} lie: {', '.join(left[:_SHOWN])}{more}."
     return f"On brokers {names} lie: {', '.join(left[:_SHOWN])}{more}."
 
 
@@ -135,10 +148,12 @@ def look(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
 
     :raises ClusterError: the cluster could not be read.
     """
+    if request.action is Action.EVACUATE_LOG_DIRS:
+        return _in_log_dirs(cluster, request)
     live = cluster.describe_cluster().brokers.keys()
-    on_disk = cluster.describe_log_dirs(sorted(set(request.brokers) & live))
+    on_disk = cluster.describe_log_dirs(sorted(set(request.emptied) & live))
     topics = cluster.current_topics(None)
-    unread = {broker: "it is not alive" for broker in request.brokers if broker not in live}
+    unread = {broker: "it is not alive" for broker in request.emptied if broker not in live}
     unread |= {broker: str(error) for broker, error in on_disk.missing.items()}
     places = {
         (log_dir.broker, partition): log_dir.path
@@ -150,7 +165,47 @@ def look(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
         (item.broker, item.partition): item
         for item in (*_on_disk(request, places, topics), *_assigned(request, places, topics))
     }
-    return Drained(request.brokers, tuple(sorted(left.values())), unread)
+    return Drained(request.emptied, tuple(sorted(left.values())), unread)
+
+
+def _in_log_dirs(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
+    """What lies in the log dirs of an evacuation: those that are named, or are cordoned now."""
+    live = cluster.describe_cluster().brokers.keys()
+    named = {name.broker for name in request.log_dirs}
+    asked = named or set(request.brokers) or set(live)
+    answer = cluster.describe_log_dirs(sorted(asked & live))
+    topics = cluster.current_topics(None)
+    unread = dict.fromkeys(asked - live, "it is not alive")
+    unread |= {broker: str(error) for broker, error in answer.missing.items()}
+    meant = {
+        LogDirName(log_dir.broker, log_dir.path): log_dir
+        for log_dir in answer.value
+        if _is_meant(request, log_dir)
+    }
+    unread |= _offline(list(meant.values()))
+    left = {
+        LeftOver(name.broker, partition, _where(name.broker, partition, topics), name.path)
+        for name, log_dir in meant.items()
+        for partition in log_dir.replicas
+    }
+    brokers, log_dirs = sorted({name.broker for name in meant}), tuple(sorted(meant))
+    return Drained(tuple(brokers), tuple(sorted(left)), unread, log_dirs=log_dirs)
+
+
+def _is_meant(request: ReassignmentRequest, log_dir: LogDir) -> bool:
+    if request.log_dirs:
+        return (log_dir.broker, log_dir.path) in request.log_dirs
+    return bool(log_dir.cordoned)
+
+
+def _where(
+    broker: BrokerId, partition: TopicPartition, topics: Mapping[str, TopicDescription]
+) -> Where:
+    topic = topics.get(partition.topic)
+    if topic is None:
+        return Where.HIDDEN
+    state = topic.partitions.get(partition.partition)
+    return Where.ASSIGNED if state is not None and broker in state.replicas else Where.ON_DISK
 
 
 def _assigned(
@@ -163,7 +218,7 @@ def _assigned(
             continue
         for number, state in topic.partitions.items():
             partition = TopicPartition(topic.name, number)
-            for broker in set(request.brokers).intersection(state.replicas):
+            for broker in set(request.emptied).intersection(state.replicas):
                 log_dir = places.get((broker, partition), "")
                 yield LeftOver(broker, partition, Where.ASSIGNED, log_dir)
 
@@ -264,8 +319,8 @@ def follow_up_request(request: ReassignmentRequest, plan: Plan) -> ReassignmentR
 
 
 def is_drain(request: ReassignmentRequest) -> bool:
-    """Whether brokers are to be empty at the end."""
-    return request.action is Action.DRAIN
+    """Whether brokers, or log dirs of them, are to be empty at the end."""
+    return request.action in FOLLOWED_UP_ACTIONS
 
 
 FOLLOWED_UP, NOT_EMPTY = "followed up", "not empty"

@@ -22,6 +22,7 @@ class Lapse(enum.StrEnum):
     RATE = "rate"
     WINDOW = "window"
     ADDITIONAL = "additional"
+    UNTHROTTLED = "unthrottled"
 
 
 def lapses(
@@ -51,6 +52,7 @@ def lapses(
         Lapse.WINDOW: (terms.window_end, terms.on_window_end)
         != (was.window_end, was.on_window_end),
         Lapse.ADDITIONAL: terms.additional != was.additional,
+        Lapse.UNTHROTTLED: terms.unthrottled != was.unthrottled,
     }
     return tuple(lapse for lapse, holds in found.items() if holds)
 
@@ -84,6 +86,7 @@ def refuse_lapsed(
         Lapse.RATE: f"the rate would be {rate} bytes per second, not {was.rate_bytes_per_s}",
         Lapse.WINDOW: f"it would run {terms.window}; approved was: {was.window}",
         Lapse.ADDITIONAL: f"it would run {terms.beside}; approved was: {was.beside}",
+        Lapse.UNTHROTTLED: f"it would run at {terms.pace}; approved was: {was.pace}",
     }
     raise ApprovalLapsedError(
         f"The approval of plan {plan_id} by {approval.by} does not hold any more: "

@@ -24,6 +24,7 @@ from include.execution.control.resume import (
     orphaned,
     recorded_rate,
     same_bounds,
+    unthrottled,
 )
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
@@ -109,7 +110,8 @@ class Controller:
             other = f"Plan {active.plan_id} is {active.state} on this cluster: let it end first."
             raise _refused(record, what, other)
         run = in_time(record.request, now)
-        run |= {"dry_run": False, "plan_id": record.plan_id, "throttle": _throttle(record, rate)}
+        run |= {"dry_run": False, "plan_id": record.plan_id, **_pace(record, rate)}
+        run.pop("export", None)
         told = "A run of reassign_partitions carries it out."
         if "window_end" in record.request and "window_end" not in run:
             told += " Its window has closed: it runs without one."
@@ -117,7 +119,10 @@ class Controller:
 
     def _next_window(self, record: PlanRecord, rate: int | None) -> Controlled:
         _refuse_begun(record, Control.NEXT_WINDOW)
-        self.policy.require_carried_out(record.action, rate or recorded_rate(record))
+        _refuse_throttle(record, rate)
+        self.policy.require_carried_out(
+            record.action, rate or recorded_rate(record), unthrottled=unthrottled(record)
+        )
         if rate is not None:
             self.ledger.request_rate(record.plan_id, rate, self.actor)
         if record.for_window_at is None:
@@ -153,12 +158,13 @@ class Controller:
             if not orphaned(record, self.ledger):
                 return Controlled("It runs, and will not pause.")
         run = in_time(same_bounds(record.request), now)
-        run |= {"plan_id": record.plan_id, "throttle": _throttle(record, rate)}
+        run |= {"plan_id": record.plan_id, **_pace(record, rate)}
         return Controlled("A run of reassign_partitions goes on with it.", run)
 
     def _change_throttle(self, record: PlanRecord, rate: int | None) -> Controlled:
         if rate is None:
             raise InvalidRequestError(["change_throttle needs a throttle in bytes per second."])
+        _refuse_throttle(record, rate)
         self._refuse_below_inflow(record, rate)
         _refuse_above_approval(record, rate)
         self.ledger.request_rate(record.plan_id, rate, self.actor)
@@ -247,7 +253,7 @@ def _roll_back(record: PlanRecord, rate: int | None) -> Controlled:
     if record.started_at is None:
         raise _refused(record, Control.ROLL_BACK, "It never started: there is nothing to undo.")
     run = {"action": Action.ROLLBACK.value, "plan_id": record.plan_id}
-    run |= {"throttle": _throttle(record, rate)}
+    run |= _pace(record, rate)
     return Controlled("A run of reassign_partitions takes it back.", run)
 
 
@@ -280,6 +286,24 @@ def _refuse_begun(record: PlanRecord, what: Control) -> None:
 
 def _silent(record: PlanRecord) -> str:
     return f"Its run {record.driver} gives no sign of life."
+
+
+def _refuse_throttle(record: PlanRecord, rate: int | None) -> None:
+    """A plan without a throttle has no list of what is throttled either."""
+    if rate is not None and unthrottled(record):
+        raise InvalidRequestError(
+            [
+                "The plan is to run without a throttle, and has none to change. Have it run, or "
+                "resumed, with a throttle: that run asks for what it needs."
+            ]
+        )
+
+
+def _pace(record: PlanRecord, rate: int | None) -> dict[str, Any]:
+    """How fast another run is to carry the plan out: as before, unless a throttle is named."""
+    if not unthrottled(record):
+        return {"throttle": _throttle(record, rate)}
+    return {"throttle": rate or "auto", "unthrottled": rate is None}
 
 
 def _throttle(record: PlanRecord, rate: int | None) -> Any:

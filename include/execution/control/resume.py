@@ -21,6 +21,7 @@ _BOUNDS = (
     "throttle",
     "throttle_min",
     "throttle_max",
+    "unthrottled",
     "window_end",
     "on_window_end",
     "max_moves_per_broker",
@@ -61,6 +62,11 @@ def not_started(plan: Plan, view: LedgerView) -> Plan:
     """The plan less the moves that have ended or are in flight."""
     left = (move for move in plan.moves if view.moves.get(move.partition) is MoveState.PENDING)
     return replace(plan, moves=tuple(left))
+
+
+def unthrottled(record: PlanRecord) -> bool:
+    """Whether the plan is to run without a throttle."""
+    return bool(record.request.get("unthrottled"))
 
 
 def orphaned(record: PlanRecord, ledger: Ledger) -> bool:

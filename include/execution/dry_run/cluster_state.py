@@ -76,9 +76,10 @@ class ClusterState:
         return self.sizes.get(ReplicaId(*move.partition, broker), move.size_bytes)
 
 
-def read_cluster(plan: Plan, cluster: ClusterPort) -> ClusterState:
+def read_cluster(plan: Plan, cluster: ClusterPort, role: Role = Role.REASSIGNER) -> ClusterState:
     """Read it.
 
+    :param role: whose rights are needed.
     :raises ClusterError: it could not be read at all.
     """
     names = {move.partition.topic for move in plan.moves}
@@ -91,7 +92,7 @@ def read_cluster(plan: Plan, cluster: ClusterPort) -> ClusterState:
         topics=topics,
         ongoing=cluster.list_reassignments(),
         log_dirs=log_dirs,
-        missing_rights=tuple(missing_rights(cluster, names, Role.REASSIGNER)),
+        missing_rights=tuple(missing_rights(cluster, names, role)),
         min_isr=_min_isr(cluster, names),
         sizes={
             ReplicaId(*partition, log_dir.broker): replica.size_bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from include.cluster.interface.rights import Role
 from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
@@ -22,6 +23,7 @@ from include.execution.dry_run.predicted_time import predicted_time
 from include.execution.dry_run.replica_checks import broker_findings
 from include.execution.dry_run.result import DryRunResult, describe
 from include.execution.dry_run.throttle_checks import throttle_findings
+from include.execution.dry_run.without_rights import for_others, without_throttle
 from include.execution.observation.drift import drift
 from include.execution.policy import policy_for, rate_for
 from include.execution.throttle.cordon import cordon_findings
@@ -54,9 +56,10 @@ def dry_run(
     :param timings: how soon Airflow acted in runs that are over.
     :raises ClusterError: the cluster could not be read at all.
     """
-    now = read_cluster(plan, cluster)
+    role = Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
+    now = read_cluster(plan, cluster, role)
     rate, cause = _rate(plan, request, snapshot, now, settings)
-    if rate_bytes_per_s is not None:
+    if rate_bytes_per_s is not None and not request.unthrottled:
         rate, cause = rate_bytes_per_s, ""
     policy, airflow = policy_for(request, settings), airflow_times(timings, settings)
     pace = policy.pace(rate)
@@ -69,14 +72,19 @@ def dry_run(
         "drift": lambda: _drift(plan, now),
         "foreign reassignments": lambda: _foreign(plan, request, now, in_flight),
         "verdict": lambda: _verdicts(plan, now),
-        "throttle": lambda: throttle_findings(
-            plan, cluster, now, rate, efficiency=settings.throttle_efficiency
+        "throttle": lambda: (
+            without_throttle(policy)
+            if request.unthrottled
+            else throttle_findings(
+                plan, cluster, now, rate, efficiency=settings.throttle_efficiency
+            )
         ),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
         "inflow": lambda: inflow_findings(plan, growth, now, pace),
         "disk": lambda: disk_findings(plan, now, settings.min_free_disk_fraction),
     }
-    findings = [item for check in checks.values() for item in _shortened(list(check()))]
+    told = for_others if request.export else (lambda finding: finding)
+    findings = [item for check in checks.values() for item in _shortened([*map(told, check())])]
     return DryRunResult(
         plan.plan_id,
         plan.plan_hash,
@@ -89,6 +97,7 @@ def dry_run(
         rate_cause=cause,
         predicted=predicted_time(plan, now, policy, rate, airflow, growth),
         runs_measured=airflow.runs,
+        unthrottled=request.unthrottled,
     )
 
 
@@ -100,6 +109,8 @@ def _rate(
     settings: Settings,
 ) -> tuple[int, str]:
     """The throttle of a request, and why it is this one where none was asked for."""
+    if request.unthrottled:
+        return rate_for(request, settings), ""
     if request.throttle_bytes_per_s is not None:
         return request.throttle_bytes_per_s, ""
     traffic = traffic_bytes_per_s(snapshot, now)

@@ -23,6 +23,7 @@ class DryRunResult:
     :param predicted: time from the start of the plan to its end; None = it would never end.
     :param runs_measured: runs that the reaction of Airflow in it was measured in; of fewer than
         ``ENOUGH_RUNS``, what the settings expect counts, too.
+    :param unthrottled: whether no throttle is to be set; the rate is then what a broker can take.
     """
 
     plan_id: str
@@ -36,6 +37,7 @@ class DryRunResult:
     rate_cause: str = ""
     predicted: TimeRange | None = None
     runs_measured: int = 0
+    unthrottled: bool = False
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -65,8 +67,7 @@ def describe(result: DryRunResult) -> str:
     verdict = "may run" if result.ok else "is refused"
     lines = [
         f"Dry run: plan {result.plan_id} {verdict}; nothing was changed.",
-        f"  {result.partitions} partitions, {_sizes(result)} at "
-        f"{bytes_text(result.rate_bytes_per_s)}/s per broker: {_time(result)}",
+        f"  {result.partitions} partitions, {_sizes(result)} {_pace(result)}: {_time(result)}",
     ]
     if result.rate_cause:
         lines.append(f"  throttle auto: {result.rate_cause}")
@@ -76,6 +77,11 @@ def describe(result: DryRunResult) -> str:
         lines.append(f"  {check.ljust(width)}  {_outcome(found)}".rstrip())
         lines += [f"    {item}" for item in found]
     return "\n".join(lines)
+
+
+def _pace(result: DryRunResult) -> str:
+    rate = f"{bytes_text(result.rate_bytes_per_s)}/s per broker"
+    return f"without a throttle, if {rate} are copied" if result.unthrottled else f"at {rate}"
 
 
 def _sizes(result: DryRunResult) -> str:

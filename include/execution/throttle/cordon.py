@@ -38,7 +38,7 @@ def cordon(
     if request.cordon is Cordon.NO:
         return ()
     live = cluster.describe_cluster().brokers.keys()
-    resources = [ConfigResource.broker(broker) for broker in request.brokers if broker in live]
+    resources = [ConfigResource.broker(broker) for broker in request.emptied if broker in live]
     if not resources:
         return ()
     known = {
@@ -72,7 +72,7 @@ def cordon_findings(
     """What brokers would refuse of it, asked with validate_only."""
     if request.cordon is Cordon.NO:
         return
-    changes = [_cordon(ConfigResource.broker(b)) for b in request.brokers if b in live]
+    changes = [_cordon(ConfigResource.broker(b)) for b in request.emptied if b in live]
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
             yield Finding(
@@ -83,7 +83,7 @@ def cordon_findings(
                 "Leave the parameter cordon at no, or correct what the broker names.",
                 error.code,
             )
-    for broker in sorted(set(request.brokers) - set(live)):
+    for broker in sorted(set(request.emptied) - set(live)):
         yield Finding(
             Severity.WARNING,
             _CHECK,

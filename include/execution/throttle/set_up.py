@@ -94,6 +94,19 @@ def set_up_throttle(
     return ThrottleSetUp(entries, rates.foreign, tuple(sorted(in_waves)))
 
 
+def begin_unthrottled(plan: Plan, ledger: Ledger, cluster: OwnCluster) -> None:
+    """Claim the cluster for a plan that runs without a throttle. A retry changes nothing.
+
+    No configuration is changed, and what is in flight is not looked for on any list: the ledger
+    holds no rate for the plan. Debts of earlier plans are paid first, as everywhere.
+
+    :raises PlanConflictError: another plan holds the cluster; nothing was changed.
+    """
+    ledger.claim(plan.plan_id)
+    sweep(ledger, cluster)
+    ledger.without_rate(plan.plan_id)
+
+
 def cover(
     plan: Plan,
     ledger: Ledger,

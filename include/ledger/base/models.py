@@ -277,3 +277,11 @@ FINDINGS = Table(
     Column("closed_at", UtcDateTime),  # NULL: it is open, or never was
     Column("facts", JSON, nullable=False),
 )
+
+CONNECTIONS = Table(
+    "connections",
+    METADATA,
+    Column("connection", String(250), primary_key=True),
+    Column("cluster_id", String(200), nullable=False),  # that it was last seen to lead to
+    Column("seen_at", UtcDateTime, nullable=False),
+)

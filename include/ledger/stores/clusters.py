@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, insert, or_, select, update
 
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.run.states import PlanState
 from include.ledger.base.database import Database
-from include.ledger.base.models import PLANS, REASSIGNMENTS, THROTTLE_ENTRIES
+from include.ledger.base.models import CONNECTIONS, PLANS, REASSIGNMENTS, THROTTLE_ENTRIES
 from include.ledger.base.records import PlanRecord, ThrottleState
 from include.ledger.stores.plans import record_of
 
@@ -24,6 +24,28 @@ class ClusterStore(Database):
         """The newest plans for a cluster, newest first."""
         query = select(PLANS).where(PLANS.c.cluster_id == cluster_id)
         query = query.order_by(PLANS.c.created_at.desc(), PLANS.c.plan_id).limit(newest)
+        with self.reading() as connection:
+            return [record_of(row) for row in connection.execute(query).mappings()]
+
+    def record_connection(self, connection: str, cluster_id: str) -> None:
+        """Record which cluster a connection leads to by now."""
+        with self.writing() as transaction:
+            seen = {"cluster_id": cluster_id, "seen_at": self._clock()}
+            known = update(CONNECTIONS).where(CONNECTIONS.c.connection == connection)
+            if not transaction.execute(known.values(**seen)).rowcount:
+                transaction.execute(insert(CONNECTIONS).values(connection=connection, **seen))
+
+    def connections(self) -> dict[str, str]:
+        """Connection → id of the cluster that it was last seen to lead to."""
+        query = select(CONNECTIONS.c.connection, CONNECTIONS.c.cluster_id).order_by(
+            CONNECTIONS.c.seen_at
+        )
+        with self.reading() as transaction:
+            return {row.connection: row.cluster_id for row in transaction.execute(query)}
+
+    def active_plans(self) -> list[PlanRecord]:
+        """The plan that is active on each cluster that has one."""
+        query = select(PLANS).where(PLANS.c.active_cluster_id.is_not(None))
         with self.reading() as connection:
             return [record_of(row) for row in connection.execute(query).mappings()]
 

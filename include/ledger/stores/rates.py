@@ -60,6 +60,15 @@ class RateStore(Database):
             told = f"{rate_bytes_per_s} B/s{aim}: {cause}"
             write_event(connection, now, "throttle", told, plan_id=plan_id)
 
+    def without_rate(self, plan_id: str) -> None:
+        """Record that the plan runs without a throttle from now on."""
+        with self.writing() as connection:
+            connection.execute(
+                update(PLANS).where(PLANS.c.plan_id == plan_id).values(rate_bytes_per_s=None)
+            )
+            told = "none: copies are limited by how many run at once alone"
+            write_event(connection, self._clock(), "throttle", told, plan_id=plan_id)
+
     def rate_changes(self, plan_id: str) -> list[RateChange]:
         """Every rate that was set for the plan, oldest first."""
         with self.reading() as connection:

@@ -107,7 +107,7 @@ class RequestStore(Database):
             values: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "last_progress_at": now}
             values["request"] = {**row["request"], **bounds}
             if planned:
-                values["request"]["dry_run"] = False
+                values["request"] |= {"dry_run": False, "export": False}
             if rate_bytes_per_s is not None:
                 values["requested_rate_bytes_per_s"] = rate_bytes_per_s
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))

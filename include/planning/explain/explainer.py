@@ -16,10 +16,11 @@ from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, Floats, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.infeasible_text import BUDGET_SPENT
+from include.domain.plan.infeasible_text import BUDGET_SPENT, obstacle_text
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.request import (
+    ABOUT_LEADERS,
     SPREADS_TOPICS,
     USED_BY,
     Action,
@@ -169,10 +170,15 @@ class Explainer:
             copies=tuple(
                 CopyExplained(target, source, self._choices(p, move, target))
                 for target in added
-                if move
+                if move and not self._named_in_request(move, target)
             ),
             held=tuple(self._held(p, move, broker) for broker in replicas),
         )
+
+    def _named_in_request(self, move: Move, target: BrokerId) -> bool:
+        """Whether a replacement takes the place it is for: then there was nothing to choose."""
+        old = dict(zip(move.target, move.current, strict=False)).get(target, -1)
+        return self._request.replacements.get(old) == target
 
     def broker(self, broker: BrokerId) -> BrokerExplained:
         """What the plan makes of a broker.
@@ -237,8 +243,7 @@ class Explainer:
     @cached_property
     def _hosts(self) -> Mask:
         arrays, request = self._arrays, self._request
-        drained = request.brokers if request.action is Action.DRAIN else ()
-        hosts: Mask = arrays.brokers.live & ~np.isin(arrays.brokers.ids, drained)
+        hosts: Mask = arrays.brokers.live & ~np.isin(arrays.brokers.ids, request.emptied)
         return hosts
 
     @cached_property
@@ -262,11 +267,23 @@ class Explainer:
         if self._request.action is Action.FIX_OFFLINE_REPLICAS:
             if not harmed:
                 return "none of its replicas was offline"
-        elif harmed:
+        elif harmed and self._request.action is not Action.ELECT_PREFERRED:
             return "one of its replicas was on a broker that was not live, or in a failed log dir"
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:
             return "its topic is not in the scope of the request, or is excluded"
+        return self._led_otherwise(p)
+
+    def _led_otherwise(self, p: int) -> str:
+        """Why an action that is about leaders leaves a partition; "" = the action is another."""
+        named = str(self._arrays.partition(p))
+        for item in self._plan.summary.infeasible:
+            if self._request.action in ABOUT_LEADERS and item.subject.name == named:
+                return obstacle_text(item)
+        if self._request.action is Action.DEMOTE:
+            return "no broker that is demoted leads it, or is preferred to"
+        if self._request.action is Action.ELECT_PREFERRED:
+            return "its preferred leader led it already"
         return ""
 
     def _unpaid(self, p: int) -> bool:

@@ -1,6 +1,9 @@
-"""More partitions for topics (KIP-179's alterPartitionCounts): what is asked, what is placed."""
+"""More partitions for topics (KIP-179's alterPartitionCounts), and new topics: where they go."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import TopicPartition
@@ -25,6 +28,35 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
     counts = dict(zip(names, snapshot.topics.column("partitions").to_pylist(), strict=True))
     existing: dict[str, int] = {}
     assignments: dict[TopicPartition, Replicas] = {}
+    for wanted in _wanted(counts, request, problems):
+        existing[wanted.topic] = counts.get(wanted.topic, 0)
+        try:
+            assignments |= create_replica_assignment(arrays, wanted)
+        except InvalidRequestError as error:
+            problems += error.problems
+    if problems:
+        raise InvalidRequestError(problems)
+    return AddedPartitions(
+        plan_id,
+        snapshot.cluster_id,
+        snapshot.taken_at,
+        existing,
+        assignments,
+        {topic: new.configs for topic, new in request.new_topics.items()},
+    )
+
+
+def _wanted(
+    counts: Mapping[str, int], request: PartitionCountsRequest, problems: list[str]
+) -> Iterator[NewPartitions]:
+    """What is to be placed; names what cannot be in ``problems``."""
+    of = partial(
+        NewPartitions,
+        exclude_brokers=request.exclude_brokers,
+        ignore_racks=request.ignore_racks,
+        force_simple_assignment=request.force_simple_assignment,
+        seed=request.seed,
+    )
     for topic, total in request.totals.items():
         there = counts.get(topic)
         if there is None:
@@ -35,18 +67,9 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
                 "partitions can only be added."
             )
         else:
-            wanted = NewPartitions(
-                topic,
-                total - there,
-                exclude_brokers=request.exclude_brokers,
-                ignore_racks=request.ignore_racks,
-                seed=request.seed,
-            )
-            existing[topic] = there
-            try:
-                assignments |= create_replica_assignment(arrays, wanted)
-            except InvalidRequestError as error:
-                problems += error.problems
-    if problems:
-        raise InvalidRequestError(problems)
-    return AddedPartitions(plan_id, snapshot.cluster_id, snapshot.taken_at, existing, assignments)
+            yield of(topic, total - there)
+    for topic, new in request.new_topics.items():
+        if topic in counts:
+            problems.append(f"There is a topic {topic!r} already: it is not created again.")
+        else:
+            yield of(topic, new.partitions, new.replication_factor)

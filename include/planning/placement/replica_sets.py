@@ -155,7 +155,7 @@ class Placer:
             chosen = self._choose(partition, self._tree, keep, len(row), free)
         except NoPlaceError:
             chosen = []
-        if not set(keep) <= set(chosen):
+        if len(chosen) < len(row) or not set(keep) <= set(chosen):
             chosen = self._one_by_one(keep, len(row), free)
         self._write(partition, row, chosen)
         return True

@@ -27,6 +27,9 @@ PLANNED_BY = {
     Action.REPAIR_RACKS: "bytes on disk and number of replicas",
     Action.FIX_OFFLINE_REPLICAS: "bytes on disk and number of replicas",
     Action.BALANCE_LEADERS: "number of leaders",
+    Action.DEMOTE: "number of leaders, and what they send where that is known",
+    Action.ELECT_PREFERRED: "who leads now",
+    Action.EVACUATE_LOG_DIRS: "room in log dirs",
     Action.MOVE_LOG_DIRS: "bytes in each log dir",
 }
 """What actions without tolerances go by; those not named follow what they are given."""

@@ -56,6 +56,8 @@ class Outcome:
     :param curve: works out what smaller budgets reach.
     :param topics: how evenly topics are spread, where it goes by that.
     :param within: what that copies inside brokers, where it is known replica by replica.
+    :param elections: dense indexes of partitions of which nothing but the leader changes: the
+        preferred one is to be elected.
     """
 
     layout: Layout
@@ -72,6 +74,7 @@ class Outcome:
     within: WithinBrokers | None = None
     topics: TopicBalance | None = None
     asked_bound_bytes: int | None = None
+    elections: tuple[int, ...] = ()
 
 
 def tree_of(

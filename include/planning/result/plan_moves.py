@@ -18,7 +18,8 @@ from include.planning.result.outcome import Outcome
 def planned_moves(outcome: Outcome) -> MoveTable:
     """What changes, with the reason of each change, in partition order."""
     layout, arrays = outcome.layout, outcome.layout.arrays
-    changed = np.union1d(layout.changed(), np.array(sorted(outcome.log_dirs), np.int64))
+    unmoved = np.array([*outcome.log_dirs, *outcome.elections], np.int64)
+    changed = np.union1d(layout.changed(), unmoved)
     home, rows = layout.home[changed], layout.rows[changed]
     topics = pa.array(arrays.topics, pa.string())
     columns = {
@@ -27,7 +28,7 @@ def planned_moves(outcome: Outcome) -> MoveTable:
         "current": _broker_lists(arrays, home),
         "target": _broker_lists(arrays, rows),
         "size_bytes": layout.size[changed],
-        "reason": _reasons(outcome.reason, home, rows),
+        "reason": _reasons(outcome, changed),
         "why": pa.array([outcome.why(p) for p in changed.tolist()], pa.string()),
         "current_log_dirs": _current_log_dirs(arrays, changed),
         "target_log_dirs": _target_log_dirs(outcome, changed),
@@ -55,10 +56,14 @@ def _broker_lists(arrays: ClusterArrays, rows: Rows) -> pa.ListArray:
     return lists(pa.array(ids[rows[held]]), held.sum(axis=1))
 
 
-def _reasons(reason: MoveReason, home: Rows, rows: Rows) -> pa.Array:
+def _reasons(outcome: Outcome, changed: Ints) -> pa.Array:
     """The action's reason; of moves without a copy between brokers, their kind."""
+    reason = outcome.reason
     if reason not in (MoveReason.REQUESTED, MoveReason.BALANCE):
-        return pa.array([reason.value] * len(rows), pa.string())
+        only_led = set(outcome.elections)
+        named = [MoveReason.ELECTION if p in only_led else reason for p in changed.tolist()]
+        return pa.array([item.value for item in named], pa.string())
+    home, rows = outcome.layout.home[changed], outcome.layout.rows[changed]
     same_set = ~fresh(rows, home).any(axis=1) & ~fresh(home, rows).any(axis=1)
     same_order = (rows == home).all(axis=1)
     kind = np.where(same_order, MoveReason.LOG_DIR.value, MoveReason.LEADER.value)

@@ -11,12 +11,21 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action, ReassignmentRequest
 
+_OF_EVERYTHING = (
+    Action.DRAIN,
+    Action.REPLACE,
+    Action.FIX_OFFLINE_REPLICAS,
+    Action.DEMOTE,
+    Action.ELECT_PREFERRED,
+    Action.EVACUATE_LOG_DIRS,
+)
+
 
 def topics_in_scope(snapshot: Snapshot, request: ReassignmentRequest) -> frozenset[str]:
     """Topics that the request may move.
 
-    Internal ones take part where their full name is given, in a drain of everything, and where
-    offline replicas of everything get new homes.
+    Internal ones take part where their full name is given; without names, in a drain, a
+    replacement, a demotion, in elections, and where offline replicas get new homes.
     """
     table = snapshot.topics
     internal = dict(
@@ -24,7 +33,7 @@ def topics_in_scope(snapshot: Snapshot, request: ReassignmentRequest) -> frozens
     )
     if request.topics:
         chosen = _matched(internal, request.topics)
-    elif request.action in (Action.DRAIN, Action.FIX_OFFLINE_REPLICAS):
+    elif request.action in _OF_EVERYTHING:
         chosen = set(internal)
     else:
         chosen = {topic for topic, is_internal in internal.items() if not is_internal}

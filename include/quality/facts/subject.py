@@ -73,7 +73,14 @@ class Checked:
     @property
     def drained(self) -> tuple[BrokerId, ...]:
         """Brokers that are to be emptied."""
+        if self.request.action is Action.REPLACE:
+            return tuple(self.request.replacements)
         return self.request.brokers if self.request.action is Action.DRAIN else ()
+
+    @property
+    def demoted(self) -> tuple[BrokerId, ...]:
+        """Brokers that are to lead nothing."""
+        return self.request.brokers if self.request.action is Action.DEMOTE else ()
 
     @cached_property
     def topics_in_scope(self) -> frozenset[str]:

@@ -33,10 +33,22 @@ def excused(checked: Checked) -> Mask:
         stuck |= (replicas > wanted) & (online < wanted)
     if request.action is Action.FIX_OFFLINE_REPLICAS:
         stuck |= _homeless(checked) | partitions.in_flight
+    if request.action is Action.DEMOTE:
+        stuck |= _nobody_else_leads(checked)
     left = Obstacles(checked.plan.summary.infeasible).partitions
     for p in np.flatnonzero(stuck).tolist():
         stuck[p] = partitions.name(p) in left
     return stuck
+
+
+def _nobody_else_leads(checked: Checked) -> Mask:
+    """(P,) partitions without a replica in sync on a live broker that is not demoted."""
+    partitions = checked.moved.partitions
+    live = checked.brokers[checked.live]
+    may = live[~np.isin(live, np.array(checked.demoted, np.int64))]
+    able = partitions.in_sync & ~partitions.offline & np.isin(partitions.replicas.values, may)
+    nobody: Mask = partitions.replicas.where(able).lengths == 0
+    return nobody
 
 
 def _homeless(checked: Checked) -> Mask:

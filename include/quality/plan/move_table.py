@@ -15,6 +15,9 @@ from include.quality.engine.results import ROWS_SHOWN
 from include.quality.facts.jagged import Ints, Mask, Ragged
 from include.quality.facts.rack_spread import badly_placed, better_places, places
 from include.quality.facts.subject import Checked
+from include.quality.plan.evacuation import evacuated_as_asked
+from include.quality.plan.leadership import elects, leadership_of
+from include.quality.plan.replacements import replaced_as_asked
 
 _BROKERS = pa.list_(pa.int32())
 _PATHS = pa.list_(pa.string())
@@ -27,10 +30,13 @@ def moves_beside(checked: Checked) -> pa.Table:
         **_of_snapshot(checked),
         **_wrong_brokers(checked),
         **_of_isr(checked),
+        **leadership_of(checked),
         **_spread(checked),
         **_in_files(checked),
         **_log_dirs(checked),
         **_requested(checked),
+        **replaced_as_asked(checked),
+        **evacuated_as_asked(checked),
     }
     for name, column in columns.items():
         table = table.append_column(name, column)
@@ -63,7 +69,7 @@ def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
         both = np.concatenate([adding.values, moved.removing.values])
         rows = np.concatenate([adding.row, moved.removing.row])
         outside = Ragged.of_rows(both, rows, len(moved.at))
-    dead = ~np.isin(target.values, checked.brokers[checked.live])
+    dead = ~np.isin(target.values, checked.brokers[checked.live]) & ~elects(checked)[target.row]
     lists = {
         "adding": adding,
         "not_live": target.where(dead),

@@ -12,6 +12,7 @@ from typing import Any
 from include.domain.request.request import Action, ReassignmentRequest, spread_tolerance
 from include.domain.resources import Resource
 from include.quality.engine.rules import Rule, at_level, rules_of
+from include.quality.plan.leadership import ELECTS
 
 TABLES = ("moves", "files", "plan", "brokers_after", "log_dirs_after", "topics_after")
 
@@ -26,6 +27,9 @@ _LEAVES_NONE_OUT = (
     Action.REASSIGN,
     Action.REPAIR_RACKS,
     Action.FIX_OFFLINE_REPLICAS,
+    Action.DEMOTE,
+    Action.ELECT_PREFERRED,
+    Action.EVACUATE_LOG_DIRS,
 )
 _RACKS = "racks"
 
@@ -62,7 +66,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
     action, explicit = request.action, request.action in EXPLICIT
     levels = action in (Action.REBALANCE, Action.EXPAND)
     budgeted = request.budget_bytes is not None or request.budget_moves is not None
-    whole, drains = action in _LEAVES_NONE_OUT, action is Action.DRAIN
+    whole, drains = action in _LEAVES_NONE_OUT, action in (Action.DRAIN, Action.REPLACE)
     replicas = request.tolerances.get(Resource.REPLICAS)
     rebalances = action is Action.REBALANCE
     names = {
@@ -75,7 +79,12 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "unpaid_left_out": whole and budgeted,
         "none_left_out": whole and not budgeted,
         "some_brokers": levels and bool(request.brokers),
-        "leaders": action is Action.BALANCE_LEADERS,
+        "leaders": action in (Action.BALANCE_LEADERS, Action.DEMOTE),
+        "evacuate": action is Action.EVACUATE_LOG_DIRS,
+        "replace": action is Action.REPLACE,
+        "demote": action is Action.DEMOTE,
+        "elections": action in ELECTS,
+        "only_elections": action is Action.ELECT_PREFERRED,
         "log_dirs": action is Action.MOVE_LOG_DIRS,
         "factor_changes": action in CHANGES_FACTOR,
         "factor_stays": action not in CHANGES_FACTOR,

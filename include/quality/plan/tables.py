@@ -15,13 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from include.domain.request.request import Action
-from include.quality.facts.jagged import Mask
+from include.quality.facts.disks import Place
+from include.quality.facts.evacuated import evacuated
+from include.quality.facts.jagged import Mask, Ragged
 from include.quality.facts.plan_hash import hash_of
 from include.quality.facts.rack_spread import badly_placed, places
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import excused, offline_counts, without_leader
 from include.quality.plan.broker_table import brokers_after
+from include.quality.plan.leadership import elects
 from include.quality.plan.move_table import moves_beside
 from include.quality.plan.topic_table import topics_after
 
@@ -110,6 +113,8 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "computed_moves": int(copies.sum()),
         "leader_changes": summary.leader_changes,
         "computed_leader_changes": int((moved.current.first != moved.target.first).sum()),
+        "elections": summary.elections,
+        "computed_elections": int(elects(checked).sum()),
         "allows_factor_change": plan.allow_replication_factor_change,
         "changes_factor": bool((moved.current.lengths != moved.target.lengths).any()),
         "files_told": json.dumps(dict(sorted(summary.files.items()))),
@@ -154,7 +159,46 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
             meant &= np.isin(partitions.replicas.values, np.array(request.brokers))
         harmed: Mask = scope & (partitions.replicas.where(meant).lengths > 0)
         return harmed & ~excused(checked)
+    if request.action is Action.DEMOTE:
+        demoted = np.array(checked.demoted, np.int64)
+        led = np.isin(partitions.leader, demoted) | np.isin(partitions.replicas.first, demoted)
+        well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
+        unled: Mask = scope & well & led & ~excused(checked)
+        return unled
+    if request.action is Action.EVACUATE_LOG_DIRS:
+        inside = _lies_in(checked, evacuated(checked))
+        well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
+        stays: Mask = scope & well & inside & ~_moving_already(checked)
+        return stays
+    if request.action is Action.ELECT_PREFERRED:
+        able = Ragged(partitions.replicas.first, np.arange(len(partitions.keys) + 1))
+        in_sync = partitions.replicas.where(partitions.in_sync & ~partitions.offline)
+        waits = partitions.leader != partitions.replicas.first
+        electable: Mask = scope & ~partitions.in_flight & waits & ~able.missing_in(in_sync)
+        return electable
     return None
+
+
+def _lies_in(checked: Checked, places: frozenset[Place]) -> Mask:
+    """(P,) partitions of which a replica lies in one of these log dirs."""
+    partitions = checked.moved.partitions
+    pairs = zip(partitions.replicas.values.tolist(), partitions.log_dirs.to_pylist(), strict=True)
+    inside = np.array([pair in places for pair in pairs], bool)
+    found: Mask = partitions.replicas.where(inside).lengths > 0
+    return found
+
+
+def _moving_already(checked: Checked) -> Mask:
+    """(P,) partitions of which a replica is being moved between log dirs, and that are named."""
+    named = Obstacles(checked.plan.summary.infeasible).partitions
+    rows = checked.snapshot.replicas.filter(
+        checked.snapshot.replicas.column("future_log_dir").is_valid()
+    ).to_pylist()
+    moving = {f"{row['topic']}-{row['partition']}" for row in rows}
+    partitions = checked.moved.partitions
+    return np.array(
+        [partitions.name(p) in moving & named for p in range(len(partitions.keys))], bool
+    )
 
 
 def _left_out(checked: Checked) -> list[str]:

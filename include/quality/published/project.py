@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -29,7 +30,7 @@ from include.quality.engine.judged import Judged, row_text
 from include.quality.engine.results import GateResult, Validation
 from include.quality.engine.rules import Rule, at_level, every_rule, suites
 from include.quality.published.standalone import make_standalone
-from include.quality.published.tree import keep_newest, put
+from include.quality.published.tree import files_of, keep_newest, put
 
 if TYPE_CHECKING:
     from great_expectations.data_context import AbstractDataContext
@@ -43,6 +44,7 @@ RUNS_KEPT = 50
 _RESULTS = "gx/uncommitted/validations"
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _MARK = "definitions.sha256"
+_STORE_ID = ".ge_store_backend_id"
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,16 @@ def publish(run: Run, results: Iterable[GateResult], plan_uri: str, project_uri:
         context, root = _context(Path(scratch))
         keys = [_store(context, run, item) for item in validations]
         if project_uri:
-            put(root / _RESULTS, f"{project_uri}/{_RESULTS}")
+            results_of_run = files_of(root / _RESULTS)
+            results_of_run.pop(_STORE_ID, None)  # it is one of the definitions
+            put(results_of_run, f"{project_uri}/{_RESULTS}")
             keep_newest(project_uri, f"{_RESULTS}/*/*/*", RUNS_KEPT)
         for key, item in zip(keys, validations, strict=True):
             _tell(context, key, item)
         context.build_data_docs()
         site = root / "gx/uncommitted/data_docs/local_site"
         make_standalone(site)
-        put(site, f"{plan_uri}/{SITE}")
+        put(files_of(site), f"{plan_uri}/{SITE}")
     if project_uri:
         _define(project_uri)
 
@@ -138,14 +142,19 @@ def _define(project_uri: str) -> None:
     fs, root = fsspec.core.url_to_fs(project_uri)
     if fs.exists(f"{root}/{_MARK}") and fs.cat_file(f"{root}/{_MARK}").decode() == mark:
         return
+    put({**definitions(), _MARK: mark.encode()}, project_uri)
+
+
+@cache
+def definitions() -> Mapping[str, bytes]:
+    """The project's files by their paths: made once in a process, which takes seconds."""
     with tempfile.TemporaryDirectory(prefix="rehome-gx-") as scratch:
         context, folder = _context(Path(scratch))
         quiet(context)
         for gate, table, rules in every_rule():
             checkpoint_of(context, gate, suite_of(f"{gate}.{table}", _at_first_level(rules)))
         _settle(folder)
-        (folder / _MARK).write_text(mark)
-        put(folder, project_uri)
+        return files_of(folder)
 
 
 def _at_first_level(rules: Sequence[Rule]) -> list[Rule]:
@@ -156,7 +165,11 @@ def _settle(folder: Path) -> None:
     """Give everything an id that depends on nothing but the definitions: Great Expectations' own
     are random, and those of two jobs that write at once would not belong together.
     """
-    texts = [path for path in sorted(folder.rglob("*")) if path.suffix in (".json", ".yml")]
+    texts = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix in (".json", ".yml", "")
+    ]
     ids: dict[str, str] = {}
 
     def settled(found: re.Match[str]) -> str:

@@ -5,18 +5,25 @@ Great Expectations writes to local disks only: what it has made there is brought
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import fsspec
 
 
-def put(folder: Path, uri: str) -> None:
-    """Write every file of a local folder below a URI."""
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Every file of a local folder, by its path below it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def put(files: Mapping[str, bytes], uri: str) -> None:
+    """Write files below a URI, one after the other: who finds the last one finds all."""
     fs, root = fsspec.core.url_to_fs(uri)
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        target = f"{root}/{file.relative_to(folder).as_posix()}"
+    for path, content in files.items():
+        target = f"{root}/{path}"
         fs.makedirs(target.rpartition("/")[0], exist_ok=True)
-        fs.pipe_file(target, file.read_bytes())
+        fs.pipe_file(target, content)
 
 
 def keep_newest(uri: str, pattern: str, most: int) -> None:

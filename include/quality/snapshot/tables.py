@@ -7,8 +7,9 @@ and counted by Spark.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,15 @@ import pyarrow.compute as pc
 from include.cluster.snapshot.model import REPLICAS, Snapshot
 from include.domain.kafka import BrokerId
 from include.quality.engine.frames import frame_of, kept
+from include.quality.engine.together import CLUSTER, stacked
 from include.warehouse import replicas_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PARTITION = ("topic", "partition")
+By = tuple[str, ...]
+"""Columns that tell clusters apart; () = there is one."""
 _PATHS = pa.list_(pa.string())
 
 # A shift by a broker's id is one by its remainder of 64: as many bits as replicas are as many
@@ -62,8 +66,47 @@ def snapshot_tables(
             "brokers": frame_of(spark, _brokers(snapshot, levelled)),
             "log_dirs": frame_of(spark, _among(snapshot.log_dirs, levelled)),
             "topics": held.enter_context(kept(_topics(topics, counted))),
-            "replicas": _replicas(spark, replicas, snapshot),
+            "replicas": _replicas(replicas, frame_of(spark, _beside(snapshot))),
             "partitions": held.enter_context(kept(_partitions(counted, replicas, topics))),
+        }
+
+
+@dataclass(frozen=True)
+class Concerned:
+    """A snapshot that is judged beside others.
+
+    :param snapshot: with its replicas.
+    :param levelled: see :func:`snapshot_tables`.
+    """
+
+    snapshot: Snapshot
+    levelled: tuple[BrokerId, ...] | None = None
+
+
+@contextmanager
+def tables_of_many(
+    spark: SparkSession, clusters: Mapping[str, Concerned], now: datetime
+) -> Iterator[dict[str, DataFrame]]:
+    """The tables of :func:`snapshot_tables` of many clusters, one below the other: each row has
+    its cluster.
+    """
+    by = (CLUSTER,)
+
+    def frame(part: Callable[[Concerned], pa.Table]) -> DataFrame:
+        return frame_of(spark, stacked({name: part(one) for name, one in clusters.items()}))
+
+    replicas = frame(lambda one: one.snapshot.replicas)
+    topics = frame(lambda one: one.snapshot.topics)
+    beside = frame(lambda one: _beside(one.snapshot))
+    with ExitStack() as held:
+        counted = held.enter_context(kept(_counted(replicas, by)))
+        yield {
+            "snapshot": frame(lambda one: _header(one.snapshot, now)),
+            "brokers": frame(lambda one: _brokers(one.snapshot, one.levelled)),
+            "log_dirs": frame(lambda one: _among(one.snapshot.log_dirs, one.levelled)),
+            "topics": held.enter_context(kept(_topics(topics, counted, by))),
+            "replicas": _replicas(replicas, beside, by),
+            "partitions": held.enter_context(kept(_partitions(counted, replicas, topics, by))),
         }
 
 
@@ -98,25 +141,19 @@ def _among(table: pa.Table, levelled: Collection[BrokerId] | None) -> pa.Table:
     return table.append_column("levelled", pa.array(concerned, pa.bool_()))
 
 
-def _topics(topics: DataFrame, partitions: DataFrame) -> DataFrame:
-    seen = partitions.groupBy("topic").agg(
+def _topics(topics: DataFrame, partitions: DataFrame, by: By = ()) -> DataFrame:
+    seen = partitions.groupBy(*by, "topic").agg(
         *_aggregates(
             seen="count(*)", first_partition="min(partition)", last_partition="max(partition)"
         )
     )
-    return topics.join(seen, "topic", "left").selectExpr(
+    return topics.join(seen, [*by, "topic"], "left").selectExpr(
         "* EXCEPT (seen)", "coalesce(seen, 0) AS partitions_seen"
     )
 
 
-def _replicas(spark: SparkSession, replicas: DataFrame, snapshot: Snapshot) -> DataFrame:
-    """Each replica beside its broker.
-
-    ``must_report``: whether the broker has to tell of it. Dead ones tell nothing, and live ones
-    nothing of what is in a failed log dir. ``known_log_dir``: null where no log dir is known.
-    """
-    from pyspark.sql.functions import broadcast
-
+def _beside(snapshot: Snapshot) -> pa.Table:
+    """What each replica is compared with, by its broker."""
     alive = snapshot.brokers.group_by("broker").aggregate([("live", "any")])
     log_dirs: dict[BrokerId, list[str]] = {}
     for row in snapshot.log_dirs.select(["broker", "log_dir"]).to_pylist():
@@ -124,7 +161,7 @@ def _replicas(spark: SparkSession, replicas: DataFrame, snapshot: Snapshot) -> D
     failed = snapshot.log_dirs.filter(snapshot.log_dirs["offline"])["broker"]
     ids = sorted({*alive["broker"].to_pylist(), *log_dirs})
     live = dict(zip(alive["broker"].to_pylist(), alive["live_any"].to_pylist(), strict=True))
-    beside = pa.table(
+    return pa.table(
         {
             "broker": pa.array(ids, pa.int32()),
             "known_alive": pa.array([live.get(broker) for broker in ids], pa.bool_()),
@@ -132,7 +169,17 @@ def _replicas(spark: SparkSession, replicas: DataFrame, snapshot: Snapshot) -> D
             "has_failed_dirs": pc.is_in(pa.array(ids, pa.int32()), failed.combine_chunks()),
         }
     )
-    return replicas.join(broadcast(frame_of(spark, beside)), "broker", "left").selectExpr(
+
+
+def _replicas(replicas: DataFrame, beside: DataFrame, by: By = ()) -> DataFrame:
+    """Each replica beside its broker.
+
+    ``must_report``: whether the broker has to tell of it. Dead ones tell nothing, and live ones
+    nothing of what is in a failed log dir. ``known_log_dir``: null where no log dir is known.
+    """
+    from pyspark.sql.functions import broadcast
+
+    return replicas.join(broadcast(beside), [*by, "broker"], "left").selectExpr(
         "* EXCEPT (log_dirs, has_failed_dirs)",
         "if(log_dir IS NULL, NULL, coalesce(array_contains(log_dirs, log_dir), false)) "
         "AS known_log_dir",
@@ -140,9 +187,9 @@ def _replicas(spark: SparkSession, replicas: DataFrame, snapshot: Snapshot) -> D
     )
 
 
-def _counted(replicas: DataFrame) -> DataFrame:
+def _counted(replicas: DataFrame, by: By = ()) -> DataFrame:
     """One row per partition, with what a single grouping can find of it."""
-    counted = replicas.groupBy(*_PARTITION).agg(
+    counted = replicas.groupBy(*by, *_PARTITION).agg(
         *_aggregates(
             replicas="count(*)",
             leaders="sum(int(is_leader))",
@@ -163,7 +210,9 @@ def _counted(replicas: DataFrame) -> DataFrame:
     )
 
 
-def _partitions(counted: DataFrame, replicas: DataFrame, topics: DataFrame) -> DataFrame:
+def _partitions(
+    counted: DataFrame, replicas: DataFrame, topics: DataFrame, by: By = ()
+) -> DataFrame:
     """One row per partition, how many of its replicas lie on one broker, and whether its topic is
     listed.
 
@@ -172,17 +221,18 @@ def _partitions(counted: DataFrame, replicas: DataFrame, topics: DataFrame) -> D
     """
     from pyspark.sql.functions import broadcast
 
-    unclear = counted.where("NOT surely_distinct").select(*_PARTITION)
+    key = [*by, *_PARTITION]
+    unclear = counted.where("NOT surely_distinct").select(*key)
     times = (
-        replicas.join(broadcast(unclear), [*_PARTITION], "left_semi")
-        .groupBy(*_PARTITION, "broker")
+        replicas.join(broadcast(unclear), key, "left_semi")
+        .groupBy(*key, "broker")
         .agg(*_aggregates(times="count(*)"))
-        .groupBy(*_PARTITION)
+        .groupBy(*key)
         .agg(*_aggregates(times="max(times)"))
     )
-    listed = topics.select("topic").distinct().selectExpr("topic", "true AS listed")
-    beside = counted.join(broadcast(times), [*_PARTITION], "left")
-    return beside.join(broadcast(listed), "topic", "left").selectExpr(
+    listed = topics.select(*by, "topic").distinct().selectExpr(*by, "topic", "true AS listed")
+    beside = counted.join(broadcast(times), key, "left")
+    return beside.join(broadcast(listed), [*by, "topic"], "left").selectExpr(
         "* EXCEPT (surely_distinct, times, listed)",
         "coalesce(times, 1) AS times_on_one_broker",
         "listed IS NOT NULL AS known_topic",

@@ -38,13 +38,25 @@ class KafkaClusterHook(KafkaBaseHook):
 
     @cached_property
     def policy(self) -> ConnectionPolicy:
-        """What may be done through the connection.
+        """What may be done through the connection, by its extra or by the clusters file.
 
-        :raises InvalidRequestError: there is no such connection, or its policy is not one.
+        :raises InvalidRequestError: there is no such connection, its policy is not one or stands
+            in both places, or the clusters file cannot be used.
         """
         from include.execution.access.connection_policy import KEY, ConnectionPolicy
+        from rehome import clusters
 
-        return ConnectionPolicy.parse(self._extra.get(KEY), self.kafka_config_id)
+        own = ConnectionPolicy.parse(self._extra.get(KEY), self.kafka_config_id)
+        entry = clusters.through(self.kafka_config_id)
+        if entry is None or entry.policy is None:
+            return own
+        if KEY in self._extra:
+            problem = (
+                f"Connection {self.kafka_config_id} has a policy in its extra ({KEY}) and one in "
+                "the clusters file. Leave one of them out."
+            )
+            raise InvalidRequestError([problem])
+        return entry.policy
 
     @cached_property
     def _extra(self) -> dict[str, Any]:

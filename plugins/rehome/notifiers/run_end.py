@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier
 
 from include.errors import RehomeError
-from rehome import alerting, installation, plan_of_run, run_context
+from rehome import alerting, clusters, installation, plan_of_run, run_context
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -40,9 +40,12 @@ class RehomeNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         """Tell it once, through every channel; what ends with the run is over."""
+        with clusters.working_through(clusters.connection_of(context)):
+            self._tell(self._end(context))
+
+    def _tell(self, end: RunEnd) -> None:
         from include.alerts.found import OVER_WITH_ITS_RUN
 
-        end = self._end(context)
         try:
             with installation.open_ledger() as ledger:
                 for plan in end.plans:
@@ -86,10 +89,10 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
-    """Only a drain is followed up."""
-    from include.domain.request.request import Action
+    """Only what empties brokers is followed up."""
+    from include.domain.request.request import FOLLOWED_UP
 
-    if record.action != Action.DRAIN.value:
+    if record.action not in FOLLOWED_UP:
         return {}
     try:
         follow_up = plan_of_run.known(run_context.follow_up_id(record.plan_id), ledger)

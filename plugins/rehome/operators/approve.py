@@ -35,7 +35,7 @@ BODY = """
 | changes of leader | {summary.leader_changes} |
 | to move | {bytes_to_move}; no plan that ends the same moves less than {lower_bound} |
 {within_brokers}\
-| time | {duration} at {rate} per broker and direction{rate_cause} |
+| time | {duration} {pace} |
 | findings of the dry run | {findings} |
 
 Its page has the plan, the report and every finding: [open it]({page}).
@@ -221,7 +221,9 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.execution.access.connection_policy import PolicyError
 
         rate, told = rate_in(text), f"to be tried out with {text}."
-        if rate is None:
+        if run_context.plan_request(context).unthrottled:
+            rate, told = None, "it is to run without a throttle: reject it, and trigger another."
+        elif rate is None:
             told = f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
         else:
             try:
@@ -278,21 +280,29 @@ def approval_text(
     from include.domain.text import bytes_text
     from include.domain.time_range import TimeRange
 
-    predicted, cause = tried.get("predicted"), tried.get("rate_cause")
+    predicted = tried.get("predicted")
     return BODY.format(
         sent_back=f"{sent_back}\n\n" if sent_back else "",
         summary=summary,
         bytes_to_move=bytes_text(summary.bytes_to_move),
         lower_bound=bytes_text(summary.lower_bound_bytes),
         duration=str(TimeRange(**predicted)) if predicted else "it would never end",
-        rate=f"{bytes_text(terms.rate_bytes_per_s)}/s",
-        rate_cause=f" (auto: {cause})" if cause else "",
+        pace=_pace(terms, tried.get("rate_cause")),
         page=page,
         findings=_findings(tried),
         within_brokers=_within_brokers(summary),
         terms="\n".join(f"- {line}" for line in terms.lines()),
         lasting=f"{lasting_s / 3600:g} h",
     )
+
+
+def _pace(terms: Terms, cause: str | None) -> str:
+    from include.domain.text import bytes_text
+
+    rate = f"{bytes_text(terms.rate_bytes_per_s)}/s per broker and direction"
+    if terms.unthrottled is not None:
+        return f"**without a throttle**, if brokers copy {rate}"
+    return f"at {rate}" + (f" (auto: {cause})" if cause else "")
 
 
 def _line(text: object) -> str:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from include.warehouse import PlanDirectory
 
 
+EXPORT = "export"
+"""The folder of the files for Kafka's own tools, in the plan's directory."""
+
+
 class DryRunOperator(ClusterOperator, SkipMixin):
     """Predicts every verdict and checks every precondition; changes nothing.
 
@@ -80,12 +84,34 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             told = f"The dry run refuses plan {plan.plan_id}:\n{problems}\n{left}"
             self.log.error("%s", told)
             raise AirflowFailException(told)
+        if request.export:
+            self._export(plan, request, result, directory)
         write_note(
             context, planned_note(request_to_params(request), plan.summary, result.to_json())
         )
         if request.dry_run:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
         return uri
+
+    def _export(
+        self,
+        plan: Plan,
+        request: ReassignmentRequest,
+        result: DryRunResult,
+        directory: PlanDirectory,
+    ) -> None:
+        """Write the files for Kafka's own tools."""
+        from include.execution.export import export, standing_throttles
+
+        with self.gateway() as cluster:
+            standing = standing_throttles(plan, cluster)
+        most = installation.settings().max_partitions_in_flight
+        made = export(plan, request, result.rate_bytes_per_s, most, standing)
+        folder = directory.folder(EXPORT)
+        for name, text in made.texts.items():
+            folder.write_text(name, text)
+        directory.write_json(f"{EXPORT}.json", made.to_json())
+        self.log.info("%d batches for Kafka's tools: %s", len(made.batches), folder.uri)
 
 
 def _is_taken_up(context: Context, record: PlanRecord) -> bool:

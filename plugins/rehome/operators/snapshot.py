@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.cluster.gateway import ClusterGateway
+    from include.cluster.interface.rights import Role
     from include.ledger.store import Ledger
 
 
@@ -35,7 +36,7 @@ class SnapshotClusterOperator(ClusterOperator):
     def step(self, context: Context) -> str:
         """Snapshot → URI."""
         from include.cluster.interface.errors import require
-        from include.cluster.interface.rights import Role, rights_to_start
+        from include.cluster.interface.rights import rights_to_start
         from include.cluster.snapshot.take import take_snapshot
         from include.metrics.readings import ClusterFacts, cluster_readings
 
@@ -51,12 +52,7 @@ class SnapshotClusterOperator(ClusterOperator):
         with self.gateway() as cluster:
             self._refuse_other_cluster(context, cluster)
             if begins:
-                role = (
-                    Role.PLANNER
-                    if run_context.params_of(context).get("dry_run")
-                    else Role.REASSIGNER
-                )
-                require("This run", rights_to_start(cluster, role))
+                require("This run", rights_to_start(cluster, self._role(context)))
                 with installation.open_ledger() as ledger:
                     planned = self._settle_plan(context, ledger, cluster)
             snapshot = take_snapshot(cluster, datetime.now(UTC))
@@ -72,6 +68,8 @@ class SnapshotClusterOperator(ClusterOperator):
         taken = ClusterFacts(snapshot.cluster_id, snapshot_taken_at=snapshot.taken_at)
         metrics.emit(cluster_readings, taken)
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
+        with installation.open_ledger() as ledger:
+            ledger.record_connection(self.kafka_config_id, snapshot.cluster_id)
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
@@ -83,6 +81,14 @@ class SnapshotClusterOperator(ClusterOperator):
         if planned is not None:
             self._begin_planned(context, planned)
         return uri
+
+    def _role(self, context: Context) -> Role:
+        from include.cluster.interface.rights import Role
+
+        request = run_context.request_of(context)
+        if request.dry_run:
+            return Role.PLANNER
+        return Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
 
     def _begin_planned(self, context: Context, plan_id: str) -> None:
         from include.errors import PlanConflictError
@@ -115,7 +121,12 @@ class SnapshotClusterOperator(ClusterOperator):
             with installation.open_ledger() as ledger:
                 action = ledger.plan(named).action
         try:
-            self.policy.require(action, request.throttle_bytes_per_s, datetime.now(UTC))
+            self.policy.require(
+                action,
+                request.throttle_bytes_per_s,
+                datetime.now(UTC),
+                unthrottled=request.unthrottled,
+            )
         except PolicyError as error:
             if not request.dry_run:
                 raise

@@ -36,9 +36,12 @@ class SetThrottleOperator(ClusterOperator):
 
     operator_extra_links = (PlanPageLink(),)
 
-    def _refuse_by_policy(self, record: PlanRecord, plan: Plan, rate: int) -> None:
-        """As at the start of the run: since then the window may have closed, the policy changed."""
-        self.policy.require(record.action, rate, datetime.now(UTC))
+    def _refuse_by_policy(self, record: PlanRecord, plan: Plan, rate: int, free: bool) -> None:
+        """As at the start of the run: since then the window may have closed, the policy changed.
+
+        :param free: whether it is to run without a throttle.
+        """
+        self.policy.require(record.action, rate, datetime.now(UTC), unthrottled=free)
         if plan.moves:
             self.policy.require_approver(record.approver, record.actor)
 
@@ -49,7 +52,7 @@ class SetThrottleOperator(ClusterOperator):
         from include.domain.text import bytes_text
         from include.execution.governor.control_loop import first_rate
         from include.execution.throttle.cordon import cordon
-        from include.execution.throttle.set_up import set_up_throttle
+        from include.execution.throttle.set_up import begin_unthrottled, set_up_throttle
         from include.metrics.readings import rate_readings
 
         with installation.open_ledger() as ledger:
@@ -62,7 +65,7 @@ class SetThrottleOperator(ClusterOperator):
         if cause:
             self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
         if record.state is not PlanState.RUNNING:
-            self._refuse_by_policy(record, plan, rate)
+            self._refuse_by_policy(record, plan, rate, request.unthrottled)
         with (
             installation.open_ledger() as ledger,
             self.gateway() as cluster,
@@ -71,6 +74,15 @@ class SetThrottleOperator(ClusterOperator):
             if held.ledger.plan(plan.plan_id).state is not PlanState.RUNNING:
                 run_context.refuse_changed_files(plan, run_context.plan_directory(context))
             self._check(plan, run_context.terms_of(context, request), held)
+            if request.unthrottled:
+                begin_unthrottled(plan, held.ledger, held.cluster)
+                self.log.warning(
+                    "Plan %s runs without a throttle: %s moves at once for each broker and "
+                    "direction are the limit.",
+                    plan.plan_id,
+                    request.max_moves_per_broker,
+                )
+                return
             done = set_up_throttle(plan, held.ledger, held.cluster, first_rate(rate), rate, cause)
             cordoned = cordon(plan, request, held.ledger, held.cluster)
         metrics.emit(rate_readings, plan.cluster_id, [RateReason.SET_UP])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -110,6 +111,11 @@ class MaintenanceWindowTimetable(Timetable):
             pass
         return opens
 
+    def next_close(self, now: datetime) -> datetime:
+        """When the window closes that is open, or opens next; aware UTC."""
+        closes = self.last_opening(now) + self.duration
+        return closes if closes > now else self.first_opening(now) + self.duration
+
     def _local(self, time: datetime) -> datetime:
         """What the local clock shows, naive."""
         return time.astimezone(self._zone).replace(tzinfo=None)
@@ -122,18 +128,101 @@ class MaintenanceWindowTimetable(Timetable):
         return DataInterval(pendulum.instance(opens), pendulum.instance(opens + self.duration))
 
 
-def maintenance_windows() -> MaintenanceWindowTimetable:
-    """The windows that the settings name; Airflow parses DAGs without its Variables."""
-    settings = Settings.load()
+class SeveralWindowsTimetable(Timetable):
+    """Starts a run when any of several windows opens; the run's data interval is that window.
+
+    Where windows overlap, a run has its own window's end. A window that lies within the one
+    that was used last is left out: it would close before its run could begin.
+
+    :param windows: two or more.
+    """
+
+    active_runs_limit = 1
+
+    def __init__(self, windows: Sequence[MaintenanceWindowTimetable]) -> None:
+        self.windows = tuple(windows)
+        self.description = f"Maintenance windows: {self.summary}"
+
+    @property
+    def summary(self) -> str:
+        """What Airflow's UI shows as the schedule."""
+        return "; ".join(window.summary for window in self.windows)
+
+    def validate(self) -> None:
+        """Refuse what never opens, or never closes.
+
+        :raises AirflowTimetableInvalid: naming the cause.
+        """
+        for window in self.windows:
+            window.validate()
+
+    def serialize(self) -> dict[str, Any]:
+        """The windows as JSON."""
+        return {"windows": [window.serialize() for window in self.windows]}
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> SeveralWindowsTimetable:
+        """What :meth:`serialize` wrote."""
+        return cls([MaintenanceWindowTimetable.deserialize(item) for item in data["windows"]])
+
+    def next_dagrun_info(
+        self,
+        *,
+        last_automated_data_interval: DataInterval | None,
+        restriction: TimeRestriction,
+    ) -> DagRunInfo | None:
+        """The first window after the last one used that has not closed by now."""
+        found = (
+            _next_outside(window, last_automated_data_interval, restriction)
+            for window in self.windows
+        )
+        return min(filter(None, found), key=_first_and_longest, default=None)
+
+    def infer_manual_data_interval(self, *, run_after: datetime) -> DataInterval:
+        """The window that is open longest, or else the one that was opened last."""
+        found = [window.infer_manual_data_interval(run_after=run_after) for window in self.windows]
+        still_open = [window for window in found if window.end > run_after]
+        if still_open:
+            return max(still_open, key=lambda window: window.end)
+        return max(found, key=lambda window: window.start)
+
+    def next_close(self, now: datetime) -> datetime:
+        """When the window closes that is open longest, or else the one that opens next; UTC."""
+        last = self.infer_manual_data_interval(run_after=now)
+        if last.end > now:
+            closes: datetime = last.end
+            return closes
+        opening = min(self.windows, key=lambda window: window.first_opening(now))
+        return opening.next_close(now)
+
+
+def _next_outside(
+    window: MaintenanceWindowTimetable, used: DataInterval | None, restriction: TimeRestriction
+) -> DagRunInfo | None:
+    """The next time that it opens, but for those that are over when the used one is."""
+    after = used
+    while True:
+        info = window.next_dagrun_info(last_automated_data_interval=after, restriction=restriction)
+        if info is None or used is None or info.data_interval is None:
+            return info
+        if info.data_interval.end > used.end:
+            return info
+        after = info.data_interval
+
+
+def _first_and_longest(info: DagRunInfo) -> tuple[datetime, float]:
+    assert info.data_interval is not None
+    return info.data_interval.start, -info.data_interval.end.timestamp()
+
+
+WINDOWS = (MaintenanceWindowTimetable, SeveralWindowsTimetable)
+"""The timetables whose runs have a window."""
+
+
+def windows_of_settings(settings: Settings) -> MaintenanceWindowTimetable:
+    """The windows that the settings name."""
     return MaintenanceWindowTimetable(
         settings.window_cron,
         duration=timedelta(seconds=settings.window_duration_s),
         timezone=settings.window_timezone,
     )
-
-
-def window_closes(now: datetime) -> datetime:
-    """When the window closes that is open, or opens next; aware UTC."""
-    windows = maintenance_windows()
-    closes = windows.last_opening(now) + windows.duration
-    return closes if closes > now else windows.first_opening(now) + windows.duration

@@ -10,6 +10,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.settings import FIRST_POLL_S
 from rehome import alerting
+from rehome.clusters import work_through
 from rehome.triggers.watch import PlanWatch, ReassignmentWatch
 
 
@@ -56,6 +57,7 @@ class ReassignmentTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll until the worker is needed."""
+        work_through(self.kafka_config_id)
         await asyncio.sleep(max(self.first_poll_s, self.poll_interval_s))
         watch = await asyncio.to_thread(self.open_watch)
         sending: set[asyncio.Task[None]] = set()

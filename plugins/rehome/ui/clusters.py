@@ -13,7 +13,7 @@ from include.page.cluster_view import ClusterView, Ours, cluster_view
 from include.warehouse import cluster_of, read_snapshot, taken_at_of
 from rehome import installation
 
-KEPT = 64
+KEPT = 256
 
 
 def every(ledger: Ledger) -> Iterator[ClusterView]:

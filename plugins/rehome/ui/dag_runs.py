@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
@@ -20,6 +20,7 @@ from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.page.controls import WindowAhead
+from rehome import clusters
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ui.access import CONTROL_DAG
 
@@ -83,19 +84,31 @@ def outcome(dag_id: str, run_id: str) -> Outcome:
     return Outcome(ended, failed=ended and state != DagRunState.SUCCESS)
 
 
-def window_ahead() -> WindowAhead | None:
-    """The next window of `rebalance_in_window`, as Airflow will open it; None = none is to come."""
+def window_ahead(connection: str | None) -> WindowAhead | None:
+    """The next window of a cluster, as Airflow will open it; None = none is to come.
+
+    :param connection: that leads to the cluster; None = not known.
+    """
+    chosen = connection or clusters.DEFAULT_CONNECTION
+    return windows_ahead([chosen]).get(chosen)
+
+
+def windows_ahead(connections: Iterable[str]) -> dict[str, WindowAhead]:
+    """The next window of each cluster that has one, by the connection that leads to it."""
+    dags = clusters.dags_for(WINDOW_DAG, connections)
     query = select(
+        DagModel.dag_id,
         DagModel.next_dagrun_data_interval_start,
         DagModel.next_dagrun_data_interval_end,
         DagModel.is_paused,
-    ).where(DagModel.dag_id == WINDOW_DAG)
+    ).where(DagModel.dag_id.in_(set(dags.values())))
     with create_session() as session:
-        found = session.execute(query).one_or_none()
-    if found is None or found[0] is None or found[1] is None:
-        return None
-    opens_at, closes_at, paused = found
-    return WindowAhead(opens_at.astimezone(UTC), closes_at.astimezone(UTC), bool(paused))
+        ahead = {
+            dag_id: WindowAhead(opens.astimezone(UTC), closes.astimezone(UTC), bool(paused))
+            for dag_id, opens, closes, paused in session.execute(query)
+            if opens is not None and closes is not None
+        }
+    return {through: ahead[dag_id] for through, dag_id in dags.items() if dag_id in ahead}
 
 
 def steps(dag_id: str, run_id: str, task_ids: Sequence[str]) -> dict[str, str]:

@@ -101,7 +101,7 @@ class Plans:
     def _follow(self, plan_id: str) -> Followed:
         ledger = self._opened()
         if plan_id not in self._followed:
-            settings = installation.settings()
+            settings = installation.settings(ledger.plan(plan_id).planned_through)
             follower = PlanFollower(
                 ledger, plan_id, settings.stall_alert_s, settings.stall_timeout_s
             )

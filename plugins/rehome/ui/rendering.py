@@ -39,13 +39,16 @@ MOVE_WORDS = {
 
 REASONS = {
     MoveReason.DRAIN: "a broker is drained",
+    MoveReason.REPLACE: "a broker is replaced",
     MoveReason.OFFLINE: "a replica is offline",
     MoveReason.BALANCE: "balance",
     MoveReason.RACK: "rack spread",
     MoveReason.REPLICATION_FACTOR: "replication factor",
     MoveReason.REQUESTED: "asked for by name",
     MoveReason.LOG_DIR: "balance of log dirs",
+    MoveReason.EVACUATE: "a log dir is emptied",
     MoveReason.LEADER: "preferred leader only",
+    MoveReason.ELECTION: "election only",
     MoveReason.ROLLBACK: "rollback",
 }
 

@@ -97,6 +97,7 @@ def test_columns_say_what_the_objects_say(
         bytes_to_move=sum(m.bytes_to_move for m in made),
         leader_changes=sum(m.current[0] != m.target[0] for m in made),
         resized=sum(len(m.current) != len(m.target) for m in made),
+        elections=sum(m.reason is MoveReason.ELECTION for m in made),
     )
 
 

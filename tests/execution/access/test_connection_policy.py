@@ -171,3 +171,15 @@ def test_no_client_is_handed_the_policy() -> None:
     connection = Connection.from_settings(settings)
     assert connection.librdkafka_settings().keys() == {"bootstrap.servers", "security.protocol"}
     assert "policy" not in str(connection.kafka_python_settings())
+
+
+def test_a_plan_without_a_throttle_has_to_be_allowed_even_where_there_is_no_policy() -> None:
+    for found in (ConnectionPolicy.parse(None, "prod"), policy(largest_throttle=1000)):
+        with pytest.raises(PolicyError, match="without a throttle"):
+            found.require("drain", None, BY_DAY, unthrottled=True)
+        with pytest.raises(PolicyError, match="without a throttle"):
+            found.require_carried_out("drain", None, unthrottled=True)
+    free = policy(unthrottled=True, largest_throttle=1000)
+    free.require("drain", 10**9, BY_DAY, unthrottled=True)
+    with pytest.raises(PolicyError, match="above the largest throttle"):
+        free.require("drain", 10**9, BY_DAY)

@@ -139,6 +139,22 @@ def test_a_paused_plan_is_resumed_within_its_window_or_without_one_when_that_has
     assert later == {"plan_id": "p1", "throttle": 9}
 
 
+def test_a_plan_without_a_throttle_goes_on_without_one_unless_a_throttle_is_named(
+    gateway: ClusterGateway, ledger: Ledger
+) -> None:
+    plan = make_plan("p1", cluster_id=gateway.describe_cluster().cluster_id)
+    free = {**REQUEST, "throttle": "auto", "unthrottled": True}
+    ledger.create_plan(plan, free, "file:///plans/p1", "run-1", "test")
+    controller = Controller(ledger, gateway, "ann", 60)
+    bring(ledger, *PAUSED)
+    for rate, pace in ((None, ("auto", True)), (9, (9, False))):
+        run = controller.control(Control.RESUME, "p1", rate, now=NIGHT).run
+        assert run is not None
+        assert (run["throttle"], run["unthrottled"]) == pace
+    with pytest.raises(InvalidRequestError, match="has none to change"):
+        controller.control(Control.CHANGE_THROTTLE, "p1", 9)
+
+
 def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
     gateway: ClusterGateway, ledger: Ledger, topics: Topics
 ) -> None:

@@ -267,3 +267,12 @@ def test_traffic_is_judged_by_the_history_that_the_plan_was_made_by(tmp_path, ca
     judged = capsys.readouterr().out
     assert "Not judged" not in judged
     assert "B/s" in judged.split("If it kept")[1]
+
+
+def test_a_demotion_says_why_a_partition_keeps_its_leader():
+    of = cluster([""] * 3, [(0, 1), (0,), (1, 0)])
+    explained = explainer(of, action="demote", brokers=[0])
+    texts = [partition_text(explained.partition(T[number])) for number in range(3)]
+    assert "Why: Broker 0 is demoted; broker 1 has its data in sync and leads it." in texts[0]
+    assert "no broker that is not demoted has a replica of it in sync" in texts[1]
+    assert "It could not move: no broker that is demoted leads it, or is preferred to." in texts[2]

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.kafka import TopicPartition
+from include.domain.request.partition_counts import AddedPartitions, parse_partition_counts
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
+from include.planning.placement.add_partitions import place
 from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment
 from tests.examples import examples
 from tests.planning.clusters import cluster
@@ -158,3 +160,18 @@ def test_racks_on_some_brokers_only_are_refused_unless_they_are_to_be_ignored():
     assert "Brokers 2 have no rack while others do" in refusal(of, replication_factor=2)
     rows = created(of, count=3, replication_factor=2, ignore_racks=True)
     assert spread_of(rows.values(), 3) == 0
+
+
+def test_new_topics_and_more_partitions_are_placed_together_and_a_known_topic_is_refused():
+    snapshot = cluster(SIX, [(0, 1)]).snapshot()
+    new = {"partitions": 6, "replication_factor": 3, "configs": {"retention.ms": 5}}
+    asked = {"partitions": {"t": 2}, "new_topics": {"new": new}}
+    placed = place(snapshot, parse_partition_counts(asked), "p")
+    assert placed.totals == {"t": 2, "new": 6}
+    assert placed.new_topics == {"new": {"retention.ms": "5"}}
+    assert {len(row) for row in placed.of_topic("new")} == {3}
+    assert AddedPartitions.from_json(placed.to_json()) == placed
+    simple = parse_partition_counts(asked | {"force_simple_assignment": True})
+    assert place(snapshot, simple, "p").plan_hash != placed.plan_hash
+    with pytest.raises(InvalidRequestError, match="There is a topic 't' already"):
+        place(snapshot, parse_partition_counts({"new_topics": {"t": new}}), "p")

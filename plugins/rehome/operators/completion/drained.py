@@ -108,7 +108,8 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         raise AirflowFailException(
             f"Plan {plan_id} is done, but the drain has not ended. {found.text()}\n"
             f"It was not moved away: {refused}. The moves of the plan stay where they are, and "
-            "none of its throttles is left. Do not take the brokers away. Trigger the drain again."
+            "none of its throttles is left. Do not take away what was to be empty. "
+            "Trigger it again."
         )
 
     def _end_here(self, context: Context) -> None:
@@ -141,6 +142,7 @@ def _keep(
     content: dict[str, Any] = {
         "as_planned": found.as_planned,
         "brokers": list(found.brokers),
+        "log_dirs": [str(name) for name in found.log_dirs],
         "left": [item.to_json() for item in found.left],
         "unpaid": [item.to_json() for item in found.unpaid],
         "unread": {str(broker): why for broker, why in found.unread.items()},

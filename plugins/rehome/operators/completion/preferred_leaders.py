@@ -13,12 +13,19 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
 
+LEADERS, DEMOTED = "leaders.json", "demoted.json"
+
+
 class RestorePreferredLeadersOperator(ClusterOperator):
-    """Hands leadership of the plan's partitions to their preferred replicas."""
+    """Hands leadership of the plan's partitions to their preferred replicas.
+
+    After a demotion it also proves that the demoted brokers lead nothing; the verdict judges that.
+    """
 
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
         from include.domain.run.states import PlanState
+        from include.execution.completion.demoted import in_words, is_demotion, wait_until_demoted
         from include.execution.completion.preferred_leaders import restore_preferred_leaders
         from include.ledger.base.fencing import LeaseHeldError
 
@@ -32,9 +39,14 @@ class RestorePreferredLeadersOperator(ClusterOperator):
                     context, ledger, cluster, record, wait_s=0, release=True
                 ) as held:
                     result = restore_preferred_leaders(plan, held.cluster, tell=self._tell)
+                    request = run_context.recorded_request(record)
+                    if is_demotion(request):
+                        found = wait_until_demoted(held.cluster, request).to_json()
+                        directory.write_json(DEMOTED, found)
+                        self.log.info("%s", in_words(found))
             except LeaseHeldError as error:
                 raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
-        directory.write_json("leaders.json", result.to_json())
+        directory.write_json(LEADERS, result.to_json())
         self.log.info("%s", result.text())
 
     def _tell(self, done: int, of: int) -> None:

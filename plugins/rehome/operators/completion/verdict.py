@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from rehome import installation, plan_of_run
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
+from rehome.operators.completion.preferred_leaders import DEMOTED, LEADERS
 from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class VerdictOperator(ClusterOperator):
         directory = PlanDirectory(record.plan_dir)
         if self._not_empty(directory, follow_up):
             return
+        self._require_leaders(record, directory)
         findings = directory.read_json("verification.json").get("findings", {})
         for partition, finding in findings.items():
             self.log.warning("%s: %s", partition, finding)
@@ -89,10 +91,32 @@ class VerdictOperator(ClusterOperator):
         if follow_up is not None:
             why = f"plan {follow_up.plan_id} is {follow_up.state}: {follow_up.cause}"
         raise AirflowFailException(
-            f"The plan is done, but its brokers are not empty. {still_there(found)}\n"
+            f"The plan is done, but what it was to empty is not. {still_there(found)}\n"
             f"Why it is still there: {why or 'no plan could be made for it'}. "
-            "Do not take the brokers away. Trigger the drain again."
+            "Do not take that away. Trigger the action again."
         )
+
+    @staticmethod
+    def _require_leaders(record: PlanRecord, directory: PlanDirectory) -> None:
+        """Where leaders are what the plan is about, its elections belong to it.
+
+        :raises AirflowFailException: they were not made, or demoted brokers still lead.
+        """
+        from include.domain.request.request import ABOUT_LEADERS
+        from include.execution.completion.demoted import in_words
+
+        if record.action not in ABOUT_LEADERS:
+            return
+        if not directory.exists(LEADERS):
+            raise AirflowFailException(
+                f"Plan {record.plan_id} is done, but its leaders were not elected: see the task "
+                "restore_leaders. Clear that task, or trigger again."
+            )
+        found = directory.read_json(DEMOTED) if directory.exists(DEMOTED) else None
+        if found is not None and not found["as_planned"]:
+            raise AirflowFailException(
+                f"The plan is done, but the demotion is not. {in_words(found)} Trigger it again."
+            )
 
     @staticmethod
     def _require_proof(record: PlanRecord) -> None:

@@ -88,7 +88,8 @@ def _offer(
     active = ledger.active_plan(cluster_id)
     first = [active] if active is not None else []
     before = [plan.plan_id for plan in (*first, *ledger.handed_over(cluster_id))]
-    return offer(view, control, policy, rate, dag_runs.window_ahead(), before)
+    ahead = dag_runs.window_ahead(view.record.planned_through)
+    return offer(view, control, policy, rate, ahead, before)
 
 
 @router.get("/plans/{plan_id}/requests/{run_id:path}", response_class=HTMLResponse)

@@ -82,6 +82,15 @@ def file(request: Request, user: UserDep, plan_id: str, name: str) -> Response:
     return Response(text, media_type=f"{media}; charset=utf-8", headers=headers)
 
 
+@router.get("/files/{plan_id}/export/{name}")
+def exported(user: UserDep, plan_id: str, name: str) -> Response:
+    """One of the files for Kafka's own tools."""
+    text = PlanFiles(view_for(plan_id, user).record.plan_dir).exported_text(name)
+    if text is None:
+        raise HTTPException(404, f"There is no file {name!r} among those that were exported")
+    return Response(text, media_type="text/plain; charset=utf-8")
+
+
 @router.get("/flows/{dag_id}.svg")
 def flow(dag_id: str) -> Response:
     """The picture of a DAG's steps."""

@@ -14,7 +14,8 @@ from include.domain.run.states import PlanState
 from include.ledger.base.lines import PlanFilter
 from include.page.files import PlanFiles
 from rehome import installation, run_context
-from rehome.ui import access, clusters, dag_runs
+from rehome.clusters import base_of
+from rehome.ui import access, clusters, dag_runs, fleet
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
 from rehome.ui.routes.shared import plans, root_of, values_for, view_for
@@ -68,9 +69,17 @@ def list_plans(
 
 @router.get("/clusters", response_class=HTMLResponse)
 def list_clusters(request: Request, user: UserDep) -> str:
-    """Every cluster that has a snapshot."""
-    found = list(clusters.every(plans.ledger))
-    return render("clusters.html", **values_for(request, user), views=found, now=time.time())
+    """The fleet: every cluster that has a snapshot, or stands in the clusters file."""
+    found, problem = fleet.lines(plans.ledger)
+    active = [line.active for line in found if line.active is not None]
+    return render(
+        "clusters.html",
+        **values_for(request, user),
+        lines=found,
+        shown={plan.plan_id for plan in active if access.may_read(user, plan.dag_id)},
+        problem=problem,
+        now=time.time(),
+    )
 
 
 @router.get("/clusters/{cluster_id}", response_class=HTMLResponse)
@@ -141,7 +150,7 @@ def _is_planning(dag_id: str, run_id: str, steps: Mapping[str, str]) -> bool:
     """
     over = {"success", "failed", "skipped", "upstream_failed", "removed"}
     if (
-        dag_id not in PLANNING_DAGS
+        base_of(dag_id) not in PLANNING_DAGS
         or steps["plan"] in over
         or steps["snapshot"] in over - {"success"}
     ):

@@ -160,6 +160,7 @@ def _configuration(request: Request, view: PlanView) -> str:
 def _files(request: Request, view: PlanView) -> str:
     files = PlanFiles(view.record.plan_dir)
     there = [(name, SERVED[name]) for name in files.there]
+    there += [(f"export/{name}", "for Kafka's own tools") for name in files.exported]
     return render(
         "tab_files.html", root=root_of(request), view=view, files=there, problem=files.problem
     )

@@ -35,6 +35,8 @@ def written(
     tolerance: Annotated[str, Form()] = "",
     budget: Annotated[str, Form()] = "",
     approval: Annotated[bool, Form()] = False,
+    replacements: Annotated[str, Form()] = "",
+    log_dirs: Annotated[str, Form()] = "",
 ) -> PlanForm:
     """The form as it was sent."""
     return PlanForm(
@@ -46,6 +48,8 @@ def written(
         tolerance,
         budget,
         approval,
+        replacements,
+        log_dirs,
     )
 
 

@@ -57,6 +57,6 @@ def live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
         "view": view,
         "controls": possible(view) if access.may_control(user) else (),
         "asking": approvals.asking_task(view.record),
-        "poll_s": installation.settings().poll_interval_s,
+        "poll_s": installation.settings(view.record.planned_through).poll_interval_s,
         "now": time.time(),
     }

@@ -7,8 +7,8 @@ from alembic import op
 
 from include.ledger.base.models import UtcDateTime
 
-revision = "0032"
-down_revision = "0018"
+revision = "0021"
+down_revision = "0019"
 branch_labels = None
 depends_on = None
 

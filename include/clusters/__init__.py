@@ -1,0 +1,1 @@
+"""Settings of each cluster: the clusters file."""

@@ -1,0 +1,271 @@
+"""The clusters file: one YAML file with the settings of each cluster.
+
+    clusters:
+      berlin:
+        connection: kafka_berlin
+        policy: {approval: true, largest_throttle: 50000000}
+        windows: [{cron: "0 1 * * *", hours: 4, timezone: Europe/Berlin}]
+        targets: {tolerance: 0.05, exclude_topics: ["audit-*"]}
+        settings: {max_partitions_in_flight: 50}
+
+What is not there holds as without the file. See docs/howto/clusters-file.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from include.clusters.yaml_text import parsed
+from include.described import Kind
+from include.domain.request.targets import target_problems
+from include.errors import InvalidRequestError
+from include.execution.access.connection_policy import ConnectionPolicy
+from include.execution.access.open_windows import CronWindow, window_from_json
+from include.settings import Settings, settings_problems
+
+PROJECT = Path(__file__).resolve().parents[2]
+NEXT_STEP = "Correct the clusters file, which the setting clusters_file names."
+NAME = r"^[a-z0-9]+([_.-][a-z0-9]+)*$"
+"""Of a cluster: it becomes a part of the ids of DAGs."""
+
+
+class ClustersFileError(InvalidRequestError):
+    """The clusters file cannot be used; names every problem.
+
+    :param path: of the file; "" = it is not known here.
+    """
+
+    def __init__(self, problems: Sequence[str], path: str = "") -> None:
+        super().__init__(problems, next_step=NEXT_STEP)
+        self.what = f"The clusters file {path}".rstrip() + " cannot be used:\n"
+        self.what += "\n".join(f"- {problem}" for problem in problems)
+        self.state_left = ""
+        self.args = (self.what,)
+
+    def __str__(self) -> str:
+        return f"{self.what}\n{self.next_step}"
+
+
+class _ProblemsError(ValueError):
+    """Several sentences about one key, each complete in itself."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        super().__init__(" ".join(problems))
+
+
+def _policy(value: Any, info: ValidationInfo) -> ConnectionPolicy:
+    connection = str(info.data.get("connection", ""))
+    try:
+        return ConnectionPolicy.parse(value, connection)
+    except InvalidRequestError as error:
+        of_connection = f" (connection {connection})"
+        told = (text.removesuffix(of_connection) for text in error.problems)
+        raise _ProblemsError(tuple(told)) from None
+
+
+def _window(value: Any) -> CronWindow:
+    try:
+        found = window_from_json(value)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(found, CronWindow):
+        raise ValueError("opens once; write cron and hours (and timezone)")
+    return found
+
+
+def _targets(value: Any) -> Mapping[str, Any]:
+    return _without(value, lambda given: list(target_problems(given)))
+
+
+def _settings(value: Any) -> Mapping[str, Any]:
+    return _without(value, settings_problems)
+
+
+def _without(
+    value: Any, problems_of: Callable[[Mapping[str, Any]], list[str]]
+) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError("is not a mapping")
+    if problems := problems_of({str(name): item for name, item in value.items()}):
+        raise _ProblemsError(tuple(problems))
+    return dict(value)
+
+
+class ClusterEntry(BaseModel):
+    """One cluster of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    connection: Annotated[
+        str,
+        Field(
+            min_length=1,
+            strict=True,
+            title="Connection",
+            description="The Airflow connection of type kafka. No two clusters share one.",
+            examples=["kafka_berlin"],
+        ),
+    ]
+    policy: Annotated[
+        ConnectionPolicy | None,
+        PlainValidator(_policy),
+        Kind("keys of a policy"),
+        Field(
+            title="Policy",
+            description="What may be done through the connection: the keys of its rehome.policy. "
+            "It stands in the file or in the connection, not in both.",
+            examples=[{"approval": True, "largest_throttle": 50_000_000}],
+        ),
+    ] = None
+    windows: Annotated[
+        tuple[Annotated[CronWindow, PlainValidator(_window)], ...],
+        Kind("list of cron, hours and timezone"),
+        Field(
+            title="Windows",
+            description="Maintenance windows: when rebalance_in_window runs. None: it does not.",
+            examples=[[{"cron": "0 1 * * *", "hours": 4, "timezone": "Europe/Berlin"}]],
+        ),
+    ] = ()
+    targets: Annotated[
+        Mapping[str, Any],
+        PlainValidator(_targets),
+        Kind("parameters of reassign_partitions"),
+        Field(
+            title="Targets",
+            description="Defaults of this cluster for parameters of runs. What a person or a "
+            "preset chooses comes first; an action that has no use for one does without.",
+            examples=[{"tolerance": 0.05, "max_moves_per_broker": 2}],
+        ),
+    ] = {}
+    settings: Annotated[
+        Mapping[str, Any],
+        PlainValidator(_settings),
+        Kind("settings of Rehome"),
+        Field(
+            title="Settings",
+            description="What this cluster has instead of Rehome's own settings.",
+            examples=[{"max_partitions_in_flight": 50}],
+        ),
+    ] = {}
+
+
+class ClustersFile(BaseModel):
+    """Every cluster by its name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    clusters: Annotated[
+        Mapping[Annotated[str, Field(strict=True, pattern=NAME)], ClusterEntry],
+        Field(description="Name of a cluster → its settings."),
+    ] = {}
+
+    @model_validator(mode="after")
+    def _connections_differ(self) -> ClustersFile:
+        seen: dict[str, str] = {}
+        problems = []
+        for name, entry in self.clusters.items():
+            first = seen.setdefault(entry.connection, name)
+            if first != name:
+                problems.append(
+                    f"clusters.{name}.connection: {entry.connection} is that of {first}, too."
+                )
+        if problems:
+            raise _ProblemsError(tuple(problems))
+        return self
+
+    def through(self, connection: str | None) -> ClusterEntry | None:
+        """The cluster behind a connection; None = the file has none."""
+        return next((e for e in self.clusters.values() if e.connection == connection), None)
+
+
+NONE = ClustersFile()
+"""What holds without a file."""
+
+
+def clusters_of(settings: Settings) -> ClustersFile:
+    """The file that the settings name; :data:`NONE` where they name none.
+
+    :raises ClustersFileError: it cannot be read; names every problem with its place.
+    """
+    if not settings.clusters_file:
+        return NONE
+    path = PROJECT / settings.clusters_file  # an absolute path stays as it is
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise ClustersFileError([f"It cannot be read: {error.strerror}."], str(path)) from None
+    return _read(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _mtime_ns: int, _size: int) -> ClustersFile:
+    try:
+        return read_clusters(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ClustersFileError([f"It is no YAML: {error}."], str(path)) from None
+    except ClustersFileError as error:
+        raise ClustersFileError(error.problems, str(path)) from None
+
+
+def read_clusters(text: str) -> ClustersFile:
+    """The file's content.
+
+    :raises ClustersFileError: names every problem with its place: ``clusters.berlin.windows[0]``.
+    :raises yaml.YAMLError: it is no YAML.
+    """
+    content, problems = parsed(text)
+    if problems:
+        raise ClustersFileError(problems)
+    if not isinstance(content, Mapping) or "clusters" not in content:
+        problem = "It has no key clusters, with a mapping of names to clusters."
+        raise ClustersFileError([problem])
+    try:
+        return ClustersFile.model_validate(content)
+    except ValidationError as error:
+        raise ClustersFileError(list(_sentences(error))) from None
+
+
+def _sentences(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors(include_url=False):
+        place = _place(problem["loc"])
+        cause = problem.get("ctx", {}).get("error")
+        match problem["type"]:
+            case "extra_forbidden":
+                known = ClusterEntry if len(problem["loc"]) > 1 else ClustersFile
+                names = ", ".join(known.model_fields)
+                yield f"{place}: there is no such key; known: {names}."
+            case "missing":
+                yield f"{place}: is needed."
+            case "string_pattern_mismatch":
+                yield (
+                    f"{place}: is no name of a cluster: write small letters and digits, with "
+                    "single -, _ or . between them."
+                )
+            case _ if isinstance(cause, _ProblemsError):
+                for text in cause.problems:
+                    yield f"{place}: {text}" if place else text
+            case _:
+                told = str(cause) if cause else problem["msg"][:1].lower() + problem["msg"][1:]
+                yield f"{place}: {told}."
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """``clusters.berlin.windows[0]``; a key's own problem stands at its mapping."""
+    parts = [part for part in location if part != "[key]"]
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.removeprefix(".")

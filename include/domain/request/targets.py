@@ -1,0 +1,75 @@
+"""Targets of a cluster: its own defaults for the parameters of runs.
+
+They fill the parameters that were left at their default by the person and by the preset. One that
+the action has no use for is left out, as a person would leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from include.domain.request import param_types
+from include.domain.request.parameters import ReassignmentParams
+from include.domain.request.presets import Filled
+from include.domain.request.reading import given, is_blank
+from include.domain.request.request import USED_BY, Action
+
+OF_A_RUN = (
+    *("preset", "kafka_config_id", "cluster_id", "action", "plan_id", "reassignment"),
+    *("brokers", "topics", "replication_factor", "dry_run", "window_end", "seed"),
+    *("cordon", "export"),
+)
+"""Parameters that say what one run is for: no cluster has a default of its own for them."""
+
+
+def target_problems(targets: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with targets: a sentence for each problem."""
+    for name in targets:
+        if name in OF_A_RUN:
+            yield f"{name} says what one run is for: it cannot be a target of a cluster."
+    rest = {name: value for name, value in targets.items() if name not in OF_A_RUN}
+    yield from given(ReassignmentParams, rest).problems
+
+
+def with_targets(filled: Filled, targets: Mapping[str, Any], defaults: Mapping[str, Any]) -> Filled:
+    """Parameters with the cluster's targets where nobody has chosen anything else.
+
+    :param defaults: what the form shows where nobody has touched it.
+    """
+    params = filled.params
+    throttled = params.get("throttle") not in (None, "", defaults.get("throttle"))
+    if throttled:  # by a person or a preset
+        targets = {name: value for name, value in targets.items() if name != "unthrottled"}
+    set_here = {
+        name: value
+        for name, value in _of_use(targets, str(params.get("action") or "")).items()
+        if name not in filled.by_preset
+        and (is_blank(params.get(name)) or params[name] == defaults.get(name))
+    }
+    return replace(filled, params={**params, **set_here}, by_targets=set_here)
+
+
+def only_exported(filled: Filled) -> Filled:
+    """Parameters of a run that exports files: it is a dry run, whatever else was said."""
+    try:
+        exports = param_types.boolean(filled.params.get("export") or False)
+    except (TypeError, ValueError):
+        return filled  # parse_request says what is wrong with it
+    return replace(filled, params={**filled.params, "dry_run": True}) if exports else filled
+
+
+def _of_use(targets: Mapping[str, Any], action: str) -> dict[str, Any]:
+    """Those that an action takes."""
+    found = {
+        name: value
+        for name, value in targets.items()
+        if name not in USED_BY or action in USED_BY[name]
+    }
+    if action == Action.DRAIN.value and isinstance(found.get("tolerances"), Mapping):
+        kept = {k: v for k, v in found["tolerances"].items() if k == param_types.TOPIC_SPREAD}
+        found["tolerances"] = kept
+        if not kept:
+            del found["tolerances"]
+    return found

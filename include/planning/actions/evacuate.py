@@ -1,0 +1,262 @@
+"""Log dirs that are to be emptied: into others of the same broker, else off the broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from include.cluster.snapshot.model import Snapshot
+from include.domain.array_types import NONE, UNLIMITED, Ints, Mask
+from include.domain.kafka import BrokerId, LogDirName
+from include.domain.plan.infeasible import Obstacle
+from include.domain.plan.move import MoveReason
+from include.domain.plan.plan import ANY_LOG_DIR
+from include.domain.request.request import ReassignmentRequest
+from include.domain.text import brokers_text
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
+from include.planning.model.log_dir_arrays import LogDirs, StoredReplicas, stored
+from include.planning.model.resource_loads import capacities
+from include.planning.model.scope import brokers_named, raise_if
+from include.planning.placement.movable import free_to_move, named
+from include.planning.placement.replica_sets import Placer
+from include.planning.result.outcome import (
+    Outcome,
+    WithinBrokers,
+    largest_first,
+    new_brokers,
+    tree_of,
+)
+
+
+def plan_evacuation(
+    snapshot: Snapshot,
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+    *,
+    min_free_disk_fraction: float,
+) -> Outcome:
+    """The named log dirs, or else those that are cordoned, end empty. Nothing else moves.
+
+    A replica goes into another log dir of its broker where one has room for it, the largest first.
+    One that finds none leaves the broker, as in a drain.
+
+    :raises InvalidRequestError: an unknown log dir, none that is cordoned, or no broker with room
+        for what has to leave.
+    """
+    dirs, replicas = stored(snapshot, arrays, min_free_disk_fraction=min_free_disk_fraction)
+    leaving = _leaving(snapshot, arrays, dirs, request)
+    inside = leaving[replicas.log_dir]
+    meant = np.zeros(len(arrays.rows), bool)
+    meant[replicas.partition[inside]] = True
+    free, notes = free_to_move(arrays, meant)
+    under_way = np.unique(replicas.partition[inside & replicas.moving])
+    free[under_way] = False
+    evacuated = np.flatnonzero(inside & free[replicas.partition])
+    placed = _into_other_dirs(arrays, dirs, leaving, replicas, evacuated)
+    layout = Layout(_without_takers(arrays, dirs, leaving))
+    _off_the_broker(layout, request, placed.homeless(replicas, dirs))
+    return Outcome(
+        layout=layout,
+        tree_before=tree_of(arrays, arrays.brokers.live, request),
+        tree_after=tree_of(arrays, arrays.brokers.live, request),
+        lower_bound_bytes=min(placed.overflow_bytes, int(layout.incoming.sum())),
+        reason=MoveReason.EVACUATE,
+        why=_why(layout, dirs, replicas, placed),
+        infeasible=(*notes, *named(arrays, under_way, Obstacle.LOG_DIR_MOVE_IN_FLIGHT)),
+        log_dirs=placed.log_dirs(layout, dirs, replicas),
+        within=placed.within(arrays, dirs, replicas),
+    )
+
+
+def _leaving(
+    snapshot: Snapshot, arrays: ClusterArrays, dirs: LogDirs, request: ReassignmentRequest
+) -> Mask:
+    """(D,) the log dirs that are to be emptied."""
+    ids = arrays.brokers.ids[dirs.broker].tolist()
+    if request.log_dirs:
+        known = [LogDirName(*place) for place in zip(ids, dirs.paths, strict=True)]
+        wanted = set(request.log_dirs)
+        raise_if(
+            [
+                f"Log dir {name} is unknown, offline, or of a broker that did not answer."
+                for name in sorted(wanted - set(known))
+            ]
+        )
+        return np.array([name in wanted for name in known], bool)
+    rows = snapshot.log_dirs.filter(snapshot.log_dirs.column("cordoned").fill_null(False))
+    shut = {(row["broker"], row["log_dir"]) for row in rows.to_pylist()}
+    of = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
+    cordoned = np.array([place in shut for place in zip(ids, dirs.paths, strict=True)], bool)
+    found: Mask = cordoned & of[dirs.broker]
+    if not found.any():
+        raise_if(["No log dir is cordoned, and none is named: say which are to be emptied."])
+    return found
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Where n replicas go that leave their log dirs.
+
+    :param replica: (n,) indexes; ``path``: the log dir of the same broker, "" = there is none.
+    :param overflow_bytes: what no way to pack them keeps on their brokers.
+    """
+
+    replica: Ints
+    path: tuple[str, ...]
+    overflow_bytes: int
+
+    def _each(self, replicas: StoredReplicas, dirs: LogDirs) -> Iterator[tuple[int, int, int, str]]:
+        """Replica, partition, dense broker and path."""
+        for r, path in zip(self.replica.tolist(), self.path, strict=True):
+            yield r, int(replicas.partition[r]), int(dirs.broker[replicas.log_dir[r]]), path
+
+    def homeless(self, replicas: StoredReplicas, dirs: LogDirs) -> dict[int, set[int]]:
+        """Partition → dense brokers that it has to leave."""
+        gone: dict[int, set[int]] = {}
+        for _, p, broker, path in self._each(replicas, dirs):
+            if not path:
+                gone.setdefault(p, set()).add(broker)
+        return gone
+
+    def log_dirs(
+        self, layout: Layout, dirs: LogDirs, replicas: StoredReplicas
+    ) -> dict[int, tuple[str, ...]]:
+        """Partition → log dirs, aligned with its target."""
+        asked: dict[int, list[str]] = {}
+        for _, p, broker, path in self._each(replicas, dirs):
+            if path:
+                row = layout.rows[p][layout.rows[p] != NONE].tolist()
+                asked.setdefault(p, [ANY_LOG_DIR] * len(row))[row.index(broker)] = path
+        return {p: tuple(paths) for p, paths in asked.items()}
+
+    def within(
+        self, arrays: ClusterArrays, dirs: LogDirs, replicas: StoredReplicas
+    ) -> WithinBrokers:
+        """What is copied inside brokers."""
+        size_bytes: Counter[BrokerId] = Counter()
+        for r, _, broker, path in self._each(replicas, dirs):
+            if path:
+                size_bytes[int(arrays.brokers.ids[broker])] += int(replicas.size_bytes[r])
+        kept = sum(1 for path in self.path if path)
+        return WithinBrokers(kept, size_bytes, size_bytes.total())
+
+    def by_partition(
+        self, replicas: StoredReplicas, dirs: LogDirs
+    ) -> dict[int, list[tuple[int, str, str]]]:
+        """Partition → dense broker, old and new log dir of each of its replicas."""
+        found: dict[int, list[tuple[int, str, str]]] = {}
+        for r, p, broker, path in self._each(replicas, dirs):
+            found.setdefault(p, []).append((broker, dirs.paths[replicas.log_dir[r]], path))
+        return found
+
+
+def _into_other_dirs(
+    arrays: ClusterArrays,
+    dirs: LogDirs,
+    leaving: Mask,
+    replicas: StoredReplicas,
+    evacuated: Ints,
+) -> _Placed:
+    """Pack what leaves into the other log dirs of its broker."""
+    paths: dict[int, str] = {}
+    overflow = 0
+    of_broker = dirs.broker[replicas.log_dir[evacuated]]
+    size = np.maximum(replicas.size_bytes, arrays.size_bytes[replicas.partition])
+    for b in np.unique(of_broker).tolist():
+        mine = evacuated[of_broker == b]
+        mine = mine[np.lexsort((replicas.partition[mine], -size[mine]))]
+        rooms = _rooms(arrays, dirs, leaving, b)
+        sizes = size[mine].tolist()
+        chosen = max(
+            (_packed(sizes, list(rooms.values()), tight) for tight in (False, True)),
+            key=lambda found: sum(s for s, place in zip(sizes, found, strict=True) if place >= 0),
+        )
+        names = [*rooms, ""]
+        paths |= {int(r): names[place] for r, place in zip(mine, chosen, strict=True)}
+        least = np.minimum(replicas.size_bytes, arrays.size_bytes[replicas.partition])[mine]
+        overflow += max(0, int(least.sum()) - sum(rooms.values()))
+    return _Placed(evacuated, tuple(paths[int(r)] for r in evacuated), overflow)
+
+
+def _rooms(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask, broker: int) -> dict[str, int]:
+    """Room of each volume of a broker that a log dir lies on which stays, by the first of these."""
+    mine = dirs.broker == broker
+    gone = {dirs.paths[d] for d in np.flatnonzero(mine & leaving).tolist()}
+    volumes = arrays.brokers.volume_paths[broker] if arrays.brokers.volume_paths else ()
+    if not volumes:  # it does not report sizes
+        there = np.flatnonzero(mine & ~leaving & dirs.takes).tolist()
+        return {dirs.paths[d]: UNLIMITED for d in there}
+    rooms = arrays.brokers.rooms[broker].tolist()
+    found = {}
+    for number, paths in enumerate(volumes):
+        stays = [path for path in paths if path not in gone]
+        if stays:
+            found[stays[0]] = int(rooms[number])
+    return found
+
+
+def _packed(sizes: list[int], rooms: list[int], tight: bool) -> list[int]:
+    """Where each replica goes, the largest first: where most is left, or where least is; -1 =
+    nowhere.
+    """
+    left, places = list(rooms), []
+    for size in sizes:
+        fitting = [number for number, room in enumerate(left) if room >= size]
+        if not fitting:
+            places.append(-1)
+            continue
+        best = min(fitting, key=lambda n: (left[n] if tight else -left[n], n))
+        left[best] -= size
+        places.append(best)
+    return places
+
+
+def _without_takers(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask) -> ClusterArrays:
+    """The cluster in which brokers with a log dir that is emptied take nothing from others: they
+    choose the log dir of a copy by themselves.
+    """
+    takes = arrays.brokers.takes.copy()
+    takes[np.unique(dirs.broker[leaving])] = False
+    return replace(arrays, brokers=replace(arrays.brokers, takes=takes))
+
+
+def _off_the_broker(
+    layout: Layout, request: ReassignmentRequest, gone: dict[int, set[int]]
+) -> None:
+    """Give replicas another broker, spread as evenly as the others allow."""
+    arrays = layout.arrays
+    tree = tree_of(arrays, arrays.brokers.live, request)
+    placer = Placer(layout, tree, capacities(arrays, arrays.brokers.live, request.weights))
+    for p in largest_first(layout, np.array(sorted(gone), np.int64)):
+        if not placer.replace(p, gone[p]):
+            left = brokers_text(sorted(int(arrays.brokers.ids[b]) for b in gone[p]))
+            raise_if(
+                [
+                    f"{arrays.partition(p)} finds no room in another log dir of {left}, and no "
+                    "broker without a log dir to be emptied has room for it."
+                ]
+            )
+
+
+def _why(
+    layout: Layout, dirs: LogDirs, replicas: StoredReplicas, placed: _Placed
+) -> Callable[[int], str]:
+    """The sentence of each move."""
+    found, ids = placed.by_partition(replicas, dirs), layout.arrays.brokers.ids
+
+    def why(p: int) -> str:
+        told = []
+        for broker, old, new in found[p]:
+            there = f"{old} of broker {ids[broker]} is emptied"
+            if new:
+                told.append(f"{there}; {new} has room")
+            else:
+                instead = brokers_text(new_brokers(layout, p))
+                told.append(f"{there}, and no other log dir there has room; it goes to {instead}")
+        return f"{'. '.join(told)}."
+
+    return why

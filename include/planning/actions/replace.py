@@ -1,0 +1,188 @@
+"""A broker by another one: each replica goes to its replacement, in the same place of its row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.domain.array_types import NONE, Ints, Mask, Rows
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from include.domain.plan.move import MoveReason
+from include.domain.request.request import ReassignmentRequest
+from include.domain.text import brokers_text
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.resource_loads import capacities
+from include.planning.model.scope import (
+    brokers_with,
+    check_idle,
+    check_replication_factor,
+    partitions_in_scope,
+    rack_paths,
+    raise_if,
+)
+from include.planning.placement.movable import with_source
+from include.planning.placement.replica_sets import Placer
+from include.planning.result.outcome import Outcome, largest_first, tree_of
+
+_INSTEAD = {
+    Obstacle.REPLACEMENT_HOLDS_ONE: "holds a replica already",
+    Obstacle.REPLACEMENT_RACKS: "would spread it less evenly over the racks",
+    Obstacle.REPLACEMENT_FULL: "has no room for it",
+}
+
+
+def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """Every replica in scope leaves the replaced brokers for their replacements, and keeps its
+    place in the row: leadership goes along.
+
+    A replica that its replacement cannot take, or that would be spread worse over the racks
+    there, goes to another broker as in a drain, and is named. So the replaced brokers end empty.
+
+    :raises InvalidRequestError: unknown brokers; a replacement that is not live or takes nothing.
+    """
+    successor = _successors(arrays, request)
+    replaced = successor != NONE
+    hosts = arrays.brokers.live & ~replaced
+    leaving = (arrays.rows != NONE) & replaced[arrays.rows]
+    partitions = np.flatnonzero(partitions_in_scope(arrays, request) & leaving.any(axis=1))
+    check_idle(arrays, partitions)
+    partitions, lost = with_source(arrays, partitions)
+    factor = arrays.replication_factor
+    check_replication_factor(arrays, partitions, factor, int(hosts.sum()), "live brokers left")
+    tree, layout = tree_of(arrays, hosts, request), Layout(arrays)
+    spread = _Spread(arrays, replaced, hosts, request)
+    refused: dict[tuple[int, int], Obstacle] = {}
+    for p in largest_first(layout, partitions):
+        refused |= _to_replacements(layout, p, successor, spread)
+    _elsewhere(layout, tree, partitions, hosts, request)
+    ids = arrays.brokers.ids
+
+    def why(p: int) -> str:
+        told = []
+        for old, new in zip(arrays.rows[p].tolist(), layout.rows[p].tolist(), strict=True):
+            if old == new:
+                continue
+            if not replaced[old]:
+                told.append(f"broker {ids[old]} is not live; broker {ids[new]} takes its place")
+                continue
+            named = f"broker {ids[old]} is replaced by broker {ids[successor[old]]}"
+            obstacle = refused.get((p, old))
+            told.append(
+                f"{named}, which takes its place"
+                if obstacle is None
+                else f"{named}, which {_INSTEAD[obstacle]}; broker {ids[new]} takes its place"
+            )
+        return f"{'; '.join(told).capitalize()}."
+
+    return Outcome(
+        layout=layout,
+        tree_before=tree_of(arrays, arrays.brokers.live, request),
+        tree_after=tree,
+        lower_bound_bytes=int(layout.incoming.sum()),
+        reason=MoveReason.REPLACE,
+        why=why,
+        infeasible=(
+            *lost,
+            *(_note(layout, *key, int(successor[key[1]]), what) for key, what in refused.items()),
+        ),
+    )
+
+
+def _successors(arrays: ClusterArrays, request: ReassignmentRequest) -> Ints:
+    """(B,) who replaces each broker; NONE = it stays."""
+    pairs, brokers = request.replacements, arrays.brokers
+    brokers_with(brokers, (*pairs, *pairs.values()))
+    index = brokers.index()
+    new = np.array([index[broker] for broker in pairs.values()], np.int64)
+    raise_if(
+        [
+            f"Broker {b} is not live and can replace none."
+            for b in brokers.ids[new[~brokers.live[new]]]
+        ]
+        + [
+            f"Broker {b} takes no new replicas: all its log dirs are offline or cordoned."
+            for b in brokers.ids[new[brokers.live[new] & ~brokers.takes[new]]]
+        ]
+    )
+    successor = np.full(len(brokers.ids), NONE, np.int64)
+    successor[[index[broker] for broker in pairs]] = new
+    return successor
+
+
+class _Spread:
+    """Whether replicas in other places are spread over the racks no worse."""
+
+    def __init__(
+        self, arrays: ClusterArrays, replaced: Mask, hosts: Mask, request: ReassignmentRequest
+    ) -> None:
+        paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
+        depth = max(map(len, paths), default=0)
+        self._trees = [
+            RackTree([path[:level] for path in paths], hosts | replaced, arrays.rows.shape[1])
+            for level in range(1, depth + 1)
+        ]
+
+    def no_worse(self, before: Rows, after: Rows) -> bool:
+        """Whether no level is less even but where a level above it is more even.
+
+        :param before, after: (R,) dense broker indexes.
+        """
+        for tree in self._trees:
+            was, now = tree.violations(np.stack([before, after])).tolist()
+            if was != now:
+                return bool(now < was)
+        return True
+
+
+def _to_replacements(
+    layout: Layout, p: int, successor: Ints, spread: _Spread
+) -> dict[tuple[int, int], Obstacle]:
+    """Move the partition's replicas to their replacements; those that cannot go there, and why."""
+    refused = {}
+    fits = layout.fits(int(layout.size[p]))
+    for slot, old in enumerate(layout.home[p].tolist()):
+        if old == NONE or successor[old] == NONE:
+            continue
+        row, new = layout.rows[p].copy(), int(successor[old])
+        row[slot] = new
+        if new in layout.rows[p]:
+            refused[p, old] = Obstacle.REPLACEMENT_HOLDS_ONE
+        elif not fits[new]:
+            refused[p, old] = Obstacle.REPLACEMENT_FULL
+        elif not spread.no_worse(layout.rows[p], row):
+            refused[p, old] = Obstacle.REPLACEMENT_RACKS
+        else:
+            layout.move(p, slot, new)
+    return refused
+
+
+def _elsewhere(
+    layout: Layout, tree: RackTree, partitions: Ints, hosts: Mask, request: ReassignmentRequest
+) -> None:
+    """Give what is left on replaced or dead brokers another home; the rest stays in its place."""
+    capacity = capacities(layout.arrays, hosts, request.weights)
+    placer = Placer(layout, tree, capacity)
+    for p in largest_first(layout, partitions):
+        gone = {b for b in layout.rows[p].tolist() if b != NONE and not hosts[b]}
+        if gone and not placer.replace(p, gone):
+            left = brokers_text(sorted(int(layout.arrays.brokers.ids[b]) for b in gone))
+            raise_if(
+                [
+                    f"{layout.arrays.partition(p)} cannot leave {left}: neither the "
+                    "replacement nor another broker takes it and has room in one log dir."
+                ]
+            )
+
+
+def _note(layout: Layout, p: int, old: int, new: int, obstacle: Obstacle) -> Infeasible:
+    ids = layout.arrays.brokers.ids
+    slot = int(np.flatnonzero(layout.home[p] == old)[0])
+    return Infeasible(
+        Subject.of_partition(layout.arrays.partition(p)),
+        obstacle,
+        1,
+        0,
+        brokers=(int(ids[layout.rows[p, slot]]),),
+        instead_of=(int(ids[new]),),
+    )

@@ -1,0 +1,92 @@
+"""One pass of a gate over many clusters: their tables, one below the other.
+
+A pass costs seconds, however few rows it is about. So small clusters are judged together: where
+every rule holds for all, it holds for each. Where one is broken, the clusters are halved until it
+is known whose it is; that one is then judged alone, as it always is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from include.quality.engine.results import GateResult
+from include.quality.engine.rules import Expectation, Rule
+
+C = TypeVar("C", bound=Hashable)
+
+CLUSTER = "cluster"
+"""The column that says whose a row is."""
+_UNIQUE, _COMPOUND = "expect_column_values_to_be_unique", "expect_compound_columns_to_be_unique"
+_SQL, _QUERY = "unexpected_rows_expectation", "unexpected_rows_query"
+
+
+def stacked(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Tables of clusters of one shape, one below the other, each row with its cluster."""
+    return pa.concat_tables(
+        [
+            table.append_column(CLUSTER, pa.array([cluster] * len(table), pa.string()))
+            for cluster, table in tables.items()
+        ],
+        promote_options="permissive",
+    )
+
+
+def among_clusters(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The same rules for tables of many clusters: what is to be unique is so within its own."""
+    return tuple(
+        replace(
+            rule,
+            keys=(CLUSTER, *rule.keys),
+            expectations=tuple(map(_among_clusters, rule.expectations)),
+        )
+        for rule in rules
+    )
+
+
+def _among_clusters(item: Expectation) -> Expectation:
+    told = item.arguments()
+    if item.type == _UNIQUE:
+        columns = {"column_list": [CLUSTER, told["column"]]}
+        return _expectation(_COMPOUND, {**columns, "ignore_row_if": "any_value_is_missing"})
+    if item.type == _COMPOUND:
+        return _expectation(_COMPOUND, {**told, "column_list": [CLUSTER, *told["column_list"]]})
+    if item.type == _SQL:
+        query = told[_QUERY].replace("SELECT ", f"SELECT {CLUSTER}, ", 1)
+        return _expectation(_SQL, {**told, _QUERY: query})
+    return item  # it is about one row
+
+
+def _expectation(kind: str, told: Mapping[str, Any]) -> Expectation:
+    return Expectation(kind, json.dumps(told))
+
+
+def judged_together(
+    members: Sequence[C],
+    together: Callable[[Sequence[C]], GateResult],
+    alone: Callable[[C], GateResult],
+) -> dict[C, GateResult]:
+    """Each member's result.
+
+    :param together: judges several in one pass; ``alone``: judges one, in detail.
+    """
+    if not members:
+        return {}
+    if len(members) == 1:
+        return {members[0]: alone(members[0])}
+    found = together(members)
+    if found.passed:
+        # Its validations are about all of them: no cluster's Data Docs are made of these.
+        told = replace(found, validations=())
+        return dict.fromkeys(members, told)
+    half = len(members) // 2
+    parts = (members[:half], members[half:])
+    return {
+        member: result
+        for part in parts
+        for member, result in judged_together(part, together, alone).items()
+    }

@@ -1,0 +1,24 @@
+"""Log dirs that a request is to empty, read from the snapshot's tables once more."""
+
+from __future__ import annotations
+
+from include.domain.request.request import Action
+from include.quality.facts.disks import Place
+from include.quality.facts.subject import Checked
+
+
+def evacuated(checked: Checked) -> frozenset[Place]:
+    """The log dirs, by broker and path: those that are named, else those that are cordoned."""
+    request = checked.request
+    if request.action is not Action.EVACUATE_LOG_DIRS:
+        return frozenset()
+    if request.log_dirs:
+        return frozenset((name.broker, name.path) for name in request.log_dirs)
+    rows = checked.snapshot.log_dirs.to_pylist()
+    live = {*checked.brokers[checked.live].tolist()}
+    among = {*request.brokers} & live if request.brokers else live
+    return frozenset(
+        (row["broker"], row["log_dir"])
+        for row in rows
+        if row["cordoned"] and not row["offline"] and row["broker"] in among
+    )

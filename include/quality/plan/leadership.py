@@ -1,0 +1,43 @@
+"""Who leads each partition of a move before and after, for actions that are about leaders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from include.domain.request.request import Action
+from include.quality.facts.jagged import Mask, Ragged
+from include.quality.facts.subject import Checked
+
+ELECTS = (Action.DEMOTE, Action.ELECT_PREFERRED)
+"""Actions whose moves may leave all replicas in their order, and have another one lead."""
+
+
+def elects(checked: Checked) -> Mask:
+    """(n,) moves that change nothing but who leads: another replica than the first leads today."""
+    moved = checked.moved
+    if checked.request.action not in ELECTS:
+        return np.zeros(len(moved.at), bool)
+    current, target = (moved.table.column(name).to_pylist() for name in ("current", "target"))
+    named = moved.table.column("target_log_dirs").to_pylist()
+    same = [a == b and not dirs for a, b, dirs in zip(current, target, named, strict=True)]
+    elected: Mask = np.array(same, bool) & (moved.leader != moved.target.first)
+    return elected
+
+
+def leadership_of(checked: Checked) -> dict[str, pa.Array]:
+    """Per move, whether it elects, and what it has to do with brokers that are demoted."""
+    moved, demoted = checked.moved, np.array(checked.demoted, np.int64)
+    only_led = elects(checked)
+    first = Ragged(moved.target.first, np.arange(len(moved.at) + 1))
+    prefers = np.isin(moved.target.first, demoted)
+    return {
+        "elects": pa.array(only_led),
+        "demoted_first": pa.array(moved.target.first, mask=~prefers),
+        "led_by_demoted": pa.array(
+            np.isin(moved.current.first, demoted) | np.isin(moved.leader, demoted)
+        ),
+        "elected_out_of_sync": pa.array(
+            moved.target.first, mask=~(only_led & first.missing_in(moved.in_sync))
+        ),
+    }

@@ -1,0 +1,192 @@
+"""What the clusters file says of a cluster, on Airflow's side: by the connection that leads to it.
+
+A step works through one connection: a task through its own, or the one that its run's parameters
+name; a trigger through the one that it was given. :func:`at_work` knows which, so that settings,
+targets and windows need no argument to be that cluster's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from include.clusters.clusters_file import (
+    ClusterEntry,
+    ClustersFile,
+    ClustersFileError,
+    clusters_of,
+)
+from include.domain.request.presets import Filled, filled
+from include.domain.request.targets import only_exported, with_targets
+from include.settings import Settings
+from rehome.params import FORM_DEFAULTS
+from rehome.timetables.maintenance_window import (
+    MaintenanceWindowTimetable,
+    SeveralWindowsTimetable,
+    windows_of_settings,
+)
+
+DEFAULT_CONNECTION = "kafka_default"
+SEPARATOR = "__"
+"""Between the id of a DAG and the name of the cluster that it is for."""
+WindowTimetable = MaintenanceWindowTimetable | SeveralWindowsTimetable
+
+_at_work: ContextVar[str | None] = ContextVar("rehome_connection", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledCluster:
+    """A cluster that DAGs are made for.
+
+    :param name: in the file; "" = the cluster of the DAGs without a name in their ids.
+    :param scheduled: whether its snapshots and sweeps come by themselves.
+    :param windows: when `rebalance_in_window` runs; None = it does not by itself.
+    """
+
+    name: str
+    connection: str
+    scheduled: bool
+    windows: WindowTimetable | None
+
+    def dag_id(self, base: str) -> str:
+        """The id of this cluster's DAG."""
+        return f"{base}{SEPARATOR}{self.name}" if self.name else base
+
+
+def file() -> ClustersFile:
+    """The clusters file as it is now.
+
+    :raises ClustersFileError: names every problem.
+    """
+    return clusters_of(Settings.load())
+
+
+def through(connection: str | None) -> ClusterEntry | None:
+    """What the file says of the cluster behind a connection; None = nothing.
+
+    :raises ClustersFileError: names every problem.
+    """
+    return file().through(connection)
+
+
+def default_cluster() -> ScheduledCluster:
+    """The cluster of the DAGs that are always there: the one behind ``kafka_default``.
+
+    Where a file leaves that one out, and where the file cannot be used, they run only when
+    they are triggered; debts are looked for all the same. ``dags/clusters.py`` shows what is wrong
+    with the file.
+    """
+    try:
+        found = file()
+    except ClustersFileError:
+        return ScheduledCluster("", DEFAULT_CONNECTION, scheduled=False, windows=None)
+    if not found.clusters:
+        return ScheduledCluster("", DEFAULT_CONNECTION, True, windows_of_settings(Settings.load()))
+    entry = found.through(DEFAULT_CONNECTION)
+    windows = None if entry is None else windows_of(entry)
+    return ScheduledCluster("", DEFAULT_CONNECTION, entry is not None, windows)
+
+
+def named_clusters() -> list[ScheduledCluster]:
+    """The file's other clusters, which have DAGs of their own.
+
+    :raises ClustersFileError: names every problem.
+    """
+    return [
+        ScheduledCluster(name, entry.connection, True, windows_of(entry))
+        for name, entry in file().clusters.items()
+        if entry.connection != DEFAULT_CONNECTION
+    ]
+
+
+def dags_for(base: str, connections: Iterable[str]) -> dict[str, str]:
+    """Connection → id of the DAG that works through it, among those made like ``base``."""
+    try:
+        own = {one.connection: one.dag_id(base) for one in named_clusters()}
+    except ClustersFileError:
+        own = {}
+    return {connection: own.get(connection, base) for connection in connections}
+
+
+def windows_of(entry: ClusterEntry) -> WindowTimetable | None:
+    """The maintenance windows of a cluster; None = it has none."""
+    tables = [
+        MaintenanceWindowTimetable(window.cron, duration=window.duration, timezone=window.zone.key)
+        for window in entry.windows
+    ]
+    if len(tables) < 2:
+        return next(iter(tables), None)
+    return SeveralWindowsTimetable(tables)
+
+
+def base_of(dag_id: str) -> str:
+    """The DAG that one for a cluster is made like."""
+    return dag_id.split(SEPARATOR)[0]
+
+
+def asked(params: Mapping[str, Any], now: datetime) -> Filled:
+    """The parameters of a run, with what its preset fills in, and then its cluster's targets.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    entry = through(str(params.get("kafka_config_id") or ""))
+    found = filled(params, FORM_DEFAULTS, lambda: window_closes(entry, now))
+    if entry is not None:
+        found = with_targets(found, entry.targets, FORM_DEFAULTS)
+    return only_exported(found)
+
+
+def window_closes(entry: ClusterEntry | None, now: datetime) -> datetime:
+    """When the cluster's window closes that is open, or opens next; aware UTC."""
+    windows = windows_of_settings(Settings.load()) if entry is None else windows_of(entry)
+    # A cluster without windows has the night until the same time tomorrow.
+    return now + timedelta(days=1) if windows is None else windows.next_close(now)
+
+
+def own_settings(connection: str | None) -> Mapping[str, Any]:
+    """The settings of a cluster's own.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    entry = through(connection)
+    return {} if entry is None else entry.settings
+
+
+def connection_of(context: Mapping[str, Any]) -> str:
+    """The connection that a task works through: its own, or the one that its run's parameters
+    name.
+    """
+    of_task = getattr(context.get("task"), "kafka_config_id", None)
+    return str(of_task or (context.get("params") or {}).get("kafka_config_id") or "")
+
+
+def at_work() -> str | None:
+    """The connection that this step works through; None = none in particular."""
+    from airflow.sdk import get_current_context
+
+    chosen = _at_work.get()
+    if chosen is not None:
+        return chosen
+    try:
+        return connection_of(get_current_context())
+    except RuntimeError:  # outside of a task
+        return None
+
+
+def work_through(connection: str) -> None:
+    """From here on, and in threads that are started from here, this step works through it."""
+    _at_work.set(connection)
+
+
+@contextmanager
+def working_through(connection: str) -> Iterator[None]:
+    """Within the block, this step works through it."""
+    token = _at_work.set(connection)
+    try:
+        yield
+    finally:
+        _at_work.reset(token)

@@ -1,0 +1,163 @@
+"""The clusters file: read whole or refused whole, with every problem and its place."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from include.clusters.clusters_file import (
+    NONE,
+    ClustersFile,
+    ClustersFileError,
+    clusters_of,
+    read_clusters,
+)
+from include.domain.request.presets import Filled, filled
+from include.domain.request.request import Preset
+from include.domain.request.targets import with_targets
+from include.settings import Settings
+
+GOOD = """
+clusters:
+  berlin:
+    connection: kafka_berlin
+    policy: {approval: true, largest_throttle: 50000000}
+    windows:
+      - {cron: "0 1 * * *", hours: 4, timezone: Europe/Berlin}
+      - {cron: "0 13 * * 6", hours: 0.5}
+    targets: {tolerance: 0.05, exclude_topics: ["audit-*"], tolerances: {topic_spread: 0.3}}
+    settings: {max_partitions_in_flight: 50, poll_interval_s: 2}
+  oslo:
+    connection: kafka_default
+"""
+BAD = """
+cluster: berlin
+clusters:
+  Berlin!: {connection: a}
+  oslo:
+    conection: a
+    policy: {aproval: true, largest_throttle: 0}
+    windows:
+      - {cron: "at night", hours: 4}
+      - {from: "2030-01-15T01:00:00Z", until: "2030-01-16T01:00:00Z"}
+      - nightly
+    targets: {tolerance: 7, action: drain, tolerence: 1}
+    settings: {max_partitions_in_flight: 0, warehouse: "s3://x", wake: 3}
+  rome: {connection: 3}
+  bonn: 4
+"""
+
+
+def problems(text: str) -> tuple[str, ...]:
+    with pytest.raises(ClustersFileError) as refused:
+        read_clusters(text)
+    return refused.value.problems
+
+
+def test_everything_of_a_cluster_is_read() -> None:
+    found = read_clusters(GOOD)
+    berlin = found.clusters["berlin"]
+    assert found.through("kafka_berlin") is berlin
+    assert found.through("kafka_default") is found.clusters["oslo"]
+    assert found.through("another") is None
+    assert berlin.policy is not None
+    assert (berlin.policy.approval, berlin.policy.connection) == (True, "kafka_berlin")
+    assert [window.duration for window in berlin.windows] == [
+        timedelta(hours=4),
+        timedelta(minutes=30),
+    ]
+    assert berlin.targets["tolerance"] == 0.05
+    assert berlin.settings == {"max_partitions_in_flight": 50, "poll_interval_s": 2}
+
+
+def test_every_problem_is_named_with_its_place() -> None:
+    found = problems(BAD)
+    expected = {
+        "cluster: there is no such key; known: clusters.",
+        "clusters.Berlin!: is no name of a cluster",
+        "clusters.oslo.connection: is needed.",
+        "clusters.oslo.conection: there is no such key; known: connection, policy, windows",
+        "clusters.oslo.policy: rehome.policy has no key 'aproval'",
+        "clusters.oslo.policy: rehome.policy: largest_throttle=0 is less than 1.",
+        "clusters.oslo.windows[0]: has cron='at night'",
+        "clusters.oslo.windows[1]: opens once",
+        "clusters.oslo.windows[2]: is not a JSON object",
+        "clusters.oslo.targets: action says what one run is for",
+        "clusters.oslo.targets: Unknown parameter 'tolerence'",
+        "clusters.oslo.targets: tolerance=7 is not a fraction",
+        "clusters.oslo.settings: Setting warehouse holds for all clusters",
+        "clusters.oslo.settings: Setting max_partitions_in_flight=0 is not",
+        "clusters.oslo.settings: Unknown setting 'wake'",
+        "clusters.rome.connection: input should be a valid string",
+        "clusters.bonn: ",
+    }
+    assert len(found) == len(expected)
+    for begins in expected:
+        assert any(problem.startswith(begins) for problem in found), (begins, found)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "clusters:\n  a: {connection: x}\n  b: {connection: x}\n",
+            "clusters.b.connection: x is that of a, too.",
+        ),
+        (
+            "clusters:\n  a: {connection: x}\n  b: {connection: y}\n  a: {connection: z}\n",
+            "clusters.a: stands in line 2 and in line 4.",
+        ),
+        ("- a\n", "It has no key clusters, with a mapping of names to clusters."),
+        ("", "It has no key clusters, with a mapping of names to clusters."),
+    ],
+)
+def test_what_would_be_lost_silently_is_a_problem(text: str, told: str) -> None:
+    assert problems(text) == (told,)
+
+
+def test_a_file_is_read_anew_when_it_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "clusters.yaml"
+    settings = Settings(clusters_file=str(path))
+    with pytest.raises(ClustersFileError, match=r"clusters\.yaml cannot be used:\n- It cannot be"):
+        clusters_of(settings)
+    path.write_text("clusters: {a: {connection: x}}")
+    assert clusters_of(settings).through("x") is not None
+    path.write_text("clusters: {a: {connection: [}}")
+    with pytest.raises(ClustersFileError, match="It is no YAML"):
+        clusters_of(settings)
+    path.write_text("clusters: {a: {connection: y}}")
+    os.utime(path, (1, 1))
+    assert clusters_of(settings).through("y") is not None
+    assert clusters_of(Settings()) is NONE == ClustersFile()
+
+
+DEFAULTS = {"action": "rebalance", "tolerance": 0.02, "throttle": "auto", "weights": None}
+
+
+def asked(**params: object) -> Filled:
+    targets = {"tolerance": 0.1, "throttle": 7, "weights": {"1": 2}, "tolerances": {"leaders": 1}}
+    return with_targets(filled({**DEFAULTS, **params}, DEFAULTS, None), targets, DEFAULTS)  # type: ignore[arg-type]
+
+
+def test_targets_fill_what_neither_a_person_nor_a_preset_has_chosen() -> None:
+    found = asked(tolerance=0.3)
+    assert found.params == {
+        "action": "rebalance",
+        "tolerance": 0.3,
+        "throttle": 7,
+        "weights": {"1": 2},
+        "tolerances": {"leaders": 1},
+    }
+    assert "The cluster's targets set throttle=7, weights=" in found.told
+    gently = asked(preset=Preset.DRAIN_GENTLY.value, action="rebalance")
+    assert gently.params["throttle"] == 20_000_000
+
+
+def test_targets_that_an_action_has_no_use_for_are_left_out() -> None:
+    drain = asked(action="drain")
+    assert "tolerances" not in drain.params
+    assert drain.params["weights"] == {"1": 2}
+    assert asked(action="balance_leaders").params["weights"] is None

@@ -1,0 +1,46 @@
+"""What counts as led by a demoted broker, by what the brokers answer."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from include.cluster.interface.port import ClusterPort
+from include.domain.kafka import Broker, ClusterDescription, PartitionState, TopicDescription
+from include.domain.request.request import Action, ReassignmentRequest
+from include.execution.access.own_cluster import OwnCluster
+from include.execution.completion.demoted import in_words, look
+
+DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(3,))
+
+
+class Seen:
+    """A broker's answers: a fake, for real brokers elect by themselves."""
+
+    def __init__(self, state: PartitionState) -> None:
+        self._topic = TopicDescription("t", "id", False, {0: state})
+
+    def describe_cluster(self) -> ClusterDescription:
+        brokers = {broker: Broker(broker, "sim", 0, None) for broker in (1, 2, 3)}
+        return ClusterDescription("sim", None, brokers, None)
+
+    def current_topics(self, names: None) -> dict[str, TopicDescription]:
+        return {"t": self._topic}
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (PartitionState(1, (1, 3), frozenset({1, 3})), "lead nothing that others could lead."),
+        (PartitionState(3, (1, 3), frozenset({1, 3})), "still lead, or are preferred for: t-0."),
+        (PartitionState(1, (3, 1), frozenset({1, 3})), "still lead, or are preferred for: t-0."),
+        (
+            PartitionState(3, (1, 3), frozenset({3})),
+            "No other broker has a replica in sync of: t-0.",
+        ),
+    ],
+)
+def test_leaders_and_preferred_leaders_are_found(state: PartitionState, told: str) -> None:
+    cluster = OwnCluster.itself(cast(ClusterPort, Seen(state)))
+    assert told in in_words(look(cluster, DEMOTE).to_json())

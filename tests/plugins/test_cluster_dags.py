@@ -1,0 +1,191 @@
+"""The clusters file on Airflow's side: DAGs for each cluster, and its values in each step."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.utils.file import might_contain_dag
+
+from include.errors import InvalidRequestError
+from include.execution.access.connection_policy import PolicyError
+from rehome import clusters, installation, run_context
+from rehome.hooks.cluster import KafkaClusterHook
+from rehome.timetables.maintenance_window import SeveralWindowsTimetable
+from rehome.trigger_check import problems_of
+from tests.airflow_home import ROOT
+
+FILE = """
+clusters:
+  berlin:
+    connection: kafka_berlin
+    policy: {actions: [drain]}
+    windows:
+      - {cron: "0 1 * * *", hours: 4}
+      - {cron: "0 13 * * *", hours: 1}
+    targets: {tolerance: 0.5}
+    settings: {poll_interval_s: 2}
+  oslo: {connection: kafka_oslo}
+"""
+Write = Callable[[str], None]
+
+
+@pytest.fixture
+def write(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes the clusters file."""
+    path = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    monkeypatch.setenv("REHOME_POLL_INTERVAL_S", "9")
+    monkeypatch.setenv("REHOME_WAKE_S", "1")
+    for name in ("kafka_berlin", "kafka_default"):
+        extra = {"bootstrap.servers": "b1:9092"}
+        monkeypatch.setenv(
+            f"AIRFLOW_CONN_{name.upper()}", json.dumps({"conn_type": "kafka", "extra": extra})
+        )
+    return lambda text: (path.write_text(text), None)[1]
+
+
+def bag() -> DagBag:
+    return DagBag(ROOT / "dags", safe_mode=True)
+
+
+def test_each_cluster_of_the_file_has_dags_of_its_own(write: Write) -> None:
+    write(FILE)
+    found = bag()
+    assert found.import_errors == {}
+    named = {dag_id for dag_id in found.dags if "__" in dag_id}
+    assert named == {
+        "collect_snapshots__berlin",
+        "sweep_throttles__berlin",
+        "rebalance_in_window__berlin",
+        "collect_snapshots__oslo",
+        "sweep_throttles__oslo",
+    }
+    windows = found.dags["rebalance_in_window__berlin"]
+    assert isinstance(windows.timetable, SeveralWindowsTimetable)
+    assert windows.params["kafka_config_id"] == "kafka_berlin"
+    assert "cluster:berlin" in windows.tags
+    # kafka_default is none of the file's: its DAGs stay, and run only when they are triggered.
+    for dag_id in ("collect_snapshots", "rebalance_in_window"):
+        assert found.dags[dag_id].schedule is None
+    assert found.dags["sweep_throttles"].schedule is not None
+
+
+def test_a_broken_file_is_an_import_error_with_every_problem_and_hides_no_other_dag(
+    write: Write,
+) -> None:
+    write("clusters: {berlin: {conection: x, windows: [{}]}, oslo: {}}")
+    found = bag()
+    ((path, error),) = found.import_errors.items()
+    assert path.endswith("clusters.py")
+    for place in ("berlin.conection", "berlin.windows[0]", "berlin.connection", "oslo.connection"):
+        assert f"- clusters.{place}: " in error
+    assert {"reassign_partitions", "control_reassignment", "sweep_throttles"} <= found.dags.keys()
+    assert found.dags["rebalance_in_window"].schedule is None, "its windows are not known"
+
+
+def test_without_a_file_the_dags_are_as_they_were() -> None:
+    cluster = clusters.default_cluster()
+    assert (cluster.dag_id("collect_snapshots"), cluster.scheduled) == ("collect_snapshots", True)
+    assert cluster.windows is not None
+    assert clusters.named_clusters() == []
+    assert clusters.dags_for("rebalance_in_window", ["any"]) == {"any": "rebalance_in_window"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "dags").glob("*.py")), ids=lambda path: path.stem)
+def test_airflow_looks_into_every_dag_file(path: Path) -> None:
+    assert might_contain_dag(str(path), True)
+
+
+def context(connection: str, **params: Any) -> dict[str, Any]:
+    return {
+        "params": {"kafka_config_id": connection, "action": "rebalance", **params},
+        "dag_run": SimpleNamespace(
+            run_after=datetime(2030, 1, 1, tzinfo=UTC), dag_id="reassign_partitions", run_id="r"
+        ),
+        "task": SimpleNamespace(task_id="plan"),
+    }
+
+
+def test_a_cluster_s_values_reach_whatever_works_through_its_connection(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(FILE)
+    assert installation.settings().poll_interval_s == 9
+    assert installation.settings("kafka_berlin").poll_interval_s == 2
+    assert installation.settings("kafka_oslo").poll_interval_s == 9
+    with clusters.working_through("kafka_berlin"):
+        assert (installation.settings().poll_interval_s, installation.settings().wake_s) == (2, 1)
+    monkeypatch.setattr("airflow.sdk.get_current_context", lambda: context("kafka_berlin"))
+    assert installation.settings().poll_interval_s == 2
+    assert run_context.params_of(context("kafka_berlin"))["tolerance"] == 0.5
+    assert run_context.params_of(context("kafka_berlin", tolerance=0.1))["tolerance"] == 0.1
+    assert "tolerance" not in run_context.params_of(context("kafka_oslo"))
+
+
+def test_triggers_of_several_clusters_share_a_process_and_no_settings(write: Write) -> None:
+    write(FILE)
+
+    async def poll(connection: str) -> float:
+        clusters.work_through(connection)
+        await asyncio.sleep(0)
+        return await asyncio.to_thread(lambda: installation.settings().poll_interval_s)
+
+    async def both() -> list[float]:
+        tasks = [asyncio.create_task(poll(name)) for name in ("kafka_berlin", "kafka_oslo")]
+        return list(await asyncio.gather(*tasks))
+
+    assert asyncio.run(both()) == [2, 9]
+
+
+def test_the_policy_stands_in_the_file_or_in_the_connection_not_in_both(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(FILE)
+    policy = KafkaClusterHook("kafka_berlin").policy
+    with pytest.raises(PolicyError, match="Action rebalance"):
+        policy.require("rebalance", None, datetime(2030, 1, 1, tzinfo=UTC))
+    extra = {"bootstrap.servers": "b1:9092", "rehome.policy": {"approval": True}}
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_KAFKA_BERLIN", json.dumps({"conn_type": "kafka", "extra": extra})
+    )
+    with pytest.raises(InvalidRequestError, match="and one in the clusters file"):
+        _ = KafkaClusterHook("kafka_berlin").policy
+
+
+def test_with_a_broken_file_nothing_begins_and_what_runs_goes_on(write: Write) -> None:
+    write("clusters: {berlin: {}}")
+    assert installation.settings("kafka_berlin").poll_interval_s == 9
+    (problem,) = problems_of("reassign_partitions", {"kafka_config_id": "kafka_default"})
+    assert problem == "clusters.berlin.connection: is needed."
+    with pytest.raises(InvalidRequestError):
+        run_context.params_of(context("kafka_default"))
+    with pytest.raises(InvalidRequestError):
+        _ = KafkaClusterHook("kafka_default").policy
+
+
+def test_a_run_is_checked_with_the_targets_of_its_cluster(write: Write) -> None:
+    write("clusters: {berlin: {connection: kafka_berlin, targets: {throttle_max: 5}}}")
+    asked = {"kafka_config_id": "kafka_berlin", "action": "rebalance", "throttle_min": 6}
+    for dag_id in ("reassign_partitions", "rebalance_in_window__berlin"):
+        (problem,) = problems_of(dag_id, asked)
+        assert problem == "throttle_min=6 is above throttle_max=5."
+    assert problems_of("reassign_partitions", asked | {"kafka_config_id": "kafka_default"}) == ()
+
+
+def test_tonight_ends_with_the_window_of_the_run_s_own_cluster(write: Write) -> None:
+    write(FILE)
+    noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
+    entry = clusters.through("kafka_berlin")
+    assert clusters.window_closes(entry, noon) == datetime(2030, 1, 1, 14, tzinfo=UTC)
+    inside = noon + timedelta(hours=13, minutes=30)
+    assert clusters.window_closes(entry, inside) == datetime(2030, 1, 2, 5, tzinfo=UTC)
+    (dag_id,) = clusters.dags_for("rebalance_in_window", ["kafka_berlin"]).values()
+    assert dag_id == "rebalance_in_window__berlin"
