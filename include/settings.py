@@ -32,11 +32,13 @@ OF_THE_INSTALLATION = (
     "ledger_url",
     "alert_channels",
     "clusters_file",
+    "watch_rules",
     "window_cron",
     "window_duration_s",
     "window_timezone",
 )
-"""Settings that no cluster has of its own; its windows stand beside them in the clusters file."""
+"""Settings that no cluster has of its own: windows and watch rules stand beside them in its entry
+of the clusters file."""
 NEXT_STEP = (
     "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow."
 )
@@ -270,8 +272,8 @@ class Settings(BaseModel):
         Shown("the defaults of each rule: people are alerted, nothing is started"),
         Field(
             title="Watch rules",
-            description="When findings of a cluster open and close, and what may be done about "
-            "them. No DAG reads it yet.",
+            description="When findings of a cluster open and close, and what may be started for "
+            "them. The key watch of a cluster in the clusters file replaces them as a whole.",
             examples=[{"policies": {"dead_broker": "propose"}, "grace_s": 3600}],
         ),
     ] = {}

@@ -26,6 +26,7 @@ from include.ledger.stores.samples import SampleStore
 from include.ledger.stores.throttles import ThrottleStore
 from include.ledger.stores.timings import TimingStore
 from include.ledger.stores.watched.findings import FindingStore
+from include.ledger.stores.watched.starts import WatchStartStore
 
 
 class Ledger(
@@ -41,6 +42,7 @@ class Ledger(
     ClusterStore,
     AlertStore,
     FindingStore,
+    WatchStartStore,
     EventStore,
     LeaseStore,
     IdentityStore,

@@ -30,11 +30,14 @@ class ClusterFacts:
     :param active: a plan runs or has paused: its throttles are no leftovers.
     :param moving: partitions that plans of Rehome are moving.
     :param drained: brokers that a drain has emptied: they are meant to be empty.
+    :param owed: throttle settings of Rehome that may still stand, as text: the sweep takes them
+        back. ``broker 3`` or ``topic orders``, and the name of the snapshot's column.
     """
 
     active: bool = False
     moving: Collection[tuple[str, int]] = frozenset()
     drained: Collection[BrokerId] = frozenset()
+    owed: Collection[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,12 @@ class Judgement:
     """What a snapshot shows.
 
     :param unknown: kinds that it does not let one judge: their findings stay as they are.
+    :param incomplete: it leaves out brokers or topics, so that a gate refuses to plan on it.
     """
 
     seen: tuple[Seen, ...]
     unknown: frozenset[FindingKind] = field(default_factory=frozenset)
+    incomplete: bool = False
 
 
 def judge(
@@ -79,7 +84,9 @@ def judge(
         unknown.add(FindingKind.DISK_FULL_SOON)
     else:
         found += _disks(forecast, rules)
-    return Judgement(tuple(found), frozenset(unknown))
+    silent = any(row["live"] and not row["answered"] for row in snapshot.brokers.to_pylist())
+    incomplete = silent or not live or bool(snapshot.hidden_topics)
+    return Judgement(tuple(found), frozenset(unknown), incomplete)
 
 
 def _brokers(
@@ -262,6 +269,7 @@ def _others(snapshot: Snapshot, columns: Columns, facts: ClusterFacts) -> Iterat
             snapshot.topics["topic"].to_pylist(), snapshot.topics[name].to_pylist(), strict=True
         )
         left += [f"topic {topic} {name}" for topic, value in pairs if value]
+    left = [each for each in left if each not in facts.owed]
     if left:
         about = {"count": len(left), "throttles": left[:NAMED]}
         yield Seen(FindingKind.LEFTOVER_THROTTLE, "", about)

@@ -19,10 +19,12 @@ DAY = timedelta(days=1)
 class Wait(enum.Enum):
     """Why nothing is started now."""
 
-    PLAN_ACTIVE = "plan_active"
+    PLAN_ACTIVE = "plan_active"  # or one is about to be made
     GATE_REFUSES = "gate_refuses"
     RETURNED = "returned"  # the newest snapshot does not show it
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
+    NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
+    OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,23 @@ class Facts:
     """What the ledger knows when findings are answered.
 
     :param active_plan: id of the plan that holds the cluster; None = none does.
+    :param pending: a run that was started for a finding has not ended.
     :param gate_refuses: the gate refuses the newest snapshot.
-    :param answered: findings that something was started for since they opened.
+    :param answered: findings that something was started for since they opened, which has not
+        failed to heal.
+    :param outside_window: the cluster has windows, and none is open: nothing is healed.
+    :param window_end: when the open one closes: what heals has nothing in flight then.
+    :param refused: actions that the connection's policy does not allow now.
     """
 
     active_plan: str | None = None
+    pending: bool = False
     gate_refuses: bool = False
     heals: Sequence[Heal] = ()
     answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
+    outside_window: bool = False
+    window_end: datetime | None = None
+    refused: Collection[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +106,10 @@ def respond(
         deadline = None
         if policy is WatchPolicy.PROPOSE:
             deadline = now + timedelta(seconds=rules.approval_s)
-        start = Start(finding, policy, _params(finding, policy, rules), deadline)
+        params = _params(finding, policy, rules)
+        if policy is WatchPolicy.HEAL and facts.window_end is not None:
+            params["window_end"] = facts.window_end.isoformat()
+        start = Start(finding, policy, params, deadline)
     return Response(start, waits, stopped)
 
 
@@ -104,11 +118,17 @@ def _wait(
 ) -> Wait | None:
     if finding.clean:
         return Wait.RETURNED
-    if facts.active_plan is not None:
+    if facts.active_plan is not None or facts.pending:
         return Wait.PLAN_ACTIVE
     if facts.gate_refuses:
         return Wait.GATE_REFUSES
-    return Wait.HEALING_STOPPED if stopped and policy is WatchPolicy.HEAL else None
+    if action_of(finding.kind).value in facts.refused:
+        return Wait.NOT_ALLOWED
+    if policy is not WatchPolicy.HEAL:
+        return None
+    if stopped:
+        return Wait.HEALING_STOPPED
+    return Wait.OUTSIDE_WINDOW if facts.outside_window else None
 
 
 def _stopped(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> bool:
@@ -117,34 +137,39 @@ def _stopped(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> bool:
     return len(lately) >= rules.heals_a_day or failed >= rules.failures_to_stop
 
 
+_ACTIONS = {
+    FindingKind.DEAD_BROKER: Action.FIX_OFFLINE_REPLICAS,
+    FindingKind.OFFLINE_LOG_DIR: Action.FIX_OFFLINE_REPLICAS,
+    FindingKind.EMPTY_BROKER: Action.EXPAND,
+    FindingKind.RACK_VIOLATION: Action.REPAIR_RACKS,
+    FindingKind.REPLICATION_FACTOR: Action.SET_REPLICATION_FACTOR,
+    FindingKind.LEADER_SKEW: Action.BALANCE_LEADERS,
+}
+
+
+def action_of(kind: FindingKind) -> Action:
+    """The action that remedies a finding of this kind."""
+    return _ACTIONS.get(kind, Action.REBALANCE)
+
+
 def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> dict[str, Any]:
     """Of the run that remedies a finding, within the rules' throttle and budget."""
+    action = action_of(finding.kind)
     params: dict[str, Any] = {
+        "action": action.value,
         "throttle": "auto",
         "throttle_max": rules.largest_throttle,
         "approval": policy is WatchPolicy.PROPOSE,
     }
-    match finding.kind:
-        case FindingKind.DEAD_BROKER:
-            params |= {"action": Action.FIX_OFFLINE_REPLICAS, "brokers": [_broker(finding)]}
-        case FindingKind.OFFLINE_LOG_DIR:
-            params |= {"action": Action.FIX_OFFLINE_REPLICAS, "brokers": [_broker(finding)]}
-        case FindingKind.EMPTY_BROKER:
-            params |= {"action": Action.EXPAND, "brokers": [_broker(finding)]}
-        case FindingKind.RACK_VIOLATION:
-            params |= {"action": Action.REPAIR_RACKS}
-        case FindingKind.REPLICATION_FACTOR:
-            factor = finding.facts["replication_factor"]
-            topics = [finding.subject]
-            params |= {"action": Action.SET_REPLICATION_FACTOR, "topics": topics}
-            params["replication_factor"] = factor
-        case FindingKind.LEADER_SKEW:
-            params |= {"action": Action.BALANCE_LEADERS}
-        case _:
-            params |= {"action": Action.REBALANCE}
-            if rules.budget_bytes is not None:
-                params["budget_bytes"] = rules.budget_bytes
-    return {**params, "action": params["action"].value}
+    match action:
+        case Action.FIX_OFFLINE_REPLICAS | Action.EXPAND:
+            params["brokers"] = [_broker(finding)]
+        case Action.SET_REPLICATION_FACTOR:
+            params["topics"] = [finding.subject]
+            params["replication_factor"] = finding.facts["replication_factor"]
+        case Action.REBALANCE if rules.budget_bytes is not None:
+            params["budget_bytes"] = rules.budget_bytes
+    return params
 
 
 def _broker(finding: FindingRecord) -> int:

@@ -63,7 +63,10 @@ def test_one_thing_is_started_the_worst_first() -> None:
     ("facts", "wait"),
     [
         (Facts(active_plan="p"), Wait.PLAN_ACTIVE),
+        (Facts(pending=True), Wait.PLAN_ACTIVE),
         (Facts(gate_refuses=True), Wait.GATE_REFUSES),
+        (Facts(refused={"fix_offline_replicas"}), Wait.NOT_ALLOWED),
+        (Facts(outside_window=True), Wait.OUTSIDE_WINDOW),
         (Facts(heals=[Heal(NOW)] * 3), Wait.HEALING_STOPPED),
         (Facts(heals=[Heal(NOW, failed=True)] * 2), Wait.HEALING_STOPPED),
     ],
@@ -87,3 +90,14 @@ def test_nothing_is_started_for_a_broker_that_is_back_or_twice_for_one_finding()
     assert respond([back], Facts(), HEALING, NOW).start is None
     answered = Facts(answered={(DEAD.kind, DEAD.subject, NOW)})
     assert answer(answered) == Response()
+
+
+def test_healing_ends_with_its_window_and_a_proposal_waits_for_none() -> None:
+    closes = NOW + timedelta(hours=1)
+    start = answer(Facts(window_end=closes)).start
+    assert start is not None
+    assert parse_request(start.params, now=NOW).window_end == closes
+    proposing = WatchRules(policy=WatchPolicy.PROPOSE)
+    start = answer(Facts(outside_window=True), proposing).start
+    assert start is not None
+    assert "window_end" not in start.params

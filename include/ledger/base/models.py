@@ -278,6 +278,29 @@ FINDINGS = Table(
     Column("facts", JSON, nullable=False),
 )
 
+WATCHED_CLUSTERS = Table(
+    "watched_clusters",
+    METADATA,
+    Column("cluster_id", String(200), primary_key=True),
+    Column("judged_at", UtcDateTime, nullable=False),  # when the last judged snapshot was taken
+)
+
+WATCH_STARTS = Table(
+    "watch_starts",
+    METADATA,
+    Column("dag_id", String(250), primary_key=True),
+    Column("run_id", String(250), primary_key=True),
+    Column("cluster_id", String(200), nullable=False, index=True),
+    Column("kind", String(40), nullable=False),  # of the finding that it is for
+    Column("subject", String(600), nullable=False),
+    Column("opened_at", UtcDateTime, nullable=False),
+    Column("policy", String(20), nullable=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("deadline", UtcDateTime),  # of its approval; NULL: none is asked for
+    Column("ended_at", UtcDateTime),  # NULL: it has not ended, or nobody knows
+    Column("failed", Boolean),
+)
+
 CONNECTIONS = Table(
     "connections",
     METADATA,

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from sqlalchemy import RowMapping, select, update
+from sqlalchemy import Connection, RowMapping, func, select, update
 
 from include.ledger.base.database import Database
-from include.ledger.base.models import FINDINGS
+from include.ledger.base.models import FINDINGS, WATCHED_CLUSTERS
 from include.ledger.stores.events import write_event
 from include.watching.finding import FindingRecord, Seen, follow
 from include.watching.kinds import FindingKind
@@ -50,6 +50,7 @@ class FindingStore(Database):
         closed: list[FindingRecord] = []
         still: list[FindingRecord] = []
         with self.writing() as connection:
+            _record_judged(connection, cluster_id, taken_at)
             query = select(FINDINGS).where(FINDINGS.c.cluster_id == cluster_id)
             rows = [_record(row) for row in connection.execute(query).mappings()]
             before = {(row.kind, row.subject): row for row in rows}
@@ -97,6 +98,34 @@ class FindingStore(Database):
             found = [_record(row) for row in connection.execute(query).mappings()]
         kinds = list(FindingKind)
         return sorted(found, key=lambda each: (kinds.index(each.kind), each.subject))
+
+    def watched_clusters(self) -> dict[str, datetime]:
+        """When the newest snapshot was taken that each watched cluster was judged by."""
+        query = select(WATCHED_CLUSTERS.c.cluster_id, WATCHED_CLUSTERS.c.judged_at)
+        with self.reading() as connection:
+            return {row.cluster_id: row.judged_at for row in connection.execute(query)}
+
+    def count_open_findings(self) -> dict[str, int]:
+        """How many findings are open on each watched cluster."""
+        query = (
+            select(FINDINGS.c.cluster_id, func.count().label("findings"))
+            .where(FINDINGS.c.opened_at.is_not(None), FINDINGS.c.closed_at.is_(None))
+            .group_by(FINDINGS.c.cluster_id)
+        )
+        counts = dict.fromkeys(self.watched_clusters(), 0)
+        with self.reading() as connection:
+            return counts | {row.cluster_id: row.findings for row in connection.execute(query)}
+
+
+def _record_judged(connection: Connection, cluster_id: str, taken_at: datetime) -> None:
+    """The newest counts; a late one changes nothing."""
+    place = WATCHED_CLUSTERS.c.cluster_id == cluster_id
+    before = connection.execute(select(WATCHED_CLUSTERS.c.judged_at).where(place)).scalar()
+    if before is None:
+        row = {"cluster_id": cluster_id, "judged_at": taken_at}
+        connection.execute(WATCHED_CLUSTERS.insert().values(row))
+    elif taken_at > before:
+        connection.execute(update(WATCHED_CLUSTERS).where(place).values(judged_at=taken_at))
 
 
 def _record(row: RowMapping) -> FindingRecord:

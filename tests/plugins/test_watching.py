@@ -1,0 +1,186 @@
+"""Fresh snapshots are judged: findings in the ledger, and runs that are to be started for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException
+
+from include.domain.request.parameters import parse_request
+from include.ledger.store import Ledger
+from include.warehouse import taken_at_of
+from include.watching.kinds import FindingKind, WatchPolicy
+from rehome import assets, installation, watching
+from rehome.operators.watch import WatchClustersOperator
+from rehome.ui import fleet
+from tests.load_history.recorded import CLUSTER, Cluster
+from tests.quality.snapshots import Rows
+
+DEAD = 3
+CONNECTION = "kafka_default"
+Rules = Callable[..., None]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
+    monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
+    monkeypatch.setenv("REHOME_WINDOW_DURATION_S", str(24 * 3600.0 - 1))
+    monkeypatch.setenv("REHOME_WINDOW_CRON", "0 0 * * *")
+    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": "b1:9092"}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
+    return Cluster((tmp_path / "warehouse").as_uri())
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
+    def give(**given: Any) -> None:
+        base = {"grace_s": 1200, "snapshots_to_close": 1, "balance_tolerance": 1.0}
+        monkeypatch.setenv("REHOME_WATCH_RULES", json.dumps({**base, **given}))
+
+    give()
+    return give
+
+
+def without_broker(rows: Rows) -> None:
+    for row in rows.brokers:
+        if row["broker"] == DEAD:
+            row["live"] = False
+
+
+def watch(*uris: str) -> list[dict[str, Any]]:
+    """One run of the task on these snapshots."""
+    events = [
+        SimpleNamespace(
+            extra={
+                "cluster_id": CLUSTER,
+                "connection": CONNECTION,
+                "uri": uri,
+                "taken_at": taken_at_of(uri).isoformat(),
+            }
+        )
+        for uri in uris
+    ]
+    return execute({"triggering_asset_events": {assets.SNAPSHOTS: events}})
+
+
+def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:
+    task = WatchClustersOperator(task_id="watch")
+    return task.execute({**context, "task": task})  # type: ignore[typeddict-item]
+
+
+def dead_for_half_an_hour(cluster: Cluster) -> list[str]:
+    """Snapshots of which the third opens the finding."""
+    return [cluster.snapshot(minutes, without_broker) for minutes in (0, 10, 20)]
+
+
+def open_kinds(ledger: Ledger) -> list[FindingKind]:
+    return [each.kind for each in ledger.open_findings(CLUSTER)]
+
+
+def test_a_broker_that_stays_away_is_a_finding_until_it_is_back(
+    cluster: Cluster, rules: Rules
+) -> None:
+    uris = dead_for_half_an_hour(cluster)
+    with installation.open_ledger() as ledger:
+        assert fleet.open_findings(ledger) == {}, "nothing is watched yet"
+        assert watch(*uris[:2]) == []
+        assert FindingKind.DEAD_BROKER not in open_kinds(ledger), "a restart is none"
+        assert fleet.open_findings(ledger) == {CLUSTER: len(open_kinds(ledger))}
+        assert watch(uris[2]) == [], "people alone are told"
+        assert FindingKind.DEAD_BROKER in open_kinds(ledger)
+        assert watch(cluster.snapshot(30)) == []
+        assert FindingKind.DEAD_BROKER not in open_kinds(ledger)
+
+
+def test_a_run_by_hand_judges_the_newest_snapshot(cluster: Cluster, rules: Rules) -> None:
+    with installation.open_ledger() as ledger:
+        ledger.record_connection(CONNECTION, CLUSTER)
+        newest = cluster.snapshot(0)
+        execute({})
+        assert ledger.watched_clusters() == {CLUSTER: taken_at_of(newest)}
+
+
+def test_a_cluster_that_cannot_be_judged_fails_the_task(cluster: Cluster, rules: Rules) -> None:
+    rules(grace=1)
+    with pytest.raises(AirflowException, match=CLUSTER):
+        watch(cluster.snapshot(0))
+
+
+def test_one_run_is_started_for_a_finding_and_is_written_down_first(
+    cluster: Cluster, rules: Rules
+) -> None:
+    rules(policies={"dead_broker": "propose"}, approval_s=3600)
+    uris = dead_for_half_an_hour(cluster)
+    (run,) = watch(*uris)
+    conf = run["conf"]
+    assert (conf["kafka_config_id"], conf["cluster_id"]) == (CONNECTION, CLUSTER)
+    request = parse_request(conf)
+    assert (request.action, request.brokers) == ("fix_offline_replicas", (DEAD,))
+    assert request.approval
+    with installation.open_ledger() as ledger:
+        (start,) = ledger.watch_starts(CLUSTER)
+        assert (start.dag_id, start.run_id) == (watching.STARTED_DAG, run["trigger_run_id"])
+        assert start.deadline == start.started_at + timedelta(hours=1)
+        newest = run["trigger_run_id"]
+        assert [again["trigger_run_id"] for again in watch(uris[2])] == [newest], "a retry"
+        assert len(ledger.watch_starts(CLUSTER)) == 1
+        assert watch(cluster.snapshot(30, without_broker)) == [], "it was answered"
+        ledger.end_watch_start(start.dag_id, start.run_id, failed=True)
+        assert watch(cluster.snapshot(40, without_broker)) == [], "a proposal is made once"
+
+
+def test_healing_is_tried_again_until_it_has_failed_too_often(
+    cluster: Cluster, rules: Rules
+) -> None:
+    rules(policies={"dead_broker": "heal"})
+    (run,) = watch(*dead_for_half_an_hour(cluster))
+    request = parse_request(run["conf"])
+    assert not request.approval
+    assert request.window_end is not None, "it ends with the window that is open"
+    with installation.open_ledger() as ledger:
+        for minutes in (30, 40):
+            assert watch(cluster.snapshot(minutes, without_broker)) == [], "it has not ended"
+            (newest, *_) = ledger.watch_starts(CLUSTER)
+            assert newest.policy is WatchPolicy.HEAL
+            ledger.end_watch_start(newest.dag_id, newest.run_id, failed=True)
+            started = watch(cluster.snapshot(minutes + 5, without_broker))
+            assert len(started) == (minutes == 30), "the second failure stops healing"
+
+
+def test_nothing_is_started_that_the_connection_does_not_allow(
+    cluster: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(policies={"dead_broker": "heal"})
+    extra = {"bootstrap.servers": "b1:9092", "rehome.policy": {"actions": ["rebalance"]}}
+    connection = json.dumps({"conn_type": "kafka", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", connection)
+    assert watch(*dead_for_half_an_hour(cluster)) == []
+
+
+def test_windows_are_those_of_the_clusters_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "clusters.yaml"
+    path.write_text(
+        "clusters:\n"
+        "  berlin:\n"
+        "    connection: kafka_berlin\n"
+        '    windows: [{cron: "0 1 * * *", hours: 2}, {cron: "30 2 * * *", hours: 2}]\n'
+        "    watch: {grace_s: 7}\n"
+        "  oslo: {connection: kafka_oslo}\n"
+    )
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    assert watching.rules_for("kafka_berlin").grace_s == 7
+    assert watching.rules_for("kafka_oslo").grace_s == 1800
+    noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
+    assert watching.window_of("kafka_oslo", noon) == (False, None)
+    assert watching.window_of("kafka_berlin", noon) == (True, None)
+    in_both = noon.replace(hour=2, minute=45)
+    assert watching.window_of("kafka_berlin", in_both) == (True, noon.replace(hour=4, minute=30))
