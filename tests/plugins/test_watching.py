@@ -19,7 +19,9 @@ from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import assets, installation, watching
 from rehome.operators.watch import WatchClustersOperator
 from rehome.ui import fleet
+from tests.e2e.webhook import Webhook
 from tests.load_history.recorded import CLUSTER, Cluster
+from tests.plugins.mailbox import Mailbox, Told, told_by
 from tests.quality.snapshots import Rows
 
 DEAD = 3
@@ -97,6 +99,37 @@ def test_a_broker_that_stays_away_is_a_finding_until_it_is_back(
         assert FindingKind.DEAD_BROKER in open_kinds(ledger)
         assert watch(cluster.snapshot(30)) == []
         assert FindingKind.DEAD_BROKER not in open_kinds(ledger)
+
+
+def test_people_are_told_of_a_finding_once(
+    cluster: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(policies={"dead_broker": "heal"}, heals_a_day=1, snapshots_to_open=1)
+
+    def worse(rows: Rows) -> None:
+        without_broker(rows)
+        for row in rows.replicas:
+            row["in_isr"] = row["in_isr"] and row["broker"] != DEAD
+        rows.brokers[0]["leader_throttled_rate"] = 5
+
+    with Webhook() as webhook, Mailbox() as mailbox:
+        told_by(monkeypatch, webhook, mailbox)
+        told = Told(webhook, mailbox)
+        assert len(watch(*(cluster.snapshot(minutes, worse) for minutes in (0, 10, 20)))) == 1
+        assert told.kinds() == ["finding"], "one cause, one alert"
+        alert = told.only("finding")
+        assert "Broker 3 is not alive and holds 6 replicas." in alert["text"]
+        assert (alert["cluster_id"], alert["connection"]) == (CLUSTER, CONNECTION)
+        with installation.open_ledger() as ledger:
+            open_now = open_kinds(ledger)
+            assert {FindingKind.UNDER_REPLICATED, FindingKind.LEFTOVER_THROTTLE} <= {*open_now}
+            (start,) = ledger.watch_starts(CLUSTER)
+            ledger.end_watch_start(start.dag_id, start.run_id, failed=True)
+            watch(cluster.snapshot(30, worse), cluster.snapshot(40, worse))
+            assert told.kinds() == ["finding", "healing_stopped"]
+            watch(cluster.snapshot(50))
+            closed = {record.kind for record in ledger.alerts() if record.closed_at}
+            assert closed == {"finding", "healing_stopped"}
 
 
 def test_a_run_by_hand_judges_the_newest_snapshot(cluster: Cluster, rules: Rules) -> None:

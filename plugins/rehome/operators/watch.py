@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
-from rehome import assets, clusters, installation, watching
+from rehome import alerting, assets, clusters, installation, metrics, watching
 from rehome.executors import refuse_unshared_ledger
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class WatchClustersOperator(BaseOperator):
         for fresh in snapshots:
             last = watching.judged(ledger, fresh.uri, rules)
             self._tell(cluster_id, last)
+            self._raise(ledger, cluster_id, connection, last, rules)
         assert last is not None
         return self._answer(ledger, cluster_id, connection, last, rules)
 
@@ -77,15 +78,37 @@ class WatchClustersOperator(BaseOperator):
         for line in table_of(followed.open):
             self.log.info("%s", line)
 
+    def _raise(
+        self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
+    ) -> None:
+        """Alert people once, and count findings for those who draw them."""
+        from include.alerts.kinds import AlertKind
+        from include.alerts.watched import kinds_counted, of_findings
+        from include.metrics.readings import ClusterFacts, cluster_readings
+
+        still = last.followed.open
+        told = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
+        alerting.raise_alerts(ledger, *of_findings(still, told, connection, rules))
+        metrics.emit(cluster_readings, ClusterFacts(cluster_id, findings=kinds_counted(still)))
+
     def _answer(
         self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
     ) -> list[dict[str, Any]]:
+        from include.alerts.kinds import AlertKind
+        from include.alerts.watched import healing_stopped
+        from include.watching.respond import Wait
         from include.watching.words import wait_text
 
         now = datetime.now(UTC)
         response = watching.answer(ledger, cluster_id, connection, last, rules, now)
         for (kind, subject), wait in response.waits.items():
             self.log.info("Nothing is started for %s %s: %s", kind, subject, wait_text(wait))
+        stopped = Wait.HEALING_STOPPED in response.waits.values()
+        alerting.raise_alerts(
+            ledger,
+            [healing_stopped(cluster_id, connection, rules)] if stopped else [],
+            [] if stopped else [(AlertKind.HEALING_STOPPED, cluster_id)],
+        )
         if response.start is None:
             return []
         run = watching.journal(ledger, response, connection, last, now)
@@ -97,4 +120,5 @@ class WatchClustersOperator(BaseOperator):
 def _events(context: Context) -> Sequence[Any]:
     """Of snapshots, that have started this run."""
     found = context.get("triggering_asset_events") or {}
-    return found.get(assets.SNAPSHOTS, ())
+    events: Sequence[Any] = found.get(assets.SNAPSHOTS, ())
+    return events
