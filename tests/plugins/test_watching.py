@@ -10,16 +10,24 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException
+from airflow.models.dagrun import DagRun
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.utils.session import create_session
+from sqlalchemy import select
 
 from include.domain.request.parameters import parse_request
+from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
+from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import assets, installation, watching
+from rehome.operators.approve import ApprovePlanOperator, time_left
 from rehome.operators.watch import WatchClustersOperator
 from rehome.ui import fleet
+from tests.dags.runs import fresh_dag, register, run_dag
 from tests.e2e.webhook import Webhook
+from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.mailbox import Mailbox, Told, told_by
 from tests.quality.snapshots import Rows
@@ -167,6 +175,51 @@ def test_one_run_is_started_for_a_finding_and_is_written_down_first(
         assert watch(cluster.snapshot(30, without_broker)) == [], "it was answered"
         ledger.end_watch_start(start.dag_id, start.run_id, failed=True)
         assert watch(cluster.snapshot(40, without_broker)) == [], "a proposal is made once"
+
+
+def test_the_dag_triggers_the_run_with_its_parameters(
+    cluster: Cluster,
+    rules: Rules,
+    airflow_database: None,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rules(policies={"dead_broker": "propose"})
+    register(fresh_dag("reassign_partitions"))
+    watch(*dead_for_half_an_hour(cluster)[:2])
+    with installation.open_ledger() as ledger:
+        ledger.record_connection(CONNECTION, CLUSTER)
+        run = run_dag(fresh_dag("watch_clusters"), {}, capsys, caplog)
+        assert run.state == "success", run.log
+        (start,) = ledger.watch_starts(CLUSTER)
+    query = select(DagRun.conf).where(
+        DagRun.dag_id == watching.STARTED_DAG, DagRun.run_id == start.run_id
+    )
+    with create_session() as session:
+        conf = session.scalar(query)
+    assert conf is not None
+    assert parse_request(conf).brokers == (DEAD,)
+
+
+def test_a_proposal_that_nobody_answers_lapses(cluster: Cluster, rules: Rules) -> None:
+    now, plan = datetime.now(UTC), make_plan("p1", move("t", 0, (1, 3), (2, 3)))
+    start = StartRecord(
+        watching.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        WatchPolicy.PROPOSE, now, now + timedelta(hours=1),
+    )  # fmt: skip
+    run = SimpleNamespace(dag_id=start.dag_id, run_id=start.run_id, run_after=now)
+    task = ApprovePlanOperator(task_id="approve")
+    context: Any = {"params": {"plan_id": "p1"}, "dag_run": run, "task": task}
+    with installation.open_ledger() as ledger:
+        ledger.create_plan(plan, {}, "file:///nowhere", "run-1", "ann")
+        assert time_left(context) is None, "of a run that a person has triggered"
+        ledger.record_watch_start(start)
+        left = time_left(context)
+        assert left is not None
+        assert timedelta(minutes=59) < left <= timedelta(hours=1)
+        with pytest.raises(AirflowFailException, match="Nothing was changed"):
+            task.execute_complete(context, {"error": "late", "error_type": "timeout"})
+        assert ledger.plan("p1").state is PlanState.CANCELLED
 
 
 def test_healing_is_tried_again_until_it_has_failed_too_often(

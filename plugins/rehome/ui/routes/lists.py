@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from include.domain.run.states import PlanState
 from include.ledger.base.lines import PlanFilter
 from include.page.files import PlanFiles
+from include.page.findings import finding_lines
 from rehome import installation, run_context
 from rehome.clusters import base_of
 from rehome.ui import access, clusters, dag_runs, fleet
@@ -105,6 +106,8 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         now=time.time(),
         active=active if active and access.may_read(user, active.dag_id) else None,
         owed=ledger.owed_on(cluster_id),
+        judged_at=ledger.watched_clusters().get(cluster_id),
+        findings=finding_lines(ledger.open_findings(cluster_id), ledger.watch_starts(cluster_id)),
         recent=recent,
         chosen=chosen,
         loads={load.broker: load for load in planned.brokers} if planned is not None else {},
