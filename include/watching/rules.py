@@ -239,7 +239,7 @@ class WatchRules(BaseModel):
                     f"{where}: {'.'.join(map(str, each['loc']))}={each['input']!r}: {each['msg']}."
                     for each in error.errors(include_url=False)
                 ],
-                next_step=f"Correct {where}: docs/howto/watch.md names every rule.",
+                next_step=f"Correct {where}: docs/reference/settings.md names every rule.",
             ) from None
 
 
