@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from dataclasses import replace
@@ -104,11 +105,16 @@ def main() -> None:
     parser.add_argument("--brokers", type=int, default=1_000)
     parser.add_argument("--runs", type=int, default=3)
     args = parser.parse_args()
-    result = measured(args.replicas, args.brokers, args.runs)
-    made = f"{datetime.now(UTC):%Y-%m-%d}"
-    RESULTS.write_text(json.dumps({"made": made, "results": [result]}, indent=2) + "\n")
-    lines = [f"Made {made}.", "", *document.table(COLUMNS, [result])]
-    document.put(document.BENCHMARKS, "bench-watch", lines)
+    machine: dict[str, Any] = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+    }
+    entry = machine | measured(args.replicas, args.brokers, args.runs)
+    RESULTS.write_text(json.dumps([entry], indent=1) + "\n")
+    made = f"Made {machine['date'][:10]} on {machine['cores']} cores shared with other work."
+    lines = [made, "", *document.table(COLUMNS, [entry])]
+    document.put(document.DOCS / "benchmarks.md", "bench-watch", lines)
     print("\n".join(lines))
 
 

@@ -22,6 +22,7 @@ from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import assets, installation, watching
+from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
 from rehome.operators.watch import WatchClustersOperator
 from rehome.ui import fleet
@@ -220,6 +221,26 @@ def test_a_proposal_that_nobody_answers_lapses(cluster: Cluster, rules: Rules) -
         with pytest.raises(AirflowFailException, match="Nothing was changed"):
             task.execute_complete(context, {"error": "late", "error_type": "timeout"})
         assert ledger.plan("p1").state is PlanState.CANCELLED
+
+
+@pytest.mark.parametrize(("ended", "failed"), [("failed", True), ("succeeded", False)])
+def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
+    cluster: Cluster, rules: Rules, ended: str, failed: bool
+) -> None:
+    rules(policies={"dead_broker": "heal"})
+    (started,) = watch(*dead_for_half_an_hour(cluster))
+    run = SimpleNamespace(
+        dag_id=watching.STARTED_DAG,
+        run_id=started["trigger_run_id"],
+        run_type="manual",
+        run_after=datetime.now(UTC),
+    )
+    RehomeNotifier(ended, makes_plan=True).notify(
+        {"dag_run": run, "params": started["conf"]}  # type: ignore[arg-type]
+    )
+    with installation.open_ledger() as ledger:
+        (start,) = ledger.watch_starts(CLUSTER)
+    assert (start.failed, start.ended_at is not None) == (failed, True)
 
 
 def test_healing_is_tried_again_until_it_has_failed_too_often(
