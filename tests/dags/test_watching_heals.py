@@ -1,4 +1,4 @@
-"""A broker dies: found after the grace time, proposed, approved, healed, closed; on real brokers."""
+"""A broker dies: found after the grace time, proposed, approved, healed, closed."""
 
 from __future__ import annotations
 
