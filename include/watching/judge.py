@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -20,6 +20,7 @@ from include.watching.rules import WatchRules
 NAMED = 20
 """So many partitions or topics are named; of more, how many there are."""
 _RATES = ("leader_throttled_rate", "follower_throttled_rate", "log_dir_throttled_rate")
+TRAFFIC = ("bytes_in", "bytes_out")
 _LISTS = ("leader_throttled_replicas", "follower_throttled_replicas")
 
 
@@ -44,12 +45,13 @@ class ClusterFacts:
 class Judgement:
     """What a snapshot shows.
 
-    :param unknown: kinds that it does not let one judge: their findings stay as they are.
+    :param unknown: kinds, or kinds and subjects, that it does not let one judge: their findings
+        stay as they are.
     :param incomplete: it leaves out brokers or topics, so that a gate refuses to plan on it.
     """
 
     seen: tuple[Seen, ...]
-    unknown: frozenset[FindingKind] = field(default_factory=frozenset)
+    unknown: frozenset[FindingKind | tuple[FindingKind, str]] = field(default_factory=frozenset)
     incomplete: bool = False
 
 
@@ -58,13 +60,15 @@ def judge(
     rules: WatchRules,
     facts: ClusterFacts,
     forecast: Iterable[DiskForecast] | None = None,
+    traffic: Mapping[str, Mapping[BrokerId, float]] | None = None,
 ) -> Judgement:
     """Everything that is wrong by one snapshot; whether it opens a finding, is for the ledger.
 
-    Partitions that are being reassigned are not judged by their replicas, and traffic is not
-    judged at all.
+    Partitions that are being reassigned are not judged by their replicas.
 
     :param forecast: of the brokers' disks; None = growth is not known.
+    :param traffic: ``bytes_in`` and ``bytes_out`` → bytes per second of each broker; what is left
+        out is not known.
     """
     columns = Columns.of(snapshot)
     live = {
@@ -75,11 +79,13 @@ def judge(
         *_partitions(columns, rules),
         *_racks(snapshot, columns, live),
         *_factors(snapshot, columns, rules),
-        *_imbalance(snapshot, columns, live, rules),
+        *_imbalance(snapshot, columns, live, rules, traffic or {}),
         *_slow(columns, rules),
         *_others(snapshot, columns, facts),
     ]
-    unknown = set()
+    unknown: set[FindingKind | tuple[FindingKind, str]] = {
+        (FindingKind.IMBALANCE, name) for name in TRAFFIC if name not in (traffic or {})
+    }
     if forecast is None:
         unknown.add(FindingKind.DISK_FULL_SOON)
     else:
@@ -187,7 +193,11 @@ def _factors(snapshot: Snapshot, columns: Columns, rules: WatchRules) -> Iterato
 
 
 def _imbalance(
-    snapshot: Snapshot, columns: Columns, live: Collection[int], rules: WatchRules
+    snapshot: Snapshot,
+    columns: Columns,
+    live: Collection[int],
+    rules: WatchRules,
+    traffic: Mapping[str, Mapping[BrokerId, float]],
 ) -> Iterator[Seen]:
     """Of brokers that are live and hold something; empty ones are a finding of their own."""
     chosen = np.isin(columns.ids, list(live)) & (columns.replicas > 0)
@@ -197,6 +207,10 @@ def _imbalance(
     capacity = np.array([_capacity(snapshot).get(b, 0.0) for b in ids.tolist()])
     share = capacity if capacity.all() else np.ones(len(ids))
     yield from _off("bytes", ids, columns.bytes[chosen], share, rules.balance_tolerance)
+    if rules.traffic_tolerance is not None:
+        for name, rates in traffic.items():
+            values = np.array([rates.get(broker, 0.0) for broker in ids.tolist()])
+            yield from _off(name, ids, values, np.ones(len(ids)), rules.traffic_tolerance)
     if rules.count_tolerance is not None:
         for name, values in (("replicas", columns.replicas), ("leaders", columns.leaders)):
             yield from _off(name, ids, values[chosen], np.ones(len(ids)), rules.count_tolerance)

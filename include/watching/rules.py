@@ -97,6 +97,16 @@ class WatchRules(BaseModel):
             examples=[0.5],
         ),
     ] = None
+    traffic_tolerance: Annotated[
+        float | None,
+        Kind("number from 0, or null"),
+        Field(
+            ge=0,
+            title="Imbalance of traffic",
+            description="The same for bytes in and bytes out per second, where the history knows "
+            "them; each broker's share is the same. null: traffic is not watched.",
+        ),
+    ] = 0.5
     leader_skew_fraction: Annotated[
         Fraction,
         Field(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from include.ledger.stores.watched.findings import Followed
     from include.ledger.stores.watched.starts import StartRecord
     from include.load_history.forecast import DiskForecast
+    from include.load_history.known_rates import LoadHistory
     from include.watching.finding import FindingRecord
     from include.watching.judge import ClusterFacts
     from include.watching.respond import Facts, Response
@@ -78,7 +79,9 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
     from include.watching.judge import judge
 
     snapshot = read_snapshot(uri)
-    found = judge(snapshot, rules, cluster_facts(ledger, snapshot), _forecast(snapshot))
+    history, facts = _history(snapshot), cluster_facts(ledger, snapshot)
+    traffic = _traffic(snapshot, history)
+    found = judge(snapshot, rules, facts, _forecast(snapshot, history), traffic)
     followed = ledger.follow_findings(
         snapshot.cluster_id, snapshot.taken_at, found.seen, rules, found.unknown
     )
@@ -261,16 +264,40 @@ def _refused(connection: str, now: datetime) -> frozenset[str]:
     return frozenset(refused)
 
 
-def _forecast(snapshot: Snapshot) -> tuple[DiskForecast, ...] | None:
-    """Of the brokers' disks as replicas lie and grow now; None = growth is not known."""
-    from include.load_history.forecast import disk_forecast
-    from include.load_history.known_rates import GROWTH, Demands, LoadHistory
+def _history(snapshot: Snapshot) -> LoadHistory | None:
+    """What is known of the cluster's load; None = there is no history."""
+    from include.load_history.known_rates import Demands, LoadHistory
 
     settings, warehouse = installation.settings(), installation.warehouse()
     if not warehouse.rollups(snapshot.cluster_id).days():
         return None
     demands = Demands(settings.history_days, settings.min_history_hours)
-    history = LoadHistory.read(warehouse, snapshot, demands)
-    if not history.known(GROWTH):
+    return LoadHistory.read(warehouse, snapshot, demands)
+
+
+def _forecast(snapshot: Snapshot, history: LoadHistory | None) -> tuple[DiskForecast, ...] | None:
+    """Of the brokers' disks as replicas lie and grow now; None = growth is not known."""
+    from include.load_history.forecast import disk_forecast
+    from include.load_history.known_rates import GROWTH
+
+    if history is None or not history.known(GROWTH):
         return None
-    return disk_forecast(snapshot, None, history, settings.forecast_days)
+    return disk_forecast(snapshot, None, history, installation.settings().forecast_days)
+
+
+def _traffic(snapshot: Snapshot, history: LoadHistory | None) -> dict[str, dict[int, float]]:
+    """Bytes per second into and out of each broker, as far as the history knows them."""
+    from include.page.cluster_brokers import broker_states
+
+    if history is None:
+        return {}
+    states = broker_states(snapshot, history)
+    rates = {
+        "bytes_in": {each.broker: each.written_bytes_per_s for each in states},
+        "bytes_out": {each.broker: each.sent_bytes_per_s for each in states},
+    }
+    return {
+        name: {broker: rate or 0.0 for broker, rate in of.items()}
+        for name, of in rates.items()
+        if any(rate is not None for rate in of.values())
+    }

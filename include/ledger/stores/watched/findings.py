@@ -38,12 +38,13 @@ class FindingStore(Database):
         taken_at: datetime,
         seen: Collection[Seen],
         rules: WatchRules,
-        unknown: Collection[FindingKind] = (),
+        unknown: Collection[FindingKind | tuple[FindingKind, str]] = (),
     ) -> Followed:
         """Take one more snapshot into account. A snapshot counts once, and never a late one.
 
         :param seen: all that it shows.
-        :param unknown: kinds that it says nothing of: their findings stay as they are.
+        :param unknown: kinds, or kinds and subjects, that it says nothing of: their findings stay
+            as they are.
         """
         shown = {each.key: each for each in seen}
         opened: list[FindingRecord] = []
@@ -57,7 +58,7 @@ class FindingStore(Database):
             for key in sorted({*before, *shown}):
                 old = before.get(key)
                 new = old
-                if key[0] not in unknown:
+                if key[0] not in unknown and key not in unknown:
                     new = follow(old, shown.get(key), cluster_id, taken_at, rules)
                 if new is None:
                     continue
