@@ -55,8 +55,8 @@ def test_every_panel_has_data_during_a_drain_and_every_rule_can_be_judged(
     assert swept.state == "success", swept.log
     watched = site.run(dag="watch_clusters")
     assert watched.state == "success", watched.log
-    swept_at = "airflow_rehome_cluster_swept_at"
-    wait_until(lambda: monitoring.now(swept_at), "the sweep's metrics to be read", 30)
+    counted = "airflow_rehome_cluster_findings"
+    wait_until(lambda: monitoring.now(counted), "the last metrics to be read", 30)
 
     empty = [
         (title, expression)
