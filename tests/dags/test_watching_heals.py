@@ -38,6 +38,7 @@ def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
     revive(mortal_cluster)
 
 
+@pytest.mark.long  # tests/watching shows in a few seconds that real brokers open and close it
 def test_a_dead_broker_is_proposed_approved_healed_and_closed(
     mortal: LocalCluster,
     ledger: Ledger,

@@ -291,3 +291,24 @@ def test_windows_are_those_of_the_clusters_file(
     assert watching.window_of("kafka_berlin", noon) == (True, None)
     in_both = noon.replace(hour=2, minute=45)
     assert watching.window_of("kafka_berlin", in_both) == (True, noon.replace(hour=4, minute=30))
+
+
+def test_traffic_and_full_disks_are_judged_by_the_history(
+    cluster: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REHOME_MIN_HISTORY_HOURS", "1")
+    rules(snapshots_to_open=1, traffic_tolerance=0.1, disk_days=30)
+
+    def small(rows: Rows) -> None:
+        for row in rows.log_dirs:
+            row.update(total_bytes=10**9, usable_bytes=10**8)
+
+    newest = [cluster.snapshot(minutes, small) for minutes in range(0, 130, 10)][-1]
+    watch(newest)
+    with installation.open_ledger() as ledger:
+        assert not {FindingKind.IMBALANCE, FindingKind.DISK_FULL_SOON} & {*open_kinds(ledger)}
+        cluster.roll_up()
+        watch(cluster.snapshot(130, small))
+        found = {(each.kind, each.subject) for each in ledger.open_findings(CLUSTER)}
+    assert (FindingKind.IMBALANCE, "bytes_in") in found
+    assert FindingKind.DISK_FULL_SOON in {kind for kind, _ in found}
