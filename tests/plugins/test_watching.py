@@ -83,7 +83,7 @@ def watch(*uris: str) -> list[dict[str, Any]]:
 
 def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:
     task = WatchClustersOperator(task_id="watch")
-    return task.execute({**context, "task": task})  # type: ignore[typeddict-item]
+    return task.execute({**context, "task": task})
 
 
 def dead_for_half_an_hour(cluster: Cluster) -> list[str]:
@@ -235,9 +235,7 @@ def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
         run_type="manual",
         run_after=datetime.now(UTC),
     )
-    RehomeNotifier(ended, makes_plan=True).notify(
-        {"dag_run": run, "params": started["conf"]}  # type: ignore[arg-type]
-    )
+    RehomeNotifier(ended, makes_plan=True).notify({"dag_run": run, "params": started["conf"]})
     with installation.open_ledger() as ledger:
         (start,) = ledger.watch_starts(CLUSTER)
     assert (start.failed, start.ended_at is not None) == (failed, True)
