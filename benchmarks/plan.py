@@ -49,6 +49,7 @@ from include.planning.result.log_dir_choice import choose_log_dirs
 from include.planning.result.lower_bounds import broker_loads, rebalance_bound
 from include.planning.result.outcome import Outcome, tree_of
 from include.planning.result.plan_moves import planned_moves
+from include.planning.search.parts import Parts
 from include.planning.search.state import Problem
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
@@ -99,7 +100,7 @@ def request_of(policy: str) -> ReassignmentRequest:
     return ReassignmentRequest(Action.REBALANCE, **POLICIES[policy])
 
 
-def solved(instance: Instance, policy: str) -> Solved:
+def solved(instance: Instance, policy: str, parts: Parts | None = None) -> Solved:
     """Plan a rebalance whose brokers have a capacity per resource, some to be emptied."""
     arrays, hosts, request = instance.arrays, ~instance.drained, request_of(policy)
     if policy.startswith("bytes"):
@@ -115,6 +116,8 @@ def solved(instance: Instance, policy: str) -> Solved:
         brokers=np.ones(len(hosts), bool),
         capacity=instance.capacity,
     )
+    if parts is not None:
+        problem = replace(problem, parts=parts)
     rebalance(problem, instance.capacity[0])
     prefer_sources(problem)
     settle_leaders(layout)

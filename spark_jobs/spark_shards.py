@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,46 +15,47 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-ANSWER = "slice int, answer binary"
-
 LARGEST_SLICE = 5_000_000
 """Replicas that a task holds: under a gigabyte, and within the 2 GB of one Arrow message."""
 
 
 class SparkSlices:
-    """Implements overlay.Slices: each slice is a task, wherever Spark puts it.
+    """Implements shard.Slices: each slice is a partition of a frame, wherever Spark puts it.
 
-    Which slice a partition is in follows from its name and the number of slices alone, and so
+    Which slice a Kafka partition is in follows from its name and the number of slices alone, and so
     does the plan; how many tasks run at once, and where, does not show.
+
+    :param frame: partition n of it is slice n.
     """
 
     def __init__(self, frame: DataFrame, topics: tuple[str, ...], count: int) -> None:
         self._frame = frame
+        self._nothing: pa.Table = frame.limit(0).toArrow()
         self.topics = topics
         self.count = count
 
-    def each(self, work: Work, numbers: Sequence[int]) -> list[Any]:
-        """The work's results for these slices, in their order."""
-        wanted = set(numbers)
+    def each(self, works: Mapping[int, Work]) -> list[Any]:
+        """The results of each slice's work, in the order of the works.
 
-        def one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+        A Spark job of one task for each, side by side: a task gets nothing of other slices.
+        """
+        with ThreadPoolExecutor(len(works)) as pool:
+            return list(pool.map(self._result, works, works.values()))
+
+    def _result(self, number: int, work: Work) -> Any:
+        nothing = self._nothing
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             import pyarrow
 
-            number = key[0].as_py()
-            answer = pickle.dumps(work.run(number, table.drop_columns("slice")))
-            return pyarrow.table({"slice": pyarrow.array([number], "int32"), "answer": [answer]})
+            some = list(batches)
+            table = pyarrow.Table.from_batches(some) if some else nothing
+            answer = pickle.dumps(work.run(table))
+            yield pyarrow.RecordBatch.from_pydict({"answer": [answer]})
 
-        frame = self._frame.where(self._frame["slice"].isin(*wanted))
-        rows = frame.groupBy("slice").applyInArrow(one, ANSWER).collect()
-        answers = {row["slice"]: pickle.loads(row["answer"]) for row in rows}
-        empty = [number for number in numbers if number not in answers]
-        for number in empty:  # no partition's name led to it
-            answers[number] = work.run(number, self._nothing())
-        return [answers[number] for number in numbers]
-
-    def _nothing(self) -> pa.Table:
-        table: pa.Table = self._frame.limit(0).toArrow().drop_columns("slice")
-        return table
+        answers = self._frame.mapInArrow(run, "answer binary").rdd
+        [row] = answers.context.runJob(answers, list, [number])
+        return pickle.loads(row["answer"])
 
 
 def slices_of(replicas: int, most: int) -> int:
@@ -68,12 +70,14 @@ def slices_of(replicas: int, most: int) -> int:
 def spark_slices(spark: SparkSession, table_uri: str, count: int) -> Iterator[SparkSlices]:
     """The replicas in a table, kept in Spark's memory, or on its disks, while in use."""
     from pyspark import StorageLevel
+    from pyspark.sql.functions import expr
 
     replicas = spark.read.parquet(table_uri)
     topics = tuple(sorted(row["topic"] for row in replicas.select("topic").distinct().collect()))
     frame = (
-        replicas.selectExpr("*", f"int(pmod(xxhash64(topic, partition), {count})) AS slice")
-        .repartition(count, "slice")
+        replicas.withColumn("slice", expr(f"int(pmod(xxhash64(topic, partition), {count}))"))
+        .repartitionById(count, "slice")
+        .drop("slice")
         .persist(StorageLevel.MEMORY_AND_DISK)
     )
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -22,17 +22,22 @@ from include.planning.sharded.shard import Work
 class InProcess:
     """Implements slices.Slices; work and results cross a border, as they do with Spark."""
 
-    def __init__(self, replicas: pa.Table, count: int) -> None:
+    def __init__(self, tables: Sequence[pa.Table]) -> None:
+        self._tables = tables
+        self.topics = tuple(sorted({t for of in tables for t in of.column("topic").to_pylist()}))
+        self.count = len(tables)
+
+    @classmethod
+    def of(cls, replicas: pa.Table, count: int) -> InProcess:
+        """Slices by a hash of their partitions' names."""
         keys = zip(*(replicas.column(n).to_pylist() for n in ("topic", "partition")), strict=True)
         owner = np.array([crc32(f"{t}-{p}".encode()) % count for t, p in keys], int)
-        self.topics = tuple(sorted(set(replicas.column("topic").to_pylist())))
-        self.count = count
-        self._tables = [replicas.filter(pa.array(owner == number)) for number in range(count)]
+        return cls([replicas.filter(pa.array(owner == number)) for number in range(count)])
 
-    def each(self, work: Work, numbers: Sequence[int]) -> list[Any]:
+    def each(self, works: Mapping[int, Work]) -> list[Any]:
         return [
-            pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(work)).run(n, self._tables[n])))
-            for n in numbers
+            pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(work)).run(self._tables[n])))
+            for n, work in works.items()
         ]
 
 
@@ -41,5 +46,5 @@ def plan_sliced(
 ) -> Plan:
     """The plan in that many slices; the driver's part never sees a replica."""
     without = replace(snapshot, replicas=snapshot.replicas.slice(0, 0))
-    slices = InProcess(snapshot.replicas, count)
+    slices = InProcess.of(snapshot.replicas, count)
     return plan_in_slices(without, request, slices, PlanOptions(plan_id="p", **options))

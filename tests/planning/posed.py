@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from benchmarks.clusters import CASES, build
 from benchmarks.plan import request_of
 from include.domain.array_types import Floats, Mask
-from include.domain.request.request import ReassignmentRequest
+from include.domain.request.request import Effort, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
 from include.planning.rebalance.rebalance import problem_of
 from include.planning.result.outcome import tree_of
+from include.planning.search.parts import FAST
 from include.planning.search.state import Problem
+
+PLAIN = replace(FAST, several_starts=False, reconsider=False)
+"""The search once: for tests of what is done with its result. Small clusters take a tenth."""
 
 
 def posed(arrays: ClusterArrays, request: ReassignmentRequest) -> Problem:
@@ -23,9 +29,10 @@ def posed(arrays: ClusterArrays, request: ReassignmentRequest) -> Problem:
 
 
 def posed_case(name: str, partitions: int = 4_000, brokers: int = 12) -> tuple[Problem, Floats]:
-    """A case of the benchmark, small; the capacity of its brokers in bytes."""
+    """A case of the benchmark, small, to be planned thoroughly; its brokers' capacity in bytes."""
     instance = build(next(case for case in CASES if case.name == name), partitions, brokers, seed=3)
-    problem = _of_all(instance.arrays, request_of("strict"), ~instance.drained, instance.capacity)
+    request = replace(request_of("strict"), effort=Effort.THOROUGH)
+    problem = _of_all(instance.arrays, request, ~instance.drained, instance.capacity)
     return problem, instance.capacity[0]
 
 

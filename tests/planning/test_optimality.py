@@ -8,24 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from include.domain.request.request import Action, ReassignmentRequest
+from benchmarks.small_clusters import KINDS, Kind, Small, small
+from include.domain.request.request import Action, Effort, ReassignmentRequest
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
 from include.planning.programs.lagrangian_bound import lagrangian_bound
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.solver import UNMET_TRIALS, UNMET_WAYS, rebalance
 from include.planning.search.local_search import Polisher
-from tests.planning.exact import (
-    KINDS,
-    TOLERANCE,
-    Exact,
-    Kind,
-    Small,
-    bands,
-    fewest_bytes,
-    placed,
-    small,
-)
+from tests.planning.exact import TOLERANCE, Exact, bands, fewest_bytes, placed
 from tests.planning.posed import posed
 
 QUICK = (11, 30, 35, 36)
@@ -56,6 +47,7 @@ def asked(of: Small, one_sided: bool) -> ReassignmentRequest:
         tolerances={"bytes_in": TOLERANCE["bytes_in"], "bytes_out": None},
         weights=of.weights,
         one_sided=one_sided,
+        effort=Effort.THOROUGH,
         move_overhead_bytes=0,
     )
 

@@ -2,46 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from include.domain.plan.infeasible import Obstacle, SubjectKind
-from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.options import PlanOptions
 from include.planning.sharded.planner import plan_in_slices
 from include.warehouse import Warehouse, replicas_uri
 from spark_jobs.spark_shards import slices_of, spark_slices
+from tests.planning.in_process import InProcess
 from tests.planning.large import large_snapshot
 from tests.planning.sharded.test_sharded_planner import with_rates
+from tests.spark.works import Seen
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from include.cluster.snapshot.model import Snapshot
+
+REQUEST = ReassignmentRequest(Action.REBALANCE, tolerance=0.05)
 
 
-def planned(spark: SparkSession, of: Snapshot, uri: str, partitions: int) -> Plan:
-    without = replace(of, replicas=of.replicas.slice(0, 0))
-    spark.conf.set("spark.sql.shuffle.partitions", partitions)
-    with spark_slices(spark, replicas_uri(uri), slices_of(len(of.replicas), 900)) as slices:
-        request = ReassignmentRequest(Action.REBALANCE, tolerance=0.05)
-        return plan_in_slices(without, request, slices, PlanOptions(plan_id="p"))
+def names(replicas: pa.Table) -> list[tuple[str, int]]:
+    columns = (replicas.column(name).to_pylist() for name in ("topic", "partition"))
+    return sorted(set(zip(*columns, strict=True)))
+
+
+@contextmanager
+def adaptive(spark: SparkSession, value: bool) -> Iterator[None]:
+    was = spark.conf.get("spark.sql.adaptive.enabled")
+    spark.conf.set("spark.sql.adaptive.enabled", value)
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", was)
+
+
+def test_each_slice_is_a_task_of_its_own_and_gets_nothing_of_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Twelve slices of twenty partitions: by a hash of their numbers, some would share a task. One
+    that no partition's name leads to is a task without rows.
+    """
+    of = large_snapshot(20, 6)
+    uri = replicas_uri(Warehouse(tmp_path.as_uri()).write_snapshot(of))
+    found = []
+    for value in (True, False):
+        with adaptive(spark, value), spark_slices(spark, uri, 12) as slices:
+            seen = slices.each({number: Seen(number) for number in reversed(range(12))})
+        assert [(number, task) for number, task, _ in seen] == [(n, n) for n in range(11, -1, -1)]
+        found.append([names(rows) for _, _, rows in seen])
+    assert found[0] == found[1]
+    every = [name for some in found[0] for name in some]
+    assert len(every) == len(set(every)) == 20
+    assert [] in found[0]
 
 
 def test_a_rebalance_in_slices_does_not_depend_on_how_many_run_at_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """Under adaptive execution as in this process, one after the other."""
     of = with_rates(large_snapshot(1_000, 15, new=0.2))
-    uri = Warehouse(tmp_path.as_uri()).write_snapshot(of)
+    uri = replicas_uri(Warehouse(tmp_path.as_uri()).write_snapshot(of))
     assert slices_of(3_000, 900) == 4
     assert slices_of(60_000_000, 50_000_000) == 12
-    was = spark.conf.get("spark.sql.shuffle.partitions")
-    try:
-        first, second = (planned(spark, of, uri, partitions) for partitions in (1, 4))
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", was)
+    without = replace(of, replicas=of.replicas.slice(0, 0))
+    with adaptive(spark, True), spark_slices(spark, uri, 4) as slices:
+        first = plan_in_slices(without, REQUEST, slices, PlanOptions(plan_id="p"))
+        here = InProcess([rows for _, _, rows in slices.each({n: Seen(n) for n in range(4)})])
+    second = plan_in_slices(without, REQUEST, here, PlanOptions(plan_id="p"))
     assert first.moves
     assert first == second
     assert first.summary.rack_violations_after == 0

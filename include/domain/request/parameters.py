@@ -25,6 +25,7 @@ from include.domain.request.request import (
     USED_BY,
     Action,
     Cordon,
+    Effort,
     OnWindowEnd,
     Preset,
     ReassignmentRequest,
@@ -53,6 +54,13 @@ _CORDON = types.one_of(
         Cordon.NO: "No: Kafka may place new replicas there meanwhile",
         Cordon.KEEP: "Keep: cordon the brokers, for good",
         Cordon.UNDO: "Undo: cordon the brokers until the plan ends",
+    },
+)
+_EFFORT = types.one_of(
+    Effort,
+    {
+        Effort.FAST: "Fast: within seconds, and mostly within some percent of the fewest bytes",
+        Effort.THOROUGH: "Thorough: up to minutes, for one or two percent fewer bytes",
     },
 )
 _DEFAULT = ReassignmentRequest(Action.REBALANCE)
@@ -307,6 +315,15 @@ class ReassignmentParams(BaseModel):
             description="For rebalance: brokers may hold as little as they like.",
         ),
     ] = _DEFAULT.one_sided
+    effort: Annotated[
+        Effort,
+        _EFFORT,
+        _LIMITS,
+        Field(
+            title="Effort",
+            description="For rebalance and expand: how long the planner looks for fewer bytes.",
+        ),
+    ] = _DEFAULT.effort
     move_overhead_bytes: Annotated[
         int,
         types.whole_number(0),

@@ -50,6 +50,13 @@ class Cordon(enum.StrEnum):
     UNDO = "undo"  # until the plan ends
 
 
+class Effort(enum.StrEnum):
+    """How much time the planner takes for fewer bytes."""
+
+    FAST = "fast"
+    THOROUGH = "thorough"
+
+
 class Preset(enum.StrEnum):
     """What fills in parameters: see :mod:`include.domain.request.presets`."""
 
@@ -113,6 +120,7 @@ class ReassignmentRequest:
         known, and numbers of replicas and leaders are free. ``topic_spread`` is that of each
         topic's replicas and leaders per broker, at least one of them: see topic_bands.
     :param one_sided: rebalance: brokers may hold as little as they like; only too much counts.
+    :param effort: rebalance, expand: how much time is taken for fewer bytes.
     :param move_overhead_bytes: what a move costs beside its bytes, for being a move.
     :param exclude_topics: names or patterns that stay where they are.
     :param exclude_brokers: ids that get nothing new, and whose log dirs stay as they are.
@@ -148,6 +156,7 @@ class ReassignmentRequest:
     tolerance: float = 0.02
     tolerances: Mapping[str, float | None] = field(default_factory=dict)
     one_sided: bool = False
+    effort: Effort = Effort.FAST
     move_overhead_bytes: int = 32_000_000
     exclude_topics: tuple[str, ...] = ()
     exclude_brokers: tuple[BrokerId, ...] = ()
@@ -250,6 +259,7 @@ USED_BY = {
     "replacements": (Action.REPLACE,),
     "tolerances": (Action.REBALANCE, Action.EXPAND, Action.DRAIN),
     "one_sided": (Action.REBALANCE,),
+    "effort": (Action.REBALANCE, Action.EXPAND),
     "weights": (
         Action.REBALANCE,
         Action.EXPAND,
@@ -289,6 +299,7 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     params["cordon"] = request.cordon.value
     params["preset"] = request.preset.value
     params["log_dirs"] = [str(name) for name in request.log_dirs]
+    params["effort"] = request.effort.value
     for name in ("brokers", "topics", "exclude_topics", "exclude_brokers"):
         params[name] = list(params[name])
     params["tolerances"] = dict(request.tolerances)

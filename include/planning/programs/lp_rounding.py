@@ -93,7 +93,8 @@ def round_lp(problem: Problem) -> PricedSearch:
         )
         program = Program(held, least, most, takes, float(overhead))
         owner = np.searchsorted(brokers, search.holders(slots))
-        block = _Block(program, search.weight(slots) * unit, owner)
+        whole = problem.parts.whole_replicas
+        block = _Block(program, search.weight(slots) * unit, owner, whole=whole)
         block.decide()
         search.charged[:, brokers] = block.prices * unit / unit[BYTES]
         moves = np.flatnonzero(block.target != NONE)
@@ -137,12 +138,14 @@ class _Block:
     """Decides what some brokers do with what they hold.
 
     :param weight, owner: (K, n), (n,) of the replicas they hold.
+    :param whole: whether replicas that a program divides get one of whole replicas.
     :ivar target: (n,) where each goes; NONE = it stays.
     :ivar prices: (K, B) of the last program.
     """
 
-    def __init__(self, program: Program, weight: Floats, owner: Ints) -> None:
+    def __init__(self, program: Program, weight: Floats, owner: Ints, *, whole: bool) -> None:
         self._program, self._weight, self._owner = program, weight, owner
+        self._whole = whole
         self._matters = np.maximum(weight[BYTES], weight[RATE])
         self.target: Ints = np.full(len(owner), NONE)
         self.prices = np.zeros_like(program.load)
@@ -188,10 +191,13 @@ class _Block:
         self._follow(own[sure], part[sure])
         divided, part = own[~sure], part[~sure]
         if len(divided):
-            classes = self._classes(rest, COARSE_CLASSES)
-            weight, owner = self._weight[:, divided], self._owner[divided]
-            whole = self._program.whole(weight, owner, classes, self.prices)
+            whole = self._whole_of(divided, rest) if self._whole else None
             self._follow(divided, part if whole is None else whole)
+
+    def _whole_of(self, divided: Ints, rest: Ints) -> Floats | None:
+        classes = self._classes(rest, COARSE_CLASSES)
+        weight, owner = self._weight[:, divided], self._owner[divided]
+        return self._program.whole(weight, owner, classes, self.prices)
 
     def _follow(self, some: Ints, part: Floats) -> None:
         """Move replicas to where most of them should go, unless more of them should stay."""

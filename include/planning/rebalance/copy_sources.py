@@ -63,9 +63,10 @@ def prefer_sources(problem: Problem) -> None:
         return
     search = Search(problem)
     trader = _Trader(search)
-    for at_target in (False, True):
-        trader.relieve(at_target)
-    if problem.tree.height > 1:
+    if problem.parts.relieve_leaders:
+        for at_target in (False, True):
+            trader.relieve(at_target)
+    if problem.parts.near_sources and problem.tree.height > 1:
         for at_target in (False, True):
             trader.bring_near(at_target)
     undo_needless_moves(search)

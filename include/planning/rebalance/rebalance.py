@@ -37,34 +37,45 @@ from include.planning.result.outcome import Outcome, left_brokers, tree_of
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.result.topic_notes import missed_topics, topic_balance
 from include.planning.search.broker_shed import REPLICAS
+from include.planning.search.parts import Parts, parts_of
 from include.planning.search.state import Problem
 
 
-def plan_rebalance(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """What brokers hold comes within tolerance of their shares, with few bytes and moves."""
+def plan_rebalance(
+    arrays: ClusterArrays, request: ReassignmentRequest, parts: Parts | None = None
+) -> Outcome:
+    """What brokers hold comes within tolerance of their shares, with few bytes and moves.
+
+    :param parts: of the search, those in use; None = by the effort of the request.
+    """
     named = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
-    return _planned(arrays, request, named, fill_only=False)
+    return _planned(arrays, request, named, parts, fill_only=False)
 
 
 def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     """The named brokers get their shares, from the fullest others; nothing else moves."""
-    return _planned(arrays, request, brokers_named(arrays, request), fill_only=True)
+    return _planned(arrays, request, brokers_named(arrays, request), None, fill_only=True)
 
 
 def _planned(
-    arrays: ClusterArrays, request: ReassignmentRequest, named: Mask, *, fill_only: bool
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+    named: Mask,
+    parts: Parts | None,
+    *,
+    fill_only: bool,
 ) -> Outcome:
     hosts = arrays.brokers.live
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
 
     def solved(arrays: ClusterArrays) -> _Solved:
-        return _Solved(arrays, request, named, movable, fill_only=fill_only)
+        return _Solved(arrays, request, named, movable, parts, fill_only=fill_only)
 
     solution = solved(arrays)
     problem, lead, capacity = solution.problem, solution.lead, solution.capacity
     layout, targets = problem.layout, problem.targets
-    if not solution.cut:
+    if problem.parts.fixed_point and not solution.cut:
         plan_on(layout, lambda then: solved(then).problem.layout, solution.finish)
     cut, needs = solution.cut, solution.needs
     tolerances = tolerances_of(request, arrays)
@@ -137,6 +148,7 @@ class _Solved:
         request: ReassignmentRequest,
         named: Mask,
         movable: Mask,
+        parts: Parts | None,
         *,
         fill_only: bool,
     ) -> None:
@@ -152,6 +164,8 @@ class _Solved:
             brokers=hosts if fill_only else named,
             capacity=self.capacity,
         )
+        if parts is not None:
+            problem = replace(problem, parts=parts)
         self.problem = _only_into(problem, named) if fill_only else problem
         self.lead = LedShares.of(
             layout,
@@ -307,6 +321,7 @@ def problem_of(
         takes=brokers & tree.hosts & arrays.brokers.takes,
         leaving=brokers & ~tree.hosts,
         overhead_bytes=float(request.move_overhead_bytes),
+        parts=parts_of(request.effort),
         spread=topic_bands(
             layout,
             tree,

@@ -45,11 +45,15 @@ replicas seldom add up to a share whatever is tried, and of more, each trial tak
 first one on, a poor plan is improved by deciding about three brokers at once.
 """
 
-EXCHANGED = 1_000
-"""Copies, the largest ones, that may be replaced by smaller ones."""
+EXCHANGED, ONE_OF = 1_000, 200
+"""Copies, the largest ones, that may be replaced by smaller ones; in large clusters one for each
+two hundred slots.
+"""
 
-EXCHANGED_UP_TO = 300_000
-"""Slots up to which that is tried: of more, a thousand copies are too few to show."""
+EXCHANGED_UP_TO, WITH_TOPICS_UP_TO = 2_000_000, 300_000
+"""Slots up to which that is tried: of more, each copy takes too long; and where topics are to be
+spread, which then undoes much of it.
+"""
 
 RECONSIDERED = 40
 """Copies, the largest ones, of a small cluster that are reconsidered in each round."""
@@ -79,9 +83,9 @@ POOR = 1.1
 """Bytes copied, over the bound of bytes alone, from which on a small cluster's plan is improved by
 deciding about three brokers at once."""
 
-DEAR, DEARER = 1.04, 1.08
-"""Bytes copied, over the bound of bytes alone, from which on a plan is made anew by prices; that of
-a part of a cluster."""
+DEARER = 1.08
+"""Bytes copied, over the bound of bytes alone, from which on a plan of a part of a cluster is made
+anew by prices; at least."""
 
 PRICED_UP_TO = 5_000_000
 """Slots up to which that is done: it takes tens of times as long as the search."""
@@ -124,12 +128,14 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
         may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part_of_a_cluster
         if after <= 0 or may_be_unmet:
             _in_several_ways(problem, capacity, before, few=part_of_a_cluster)
-        if layout.rows.size >= UNMET_FROM and not part_of_a_cluster and _poor(problem):
+        may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= UNMET_FROM
+        if may_be_poor and not part_of_a_cluster and _poor(problem):
             search_neighbourhoods(problem)
             undo_needless_moves(Search(problem))
             layout.refresh()
     elif layout.rows.size <= PRICED_UP_TO:
-        dear = DEARER if part_of_a_cluster else DEAR
+        dear = problem.parts.programs_from
+        dear = max(dear, DEARER) if part_of_a_cluster else dear
         if _priced(problem) and _over_bound(problem, copied) > dear and unhindered(Search(problem)):
             _by_prices(problem, after)
 
@@ -142,10 +148,10 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
         one meets all bands, if they do, too.
     :param few: try few places, and reconsider only what costs least without it.
     """
-    layout = problem.layout
+    layout, others = problem.layout, OTHER_INNER if problem.parts.several_starts else ()
     ways = [(Search(problem).worth(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
-    for inner in OTHER_INNER[:FEW] if few else OTHER_INNER:
+    for inner in others[:FEW] if few else others:
         layout.lay_out(layout.home)
         search = Search(problem)
         after, _ = _search(search, capacity, inner)
@@ -157,7 +163,9 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
         if len(found) >= UNMET_WAYS and all(excess > 0 for (excess, _), _ in found):
             break
         layout.lay_out(rows)
-        found.append((_reconsider(Search(problem)), layout.rows.copy()))
+        search = Search(problem)
+        worth = _reconsider(search) if problem.parts.reconsider else search.worth()
+        found.append((worth, layout.rows.copy()))
     layout.lay_out(min(found, key=itemgetter(0))[1])
 
 
@@ -179,9 +187,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
         if not evened_out_last or _is_tidied_at_once(search):
             undo_needless_moves(search)
             Polisher(search).run()
-        if layout.rows.size <= EXCHANGED_UP_TO:
-            exchange_copies(search, EXCHANGED)
-            undo_needless_moves(search)
+        _exchange(search)
         copied = search.copied()
         _even_topics(search)
         layout.refresh()
@@ -191,15 +197,24 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
     return search.outside(), copied
 
 
+def _exchange(search: Search) -> None:
+    """Replace the largest copies by smaller ones."""
+    slots = search.flat.size
+    most = EXCHANGED_UP_TO if search.books is None else WITH_TOPICS_UP_TO
+    if search.problem.parts.exchange and slots <= most:
+        exchange_copies(search, max(EXCHANGED, slots // ONE_OF))
+        undo_needless_moves(search)
+
+
 def _is_tidied_at_once(search: Search) -> bool:
     """Whether replicas go home before topics are evened out, and not only afterwards: where that is
     quick, or the plan seems so expensive that another one might be made by prices.
     """
     problem = search.problem
-    if search.flat.size <= EXCHANGED_UP_TO:
+    if search.flat.size <= WITH_TOPICS_UP_TO:
         return True
     problem.layout.refresh()
-    return _priced(problem) and _over_bound(problem, search.copied()) > DEAR
+    return _priced(problem) and _over_bound(problem, search.copied()) > problem.parts.programs_from
 
 
 def _even_topics(search: Search) -> None:
@@ -262,9 +277,7 @@ def _by_prices(problem: Problem, excess: float) -> None:
     Polisher(search).run()
     TopicRepair(search).run()
     undo_needless_moves(search)
-    if layout.rows.size <= EXCHANGED_UP_TO:
-        exchange_copies(search, EXCHANGED)
-        undo_needless_moves(search)
+    _exchange(search)
     layout.refresh()
     if search.outside() > excess or search.cost() >= cost:
         layout.lay_out(found)

@@ -20,6 +20,7 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.topic_bands import TopicBands, beyond
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.topic_counts import TopicCounts
+from include.planning.search.parts import FAST, Parts
 
 EXCESS_DIGITS = 14
 """Of a share: layouts are as close to the bands as each other if they differ by less: sums of
@@ -37,6 +38,7 @@ class Problem:
     :param leaving: (B,) of these, the ones that must end empty.
     :param overhead_bytes: what a move costs beside its bytes, for being a move.
     :param spread: what brokers are to hold of each topic; None = anything.
+    :param parts: of the search, those in use.
     """
 
     layout: Layout
@@ -49,6 +51,7 @@ class Problem:
     leaving: Mask
     overhead_bytes: float
     spread: TopicBands | None = None
+    parts: Parts = FAST
 
 
 State = tuple[Rows, Floats, Floats, PackedCopies, Ints | None]

@@ -189,7 +189,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
     numbers = range(slices.count)
     part = np.where(limited, rooms // slices.count, rooms)
     each = replace(context, request=for_each_of(slices.count, request))
-    reports: list[Report] = slices.each(PlaceInShard(each, part), numbers)
+    reports: list[Report] = slices.each(dict.fromkeys(numbers, PlaceInShard(each, part)))
     for number in numbers:
         report = reports[number]
         crowded = limited.any() and (report.problems or report.violations_after)
@@ -200,7 +200,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
         left = np.where(limited, np.maximum(rooms - taken, 0), rooms)
         rest = less(request, [MoveCounts.of(MoveTable(r.moves)) for r in others])
         place = PlaceInShard(replace(context, request=rest), left)
-        reports[number] = slices.each(place, [number])[0]
+        reports[number] = slices.each({number: place})[0]
     _refuse(reports)
     return reports, {
         "lower_bound_bytes": sum(report.lower_bound_bytes for report in reports),
@@ -224,15 +224,19 @@ def _asked_bound(reports: Sequence[Report]) -> int | None:
 
 def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
     """Brokers come into their bands, and lead their shares."""
-    surveys: list[Survey] = slices.each(SurveyShard(context), range(slices.count))
+    surveys: list[Survey] = slices.each(dict.fromkeys(range(slices.count), SurveyShard(context)))
     _refuse(surveys)
     balance = Balance(context, slices, surveys)
     balance.run(leads=False)
     balance.run(leads=True)
     goal = balance.goal
     before = reduce(add, (survey.held for survey in surveys)).load
-    tell = ReportShard(context, goal, balance.moved, before)
-    reports = slices.each(tell, range(slices.count))
+    reports = slices.each(
+        {
+            number: ReportShard(context, goal, balance.moved.get(number), before)
+            for number in range(slices.count)
+        }
+    )
     domain = goal.domain if all(survey.even for survey in surveys) else np.zeros_like(goal.domain)
     held, after = before[0].astype(np.int64), goal.held.load[0].astype(np.int64)
     missed = balance.missed()

@@ -65,10 +65,15 @@ class Balance:
 
     def _take(self, numbers: Sequence[int], part: float, leads: bool) -> bool:
         """A step of some slices; whether it brings brokers closer. If not, it is taken back."""
-        moved = {number: self.moved[number] for number in numbers if number in self.moved}
         budget = self._budget(len(numbers))
-        step = BalanceShard(self._context, self.goal, part, moved, budget, leads)
-        results = self._slices.each(step, numbers)
+        results = self._slices.each(
+            {
+                number: BalanceShard(
+                    self._context, self.goal, part, self.moved.get(number), budget, leads
+                )
+                for number in numbers
+            }
+        )
         held = list(self._held)
         for number, (_, now) in zip(numbers, results, strict=True):
             held[number] = now

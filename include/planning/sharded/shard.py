@@ -8,7 +8,7 @@ on its disks. Work is done where the slice's replicas are: everything here can b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -166,7 +166,7 @@ class PlaceInShard:
     context: Context
     rooms: Ints
 
-    def run(self, number: int, replicas: pa.Table) -> Report:
+    def run(self, replicas: pa.Table) -> Report:
         """The slice's part of the plan."""
         arrays, request = self.context.arrays(replicas), self.context.request
         arrays = replace(arrays, brokers=arrays.brokers.with_rooms(self.rooms))
@@ -179,8 +179,8 @@ class PlaceInShard:
 class Work(Protocol):
     """What is done with one slice, wherever it is."""
 
-    def run(self, number: int, replicas: pa.Table) -> Any:
-        """The result for the slice of this number."""
+    def run(self, replicas: pa.Table) -> Any:
+        """The result for a slice of these replicas."""
 
 
 class Slices(Protocol):
@@ -193,5 +193,5 @@ class Slices(Protocol):
     topics: tuple[str, ...]
     count: int
 
-    def each(self, work: Work, numbers: Sequence[int]) -> list[Any]:
-        """The work's results for these slices, in their order."""
+    def each(self, works: Mapping[int, Work]) -> list[Any]:
+        """The results of each slice's work, in the order of the works."""

@@ -242,7 +242,7 @@ class SurveyShard:
 
     context: Context
 
-    def run(self, number: int, replicas: pa.Table) -> Survey:
+    def run(self, replicas: pa.Table) -> Survey:
         """What it brings along, or the problems that forbid the plan."""
         try:
             return Part(self.context, replicas).survey()
@@ -264,23 +264,23 @@ class SurveyShard:
 
 @dataclass(frozen=True)
 class BalanceShard:
-    """One step of balancing: some slices take some part of the distance.
+    """One step of balancing: a slice takes some part of the distance.
 
-    :param moved: per slice, what it has moved so far.
-    :param budget: (2,) bytes and moves that each slice may spend.
+    :param moved: what the slice has moved so far.
+    :param budget: (2,) bytes and moves that it may spend.
     :param leads: whether leadership is handed over, instead of replicas moved.
     """
 
     context: Context
     goal: Goal
     part: float
-    moved: dict[int, ShardMoves]
+    moved: ShardMoves | None
     budget: Floats
     leads: bool = False
 
-    def run(self, number: int, replicas: pa.Table) -> tuple[ShardMoves, ShardLoads]:
+    def run(self, replicas: pa.Table) -> tuple[ShardMoves, ShardLoads]:
         """What the slice has moved after the step, and what brokers hold of it then."""
-        part = Part(self.context, replicas, self.moved.get(number))
+        part = Part(self.context, replicas, self.moved)
         if self.leads:
             part.lead(self.goal, self.part)
         else:
@@ -290,14 +290,14 @@ class BalanceShard:
 
 @dataclass(frozen=True)
 class ReportShard:
-    """Reports the slices as they are in the end."""
+    """Reports a slice as it is in the end."""
 
     context: Context
     goal: Goal
-    moved: dict[int, ShardMoves]
+    moved: ShardMoves | None
     before: Floats
 
-    def run(self, number: int, replicas: pa.Table) -> Report:
+    def run(self, replicas: pa.Table) -> Report:
         """The slice's part of the plan."""
-        part = Part(self.context, replicas, self.moved.get(number))
+        part = Part(self.context, replicas, self.moved)
         return part.report(self.goal, self.before)

@@ -36,13 +36,19 @@ class SweepThrottlesOperator(ClusterOperator):
         """
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         with installation.open_ledger() as ledger:
-            scheduled = context["dag_run"].run_type == "scheduled"
-            if scheduled and not was_planned_through(ledger, self.kafka_config_id):
-                raise AirflowSkipException(
-                    f"No plan was ever made through connection {self.kafka_config_id}: Rehome "
-                    "owes nothing there. The connection was not opened."
-                )
-            self._sweep_all(context, ledger)
+            try:
+                self._sweep_if_any(context, ledger)
+            finally:  # it takes no cluster: also where this one is away
+                alerting.remind(ledger)
+
+    def _sweep_if_any(self, context: Context, ledger: Ledger) -> None:
+        scheduled = context["dag_run"].run_type == "scheduled"
+        if scheduled and not was_planned_through(ledger, self.kafka_config_id):
+            raise AirflowSkipException(
+                f"No plan was ever made through connection {self.kafka_config_id}: Rehome "
+                "owes nothing there. The connection was not opened."
+            )
+        self._sweep_all(context, ledger)
 
     def _sweep_all(self, context: Context, ledger: Ledger) -> None:
         """What is found is told at last: a channel that is slow holds nothing up."""

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from benchmarks.foretelling import Foretelling
 from include.domain.kafka import BrokerId, PartitionState, ReplicaId
 from include.domain.plan.plan import Plan
-from include.domain.run.flows import FLOWS_VIEWED, FlowSample, RateChange, RateReason
+from include.domain.run.flows import FlowSample, RateChange, RateReason
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
-from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import Decision
+from include.domain.run.states import PlanState
 from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import Copies
-from include.execution.decide import decide
 from include.execution.progress import projection
-from include.execution.progress.eta import Foreseen, Remaining, eta_errors, foretell
-from include.execution.progress.flow_samples import Copied
-from include.execution.progress.progress import admitted, copies_at, measure, replica_statuses
+from include.execution.progress.eta import Remaining, eta_errors, foretell
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.quota import ThrottledCopies
 from include.execution.simulation.simulator import Asked, At, Simulation
@@ -38,63 +35,6 @@ from tests.ledger.small_plans import make_plan, move
 RATE = 10_000_000
 SOME_LOOKS = 1 if ALL else 6
 """Of a long simulation, how many looks there are for each at which the rest is played out."""
-
-
-class Unasked(Foreseen):
-    """Stands in for an ETA that nobody asks for: to play the rest of a plan out takes long."""
-
-    def holds(self, view: LedgerView, seen: Observation) -> bool:
-        return True
-
-    def eta_at(self, seen: Observation) -> None:  # type: ignore[override]
-        return None
-
-
-UNASKED = Unasked(T0, 0.0, 0, None, frozenset())
-
-
-@dataclass
-class Foretelling:
-    """`decide`, with a sample of each poll as production records it.
-
-    :param looks: how many polls there are for each whose sample has an ETA.
-    """
-
-    looks: int = 1
-    samples: list[ProgressSample] = field(default_factory=list)
-    _flows: list[FlowSample] = field(default_factory=list)
-    _before: dict[ReplicaId, Copied] = field(default_factory=dict)
-
-    def __call__(
-        self,
-        plan: Plan,
-        view: LedgerView,
-        seen: Observation,
-        now: datetime,
-        policy: Policy,
-        backlog: Backlog,
-    ) -> list[Decision]:
-        states = {m.partition: view.moves.get(m.partition, MoveState.PENDING) for m in plan.moves}
-        whole = replace(view, moves=states)
-        statuses = replica_statuses(admitted(plan, whole), seen)
-        foretold = foretell(
-            replace(whole, flows=tuple(self._flows[-FLOWS_VIEWED:])),
-            backlog,
-            seen,
-            policy,
-            self._before,
-            self.samples[-1].sampled_at if self.samples else None,
-            self.samples,
-            UNASKED if len(self.samples) % self.looks else None,
-        )
-        if foretold.flows is not None:
-            self._flows.append(foretold.flows)
-        self._before = copies_at(now, statuses)
-        sample = measure(plan, whole, seen, statuses, self.samples)
-        self.samples.append(
-            replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
-        )
-        return decide(plan, view, seen, now, policy, backlog)
 
 
 def run(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
 from include.domain.array_types import Ints
+from include.domain.request.request import Effort
 from include.planning.programs import lp_rounding as by_prices
 from include.planning.programs.flow_lp import GAP, MISSED, Classes, Program
 from include.planning.programs.lp_rounding import round_lp, unhindered
+from include.planning.rebalance import solver
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.parts import FAST, THOROUGH, parts_of
 from include.planning.search.state import Search
 from tests.planning.posed import posed_case
 
@@ -73,6 +77,23 @@ def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would()
     ratio = layout.incoming.sum() / bound
     print(f"copied {ratio:.4f} times the bound of bytes alone")
     assert ratio < LITTLE
+
+
+def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_the_bound(
+    monkeypatch,
+):
+    asked = []
+
+    def counted(problem):
+        asked.append((problem.partitions.size, problem.parts))
+        return Search(problem)
+
+    monkeypatch.setattr(solver, "round_lp", counted)
+    for name, partitions in (("skew", 4_000), ("stress", 2_000)):
+        for effort in Effort:
+            problem, capacity = posed_case(name, partitions, 24)
+            rebalance(replace(problem, parts=parts_of(effort)), capacity)
+    assert asked == [(4_000, THOROUGH), (2_000, FAST), (2_000, THOROUGH)]
 
 
 def test_plans_by_prices_are_for_domains_in_which_racks_leave_replicas_free():

@@ -9,13 +9,13 @@ from functools import cache
 import numpy as np
 import pytest
 
+from benchmarks.small_clusters import KINDS, small
 from include.planning.programs import neighbourhood_mip
 from include.planning.programs.neighbourhood_mip import search_neighbourhoods
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.solver import rebalance
 from include.planning.search.state import Problem, Search
 from tests.planning.clusters import cluster
-from tests.planning.exact import KINDS, small
 from tests.planning.planned import plan
 from tests.planning.posed import posed
 from tests.planning.test_optimality import asked, check_bands

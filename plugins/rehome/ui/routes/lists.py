@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from include.alerts.signs import not_sent
 from include.domain.run.states import PlanState
 from include.ledger.base.lines import PlanFilter
 from include.page.files import PlanFiles
@@ -108,6 +109,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         owed=ledger.owed_on(cluster_id),
         judged_at=ledger.watched_clusters().get(cluster_id),
         findings=finding_lines(ledger.open_findings(cluster_id), ledger.watch_starts(cluster_id)),
+        not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         recent=recent,
         chosen=chosen,
         loads={load.broker: load for load in planned.brokers} if planned is not None else {},

@@ -1,0 +1,84 @@
+"""`decide` in a simulation, with a sample of each poll as production records it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from include.domain.kafka import ReplicaId
+from include.domain.plan.plan import Plan
+from include.domain.run.flows import FLOWS_VIEWED, FlowSample
+from include.domain.run.ledger_view import LedgerView
+from include.domain.run.observation import Observation
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import MoveState
+from include.execution.actions import Decision
+from include.execution.admission.backlog import Backlog, Foreseen
+from include.execution.decide import decide
+from include.execution.progress.eta import EtaParts, foretell
+from include.execution.progress.flow_samples import Copied
+from include.execution.progress.progress import admitted, copies_at, measure, replica_statuses
+
+
+class Unasked(Foreseen):
+    """Stands in for an ETA that nobody asks for: to play the rest of a plan out takes long."""
+
+    def holds(self, view: LedgerView, seen: Observation) -> bool:
+        """Always."""
+        return True
+
+    def eta_at(self, seen: Observation) -> None:  # type: ignore[override]
+        """No answer."""
+        return
+
+
+UNASKED = Unasked(datetime(2030, 1, 1, tzinfo=UTC), 0.0, 0, None, frozenset())
+
+
+@dataclass
+class Foretelling:
+    """A ``decide`` that also writes down what each poll foretells.
+
+    :param looks: how many polls there are for each whose sample has an ETA.
+    :param parts: what the ETA goes by.
+    """
+
+    looks: int = 1
+    parts: EtaParts = field(default_factory=EtaParts)
+    samples: list[ProgressSample] = field(default_factory=list)
+    _flows: list[FlowSample] = field(default_factory=list)
+    _before: dict[ReplicaId, Copied] = field(default_factory=dict)
+
+    def __call__(
+        self,
+        plan: Plan,
+        view: LedgerView,
+        seen: Observation,
+        now: datetime,
+        policy: Policy,
+        backlog: Backlog,
+    ) -> list[Decision]:
+        """Foretell, then decide."""
+        states = {m.partition: view.moves.get(m.partition, MoveState.PENDING) for m in plan.moves}
+        whole = replace(view, moves=states)
+        statuses = replica_statuses(admitted(plan, whole), seen)
+        foretold = foretell(
+            replace(whole, flows=tuple(self._flows[-FLOWS_VIEWED:])),
+            backlog,
+            seen,
+            policy,
+            self._before,
+            self.samples[-1].sampled_at if self.samples else None,
+            self.samples,
+            UNASKED if len(self.samples) % self.looks else None,
+            self.parts,
+        )
+        if foretold.flows is not None:
+            self._flows.append(foretold.flows)
+        self._before = copies_at(now, statuses)
+        sample = measure(plan, whole, seen, statuses, self.samples)
+        self.samples.append(
+            replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
+        )
+        return decide(plan, view, seen, now, policy, backlog)
