@@ -98,6 +98,10 @@ bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and it
 bench-gates: setup ## measure both gates on a million replicas
 	@$(PY) -m benchmarks.gates $(ARGS)
 
+.PHONY: bench-watch
+bench-watch: setup ## judge a snapshot of a million replicas by every watch rule
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.watch $(ARGS)
+
 .PHONY: bench-simulate
 bench-simulate: setup ## simulate 100,000 moves on 1,000 brokers: time over the bound, time to decide
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.simulate $(ARGS)

@@ -24,6 +24,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.access.connection_policy import ConnectionPolicy
 from include.ledger.base.records import ThrottleState
 from include.settings import Settings
+from include.watching.rules import rules_described
 
 REFERENCE = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by `make docs-reference` from the code: change it there. -->\n\n"
@@ -49,6 +50,10 @@ def settings_page() -> str:
         (f"`{item.name}`", _values(item), _code(item.shown_default), item.description)
         for item in described(Settings)
     ]
+    rules = [
+        (f"`{item.name}`", _values(item), _code(item.shown_default), item.description)
+        for item in rules_described()
+    ]
     return f"""# Settings
 
 A setting is a key of the Airflow Variable `rehome` (a JSON object), or an environment variable
@@ -57,6 +62,13 @@ connection `rehome_ledger` replaces `ledger_url`. A change of the Variable or of
 read within half a minute; the environment is read when a process starts.
 
 {table(("setting", "values", "default", "meaning"), rows)}
+
+## Watch rules
+
+Keys of the setting `watch_rules`, and of `watch` in the clusters file:
+[watch clusters](../howto/watch.md).
+
+{table(("rule", "values", "default", "meaning"), rules)}
 """
 
 

@@ -35,11 +35,13 @@ OF_THE_INSTALLATION = (
     "ledger_url",
     "alert_channels",
     "clusters_file",
+    "watch_rules",
     "window_cron",
     "window_duration_s",
     "window_timezone",
 )
-"""Settings that no cluster has of its own; its windows stand beside them in the clusters file."""
+"""Settings that no cluster has of its own: windows and watch rules stand beside them in its entry
+of the clusters file."""
 NEXT_STEP = (
     "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow."
 )
@@ -61,8 +63,8 @@ def _ledger_url(value: Any) -> Any:
     return f"sqlite:///{_state_dir() / 'ledger.db'}" if value == "" else value
 
 
-def _list_of(value: Any) -> Any:
-    """Of a list as JSON text, as the environment has it, or as Airflow's Variable holds it."""
+def _from_json(value: Any) -> Any:
+    """Of JSON text, as the environment has it, or as Airflow's Variable holds it."""
     return json.loads(value) if isinstance(value, str) else value
 
 
@@ -208,7 +210,7 @@ class Settings(BaseModel):
     ] = 24 * 3600.0
     alert_channels: Annotated[
         tuple[Mapping[str, Any], ...],
-        BeforeValidator(_list_of),
+        BeforeValidator(_from_json),
         Kind("JSON list of objects"),
         Shown("none: alerts are shown on the page only"),
         Field(
@@ -306,6 +308,18 @@ class Settings(BaseModel):
         Days,
         Field(title="Forecast", description="How far ahead disks are forecast."),
     ] = 30
+    watch_rules: Annotated[
+        Mapping[str, Any],
+        BeforeValidator(_from_json),
+        Kind("JSON object"),
+        Shown("the defaults of each rule: people are alerted, nothing is started"),
+        Field(
+            title="Watch rules",
+            description="When findings of a cluster open and close, and what may be started for "
+            "them. The key watch of a cluster in the clusters file replaces them as a whole.",
+            examples=[{"policies": {"dead_broker": "propose"}, "grace_s": 3600}],
+        ),
+    ] = {}
     clusters_file: Annotated[
         str,
         Shown("none"),

@@ -23,7 +23,7 @@ FLOORS = """
     execution.admission  execution.throttle
     execution.observation                                execution.governor
     execution.access     execution.actions               execution.policy    execution.stall
-    planning.rollback    planning.sharded
+    planning.rollback    planning.sharded                watching
     planning.planner     planning.explain
     planning.actions
     planning.rebalance
@@ -39,7 +39,9 @@ FLOORS = """
     ledger.base          cluster.clients
     cluster.messages     cluster.connection
     alerts.catalog
-    alerts.kinds
+    alerts.kinds         watching.finding
+    watching.rules
+    watching.kinds
     cluster.interface    domain.run
     settings
     domain.request

@@ -91,6 +91,15 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "Check the destination brokers and the rate of the throttle.",
     ),
     CatalogEntry(
+        AlertKind.HEALING_STOPPED,
+        Severity.ERROR,
+        Repeats.ONCE,
+        "`watch_clusters` would heal a finding, and within a day the watch rules' `heals_a_day` "
+        "runs were started, or `failures_to_stop` have failed.",
+        "A snapshot is judged, and healing may go on.",
+        "Read why the runs failed, or why findings come back.",
+    ),
+    CatalogEntry(
         AlertKind.THROTTLE_RESTORED,
         Severity.WARNING,
         Repeats.AGAIN,
@@ -149,6 +158,17 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "made.",
         "A roll-up finds no such broker any more. Of a plan: it has ended.",
         "Move replicas away, shorten the retention, or add disks.",
+    ),
+    CatalogEntry(
+        AlertKind.FINDING,
+        Severity.WARNING,
+        Repeats.ONCE,
+        "`watch_clusters` opens a finding: a broker is dead, partitions are under-replicated, "
+        "brokers are out of balance and the like. One for each cluster, kind and subject. "
+        "Leftover throttles and full disks have alerts of their own; under-replicated partitions "
+        "have none while a dead broker or an offline log dir explains them.",
+        "The finding closes: as many snapshots in a row do not show it as the watch rules say.",
+        "Look at the cluster's page. Where the rules propose or heal, a run is started.",
     ),
     CatalogEntry(
         AlertKind.FOREIGN_LEFTOVERS,

@@ -45,6 +45,7 @@ from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ConnectionPolicy
 from include.execution.access.open_windows import CronWindow, window_from_json
 from include.settings import Settings, settings_problems
+from include.watching.rules import WatchRules
 
 PROJECT = Path(__file__).resolve().parents[2]
 NEXT_STEP = "Correct the clusters file, which the setting clusters_file names."
@@ -107,6 +108,15 @@ def _window(value: Any) -> CronWindow:
     if not isinstance(found, CronWindow):
         raise ValueError("opens once; write cron and hours (and timezone)")
     return found
+
+
+def _watch(value: Any) -> WatchRules:
+    if not isinstance(value, Mapping):
+        raise ValueError("is not a mapping")
+    try:
+        return WatchRules.parse(value, "watch")
+    except InvalidRequestError as error:
+        raise _ProblemsError(tuple(error.problems)) from None
 
 
 def _targets(value: Any) -> Mapping[str, Any]:
@@ -186,6 +196,18 @@ class ClusterEntry(BaseModel):
         Kind("list of name, topics and brokers"),
         Field(title="Broker sets", description="Topics that stay on a set of brokers."),
     ] = ()
+    watch: Annotated[
+        WatchRules | None,
+        PlainValidator(_watch),
+        Kind("watch rules"),
+        Shown("none: the setting watch_rules"),
+        Field(
+            title="Watch rules",
+            description="When findings open and close, and what may be started for them, in place "
+            "of the setting watch_rules. A rule that is left out has its default.",
+            examples=[{"policies": {"dead_broker": "propose"}, "grace_s": 3600}],
+        ),
+    ] = None
     settings: Annotated[
         Mapping[str, Any],
         PlainValidator(_settings),

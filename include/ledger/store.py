@@ -25,6 +25,8 @@ from include.ledger.stores.requests import RequestStore
 from include.ledger.stores.samples import SampleStore
 from include.ledger.stores.throttles import ThrottleStore
 from include.ledger.stores.timings import TimingStore
+from include.ledger.stores.watched.findings import FindingStore
+from include.ledger.stores.watched.starts import WatchStartStore
 
 
 class Ledger(
@@ -39,6 +41,8 @@ class Ledger(
     PageStore,
     ClusterStore,
     AlertStore,
+    FindingStore,
+    WatchStartStore,
     EventStore,
     LeaseStore,
     IdentityStore,

@@ -149,6 +149,12 @@ THROTTLES_OWED = _cluster(
 THROTTLES_FOREIGN = _cluster(
     "throttles_foreign", Unit.COUNT, "Throttles that no plan has set: Rehome leaves them alone"
 )
+FINDINGS = _cluster(
+    "findings",
+    Unit.COUNT,
+    "Findings of watch_clusters that are open, by kind; of each judged snapshot",
+    Label.KIND,
+)
 PLAN_JOB_S = _cluster(
     "plan_job_s",
     Unit.SECONDS,
@@ -178,7 +184,7 @@ METRICS: tuple[Metric, ...] = (
     *(THROTTLE_ASKED, THROTTLE_TARGET, THROTTLE_SET, THROTTLE_DELIVERED),
     *(OUTSIDE_ISR, MESSAGES_BEHIND, BROKERS_SILENT),
     *(SNAPSHOT_TAKEN_AT, SWEPT_AT, PLANS, PLANS_ORPHANED, THROTTLES_OWED, THROTTLES_FOREIGN),
-    PLAN_JOB_S,
+    *(FINDINGS, PLAN_JOB_S),
     *(MOVES_ADMITTED, MOVES_ENDED, BYTES_MOVED, THROTTLE_CHANGES, ERRORS, GATES_FAILED),
 )
 """In the order in which people read them."""

@@ -202,6 +202,13 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
             ),
             Panel(
+                "Findings",
+                "short",
+                "What watch_clusters has found and is open, by kind.",
+                (_of(catalog.FINDINGS, "{{cluster}} {{kind}}"),),
+                stacked=True,
+            ),
+            Panel(
                 "Plans without a run",
                 "short",
                 "They are running, and their run gives no sign of life.",

@@ -53,6 +53,7 @@ class ClusterFacts:
     orphaned: int | None = None
     owed: int | None = None
     foreign: int | None = None
+    findings: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,8 @@ def cluster_readings(facts: ClusterFacts) -> Iterator[Reading]:
     if facts.plans is not None:
         for state in PlanState:
             yield Reading(catalog.PLANS, facts.plans.get(state, 0), at | {Label.STATE: state})
+    for kind, count in (facts.findings or {}).items():
+        yield Reading(catalog.FINDINGS, count, at | {Label.KIND: kind})
 
 
 def plan_job_readings(job: PlanJob) -> Iterator[Reading]:

@@ -32,7 +32,7 @@ class FleetLine:
     :param view: as its newest snapshot shows it; None = there is none.
     :param imbalance: of the broker that holds most beyond its share of bytes, as part of that
         share; None = not known.
-    :param findings: open ones; None = nobody looks for any.
+    :param findings: open ones; None = the cluster is not watched.
     :param window: the next one; None = it has none, or it is not known.
     """
 
@@ -67,7 +67,7 @@ def fleet_lines(
     members: Iterable[Member],
     views: Mapping[str, ClusterView],
     active: Mapping[str, PlanRecord],
-    findings: Mapping[str, int] | None,
+    findings: Mapping[str, int],
     windows: Mapping[str, WindowAhead],
 ) -> list[FleetLine]:
     """A line for each cluster.
@@ -79,7 +79,7 @@ def fleet_lines(
             member,
             view := views.get(member.cluster_id),
             None if view is None else imbalance(view.brokers),
-            None if findings is None else findings.get(member.cluster_id, 0),
+            findings.get(member.cluster_id),
             active.get(member.cluster_id),
             windows.get(member.connection),
         )

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from include.clusters.clusters_file import (
     ClusterEntry,
@@ -23,6 +24,7 @@ from include.clusters.clusters_file import (
 )
 from include.domain.request.presets import Filled, filled
 from include.domain.request.targets import only_exported, with_targets
+from include.execution.access.open_windows import CronWindow
 from include.settings import Settings
 from rehome.params import FORM_DEFAULTS
 from rehome.timetables.maintenance_window import (
@@ -170,6 +172,19 @@ def window_closes(entry: ClusterEntry | None, now: datetime) -> datetime:
     windows = windows_of_settings(Settings.load()) if entry is None else windows_of(entry)
     # A cluster without windows has the night until the same time tomorrow.
     return now + timedelta(days=1) if windows is None else windows.next_close(now)
+
+
+def windows_through(connection: str) -> tuple[CronWindow, ...]:
+    """The maintenance windows of the cluster behind a connection; () = it has none.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    found, settings = file(), Settings.load()
+    if found.clusters:
+        entry = found.through(connection)
+        return () if entry is None else entry.windows
+    lasting, zone = timedelta(seconds=settings.window_duration_s), settings.window_timezone
+    return (CronWindow(settings.window_cron, lasting, ZoneInfo(zone)),)
 
 
 def own_settings(connection: str | None) -> Mapping[str, Any]:

@@ -89,6 +89,16 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Takes back throttles, cordons and copies that could not be taken back in time. It alerts "
         "about plans whose run gives no sign of life. What no plan has set it only lists.",
     ),
+    "watch": (
+        "Judge snapshots",
+        "Judges each fresh snapshot, and opens and closes findings in the ledger. Its log has a "
+        "table of those that are open, and says why nothing is started for one.",
+    ),
+    "start_remedy": (
+        "Start remedies",
+        "Triggers a run of `reassign_partitions` for a finding, where the watch rules allow it: "
+        "at most one for each cluster. Skipped where there is none.",
+    ),
     "request": (
         "Pass the request on",
         "Writes the request to the ledger: the plan's next poll carries it out. Where no poll "

@@ -36,6 +36,7 @@ DAGS = [
     "control_reassignment",
     "collect_snapshots",
     "sweep_throttles",
+    "watch_clusters",
     "add_partitions",
 ]
 

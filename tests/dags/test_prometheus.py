@@ -53,8 +53,10 @@ def test_every_panel_has_data_during_a_drain_and_every_rule_can_be_judged(
     assert plan.state is PlanState.DONE
     swept = site.run(dag="sweep_throttles")
     assert swept.state == "success", swept.log
-    swept_at = "airflow_rehome_cluster_swept_at"
-    wait_until(lambda: monitoring.now(swept_at), "the sweep's metrics to be read", 30)
+    watched = site.run(dag="watch_clusters")
+    assert watched.state == "success", watched.log
+    counted = "airflow_rehome_cluster_findings"
+    wait_until(lambda: monitoring.now(counted), "the last metrics to be read", 30)
 
     empty = [
         (title, expression)

@@ -52,8 +52,7 @@ def test_each_cluster_is_listed_once_by_the_name_that_people_know() -> None:
         Member("", "", "id-x"),
     ]
     view = cluster_view(Rows().snapshot())
-    lines = fleet_lines(found, {"id-berlin": view}, {}, {"id-berlin": 2}, {})
+    lines = fleet_lines(found, {"id-berlin": view}, {}, {"id-berlin": 2, "id-other": 0}, {})
     assert [line.title for line in lines] == ["berlin", "oslo", "id-other", "id-x"]
-    assert [line.findings for line in lines] == [2, 0, 0, 0]
+    assert [line.findings for line in lines] == [2, None, 0, None]
     assert [line.view for line in lines] == [view, None, None, None]
-    assert fleet_lines(found, {}, {}, None, {})[0].findings is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from include.alerts.kinds import AlertKind
 from include.domain.run.states import Control
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
+from include.watching.finding import Seen
+from include.watching.kinds import FindingKind
+from include.watching.rules import WatchRules
 from tests.reporting.plans_told import gates_json
 from tests.ui.site import Site, drain_moves, snapshot_of
 
@@ -332,6 +336,13 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "Broker 2 is not alive" in text
     assert text.index("/dc0/r0") < text.index("/dc0/r1") < text.index("/dc1/r0")
     assert "There was no plan for this cluster yet." in text
+    assert "Nothing has judged this cluster yet" in text
+    seen = Seen(FindingKind.UNDER_MIN_ISR, "", {"count": 2, "partitions": ["<b>-0", "t-1"]})
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    site.ledger.follow_findings("test", at, [seen], WatchRules())
+    text = client("viewer").get("clusters/test").text
+    assert "2 partitions below min.insync.replicas: &lt;b&gt;-0, t-1." in text
+    assert "1 finding" in client("viewer").get("clusters").text
     assert client("viewer").get("clusters/unknown").status_code == 404
     assert "could not be sent" not in text
     left = Alert(AlertKind.FOREIGN_LEFTOVERS, "test", "", cluster_id="test").raised(60)

@@ -262,6 +262,45 @@ ALERTS = Table(
     Column("alert", JSON, nullable=False),  # as it was last to be sent
 )
 
+FINDINGS = Table(
+    "findings",
+    METADATA,
+    Column("cluster_id", String(200), primary_key=True),
+    Column("kind", String(40), primary_key=True),
+    Column("subject", String(600), primary_key=True),  # what of the cluster it is about
+    Column("first_seen_at", UtcDateTime, nullable=False),  # of the snapshots in a row
+    Column("last_seen_at", UtcDateTime, nullable=False),
+    Column("judged_at", UtcDateTime, nullable=False),  # when the last judged snapshot was taken
+    Column("seen", Integer, nullable=False),  # so many snapshots in a row show it
+    Column("clean", Integer, nullable=False),  # so many in a row do not
+    Column("opened_at", UtcDateTime),  # NULL: it has not lasted long enough
+    Column("closed_at", UtcDateTime),  # NULL: it is open, or never was
+    Column("facts", JSON, nullable=False),
+)
+
+WATCHED_CLUSTERS = Table(
+    "watched_clusters",
+    METADATA,
+    Column("cluster_id", String(200), primary_key=True),
+    Column("judged_at", UtcDateTime, nullable=False),  # when the last judged snapshot was taken
+)
+
+WATCH_STARTS = Table(
+    "watch_starts",
+    METADATA,
+    Column("dag_id", String(250), primary_key=True),
+    Column("run_id", String(250), primary_key=True),
+    Column("cluster_id", String(200), nullable=False, index=True),
+    Column("kind", String(40), nullable=False),  # of the finding that it is for
+    Column("subject", String(600), nullable=False),
+    Column("opened_at", UtcDateTime, nullable=False),
+    Column("policy", String(20), nullable=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("deadline", UtcDateTime),  # of its approval; NULL: none is asked for
+    Column("ended_at", UtcDateTime),  # NULL: it has not ended, or nobody knows
+    Column("failed", Boolean),
+)
+
 CONNECTIONS = Table(
     "connections",
     METADATA,

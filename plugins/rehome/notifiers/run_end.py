@@ -50,6 +50,7 @@ class RehomeNotifier(BaseNotifier):
             with installation.open_ledger() as ledger:
                 for plan in end.plans:
                     ledger.close_alerts(plan.record.plan_id, *OVER_WITH_ITS_RUN)
+                ledger.end_watch_start(end.dag_id, end.run_id, failed=self.ended == "failed")
                 alerting.raise_alerts(ledger, [end.alert()])
         except RehomeError as error:
             log.error("Whether this was told before is not known: %s", error)

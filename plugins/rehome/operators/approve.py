@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rehome import alerting, installation, plan_of_run, run_context
 from rehome.operators.dry_run import tried_out
@@ -114,6 +114,7 @@ class ApprovePlanOperator(ApprovalOperator):
             if not tried["ok"]:  # with another throttle, it may be
                 self.options = [self.SEND_BACK, self.REJECT]
             self.params = _form()
+            self.response_timeout = time_left(context)
             self._tell(context, plan, request)
             return super().execute(context)
         return self._approve(plan.plan_id, terms, run_context.actor_of(context), by_person=False)
@@ -164,8 +165,8 @@ class ApprovePlanOperator(ApprovalOperator):
         attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             record = ledger.plan(plan.plan_id)
-            lasting = self.response_timeout
-            lapses_at = datetime.now(UTC) + lasting if lasting is not None else None
+            left = self.response_timeout
+            lapses_at = None if left is None else datetime.now(UTC) + left
             found = approval_waits(plan, record, attempt, request.window_end, lapses_at)
             alerting.raise_alerts(ledger, [found])
 
@@ -192,6 +193,8 @@ class ApprovePlanOperator(ApprovalOperator):
             ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
         user = event.get("responded_by_user") or {}
         actor = str(user.get("name") or user.get("id") or "unknown")
+        if event.get("error_type") == "timeout":
+            self._lapse(plan_id)
         self.params = _form()
         given = _line((event.get("params_input") or {}).get(THROTTLE))
         chosen = event.get("chosen_options")
@@ -255,6 +258,22 @@ class ApprovePlanOperator(ApprovalOperator):
             ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor, EndReason.REJECTED)
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
+    def _lapse(self, plan_id: str) -> NoReturn:
+        """A proposal that nobody has answered ends.
+
+        :raises AirflowFailException: always.
+        """
+        from include.domain.run.states import PlanState
+
+        told = "nobody answered the proposal before its deadline"
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
+            if not ledger.plan(plan_id).state.ended:
+                ledger.transition(plan_id, PlanState.CANCELLED, told)
+        raise AirflowFailException(
+            f"Plan {plan_id} is cancelled: {told}. Nothing was changed. Trigger "
+            "reassign_partitions by hand, or wait until its finding opens again."
+        )
+
     def _approve(self, plan_id: str, terms: Terms, actor: str, *, by_person: bool) -> None:
         lasting_s = installation.settings().approval_lasts_s
         with run_context.plain_errors(), installation.open_ledger() as ledger:
@@ -262,6 +281,16 @@ class ApprovePlanOperator(ApprovalOperator):
                 plan_id, terms.plan_hash, actor, terms, by_person=by_person, lasting_s=lasting_s
             )
         self.log.info("Plan %s approved by %s: %s", plan_id, actor, "; ".join(terms.lines()))
+
+
+def time_left(context: Context) -> timedelta | None:
+    """Until a proposal of watching lapses; None = the question waits for as long as it takes."""
+    run = context["dag_run"]
+    with run_context.plain_errors(), installation.open_ledger() as ledger:
+        start = ledger.watch_start(run.dag_id, run.run_id)
+    if start is None or start.deadline is None:
+        return None
+    return max(start.deadline - datetime.now(UTC), timedelta(seconds=1))
 
 
 def approval_text(

@@ -26,6 +26,6 @@ def lines(ledger: Ledger) -> tuple[list[FleetLine], str]:
     return fleet_lines(found, views, active, open_findings(ledger), windows), problem
 
 
-def open_findings(ledger: Ledger) -> Mapping[str, int] | None:
-    """How many findings are open, by the cluster's id; None = nothing watches clusters yet."""
-    return None
+def open_findings(ledger: Ledger) -> Mapping[str, int]:
+    """How many findings are open on each cluster that is watched, by the cluster's id."""
+    return ledger.count_open_findings()

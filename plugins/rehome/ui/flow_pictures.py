@@ -78,6 +78,10 @@ FLOWS: Mapping[str, tuple[Step, ...]] = {
         _step("snapshot", "reads the cluster into the warehouse", Kind.READS),
         _step("roll_up", "adds whole days to the history", Kind.READS),
     ),
+    "watch_clusters": (
+        _step("watch", "judges fresh snapshots; findings", Kind.READS),
+        _step("start_remedy", "triggers runs that remedy findings", Kind.CHANGES),
+    ),
     "sweep_throttles": (_step("sweep", "takes back what dead runs have left", Kind.CHANGES),),
 }
 """Each DAG's steps, in order."""

@@ -14,6 +14,7 @@ from include.alerts.signs import not_sent
 from include.domain.run.states import PlanState
 from include.ledger.base.lines import PlanFilter
 from include.page.files import PlanFiles
+from include.page.findings import finding_lines
 from rehome import installation, run_context
 from rehome.clusters import base_of
 from rehome.ui import access, clusters, dag_runs, fleet
@@ -106,6 +107,8 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         now=time.time(),
         active=active if active and access.may_read(user, active.dag_id) else None,
         owed=ledger.owed_on(cluster_id),
+        judged_at=ledger.watched_clusters().get(cluster_id),
+        findings=finding_lines(ledger.open_findings(cluster_id), ledger.watch_starts(cluster_id)),
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         recent=recent,
         chosen=chosen,

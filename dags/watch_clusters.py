@@ -1,0 +1,46 @@
+"""Judges each fresh snapshot of each cluster, and starts what the watch rules allow."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG
+
+from rehome.assets import SNAPSHOTS
+from rehome.notifiers.run_end import RehomeNotifier
+from rehome.operators.watch import WatchClustersOperator
+from rehome.task_texts import task
+from rehome.ui.links import flow_picture
+from rehome.watching import STARTED_DAG
+
+DOC = f"""
+### Watch clusters
+
+{flow_picture("watch_clusters")}
+
+Runs when a snapshot of any cluster has been taken: `collect_snapshots` takes one every ten minutes.
+It opens and closes findings in the ledger by the cluster's watch rules, and sends alerts. Where the
+rules say `propose` or `heal`, it triggers a run of `reassign_partitions`. By default they say
+`watch`: nothing is started. A run that is triggered by hand judges the newest snapshot of each
+cluster.
+"""
+
+with DAG(
+    "watch_clusters",
+    dag_display_name="Watch clusters",
+    doc_md=DOC,
+    schedule=[SNAPSHOTS],
+    catchup=False,
+    max_active_runs=1,  # snapshots are judged in the order in which they were taken
+    default_args={"retries": 1, "retry_delay": timedelta(seconds=30)},
+    on_failure_callback=RehomeNotifier("failed"),
+    tags=["rehome", "kafka"],
+) as dag:
+    watch = WatchClustersOperator(**task("watch"))
+    start = TriggerDagRunOperator.partial(
+        **task("start_remedy"),
+        trigger_dag_id=STARTED_DAG,
+        skip_when_already_exists=True,  # a retry starts no second run
+    ).expand_kwargs(watch.output)
+    watch >> start

@@ -1,0 +1,90 @@
+"""Runs that watching has started for findings, and what has become of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import RowMapping, Select, select, update
+
+from include.ledger.base.database import Database
+from include.ledger.base.models import WATCH_STARTS
+from include.ledger.stores.events import write_event
+from include.watching.kinds import FindingKind, WatchPolicy
+
+STARTED = "run started for a finding"
+"""Kind of event."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartRecord:
+    """One run, recorded before it is triggered.
+
+    :param opened_at: when the finding opened that it is for.
+    :param deadline: until when its plan can be approved; None = no approval is asked for.
+    :param ended_at: None = it has not ended, or nobody knows.
+    :param failed: None = not known yet.
+    """
+
+    dag_id: str
+    run_id: str
+    cluster_id: str
+    kind: FindingKind
+    subject: str
+    opened_at: datetime
+    policy: WatchPolicy
+    started_at: datetime
+    deadline: datetime | None = None
+    ended_at: datetime | None = None
+    failed: bool | None = None
+
+
+class WatchStartStore(Database):
+    """Starts, one row per run."""
+
+    def record_watch_start(self, start: StartRecord) -> None:
+        """Write down what is about to be triggered. Of one run there is one row: a repeat changes
+        nothing.
+        """
+        with self.writing() as connection:
+            if connection.execute(_of_run(start.dag_id, start.run_id)).first() is not None:
+                return
+            connection.execute(WATCH_STARTS.insert().values(**asdict(start)))
+            about = f"{start.policy}: {start.kind} {start.subject}".rstrip()
+            detail = f"{about}: {start.dag_id} {start.run_id}"
+            write_event(connection, self._clock(), STARTED, detail, cluster_id=start.cluster_id)
+
+    def end_watch_start(self, dag_id: str, run_id: str, *, failed: bool) -> None:
+        """Record how a run has ended; of a run that watching has not started, nothing."""
+        place = (WATCH_STARTS.c.dag_id == dag_id) & (WATCH_STARTS.c.run_id == run_id)
+        values = {"ended_at": self._clock(), "failed": failed}
+        with self.writing() as connection:
+            connection.execute(update(WATCH_STARTS).where(place).values(**values))
+
+    def watch_start(self, dag_id: str, run_id: str) -> StartRecord | None:
+        """What a run was started for; None = watching has not started it."""
+        with self.reading() as connection:
+            row = connection.execute(_of_run(dag_id, run_id)).mappings().first()
+        return None if row is None else _record(row)
+
+    def watch_starts(self, cluster_id: str) -> list[StartRecord]:
+        """Every start on a cluster, the newest first."""
+        query = (
+            select(WATCH_STARTS)
+            .where(WATCH_STARTS.c.cluster_id == cluster_id)
+            .order_by(WATCH_STARTS.c.started_at.desc())
+        )
+        with self.reading() as connection:
+            return [_record(row) for row in connection.execute(query).mappings()]
+
+
+def _of_run(dag_id: str, run_id: str) -> Select[Any]:
+    return select(WATCH_STARTS).where(
+        WATCH_STARTS.c.dag_id == dag_id, WATCH_STARTS.c.run_id == run_id
+    )
+
+
+def _record(row: RowMapping) -> StartRecord:
+    values = {"kind": FindingKind(row["kind"]), "policy": WatchPolicy(row["policy"])}
+    return StartRecord(**{**row, **values})

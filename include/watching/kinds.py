@@ -1,0 +1,51 @@
+"""What a watched cluster can have, and what may be done about it."""
+
+from __future__ import annotations
+
+import enum
+
+
+class FindingKind(enum.StrEnum):
+    """What is wrong with a cluster; the worst first."""
+
+    DEAD_BROKER = "dead_broker"
+    OFFLINE_LOG_DIR = "offline_log_dir"
+    UNDER_MIN_ISR = "under_min_isr"
+    UNDER_REPLICATED = "under_replicated"
+    DISK_FULL_SOON = "disk_full_soon"
+    RACK_VIOLATION = "rack_violation"
+    REPLICATION_FACTOR = "replication_factor"
+    SLOW_BROKER = "slow_broker"
+    SLOW_LOG_DIR = "slow_log_dir"
+    IMBALANCE = "imbalance"
+    LEADER_SKEW = "leader_skew"
+    EMPTY_BROKER = "empty_broker"
+    LEFTOVER_THROTTLE = "leftover_throttle"
+    FOREIGN_REASSIGNMENT = "foreign_reassignment"
+
+
+class WatchPolicy(enum.StrEnum):
+    """What follows when a finding opens."""
+
+    WATCH = "watch"  # people are alerted
+    PROPOSE = "propose"  # and a plan is made, dry-run, and waits for approval
+    HEAL = "heal"  # and the plan is carried out
+
+
+AFTER_GRACE = frozenset(
+    {FindingKind.DEAD_BROKER, FindingKind.OFFLINE_LOG_DIR, FindingKind.UNDER_REPLICATED}
+)
+"""What a restart looks like, too: it opens only when it has lasted for the grace time."""
+REMEDIED = frozenset(
+    {
+        FindingKind.DEAD_BROKER,
+        FindingKind.OFFLINE_LOG_DIR,
+        FindingKind.DISK_FULL_SOON,
+        FindingKind.RACK_VIOLATION,
+        FindingKind.REPLICATION_FACTOR,
+        FindingKind.IMBALANCE,
+        FindingKind.LEADER_SKEW,
+        FindingKind.EMPTY_BROKER,
+    }
+)
+"""What a plan can remedy; the others are alerted whatever their policy is."""

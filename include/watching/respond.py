@@ -1,0 +1,176 @@
+"""What is done about findings: nothing, a proposal, or healing. Pure: no I/O, no clock."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from include.domain.request.request import Action
+from include.watching.finding import FindingRecord
+from include.watching.kinds import FindingKind, WatchPolicy
+from include.watching.rules import WatchRules
+
+DAY = timedelta(days=1)
+
+
+class Wait(enum.Enum):
+    """Why nothing is started now."""
+
+    PLAN_ACTIVE = "plan_active"  # or one is about to be made
+    GATE_REFUSES = "gate_refuses"
+    RETURNED = "returned"  # the newest snapshot does not show it
+    HEALING_STOPPED = "healing_stopped"  # the circuit breaker
+    NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
+    OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
+
+
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """One start of healing; ``failed`` as far as it is known."""
+
+    started_at: datetime
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the ledger knows when findings are answered.
+
+    :param active_plan: id of the plan that holds the cluster; None = none does.
+    :param pending: a run that was started for a finding has not ended.
+    :param gate_refuses: the gate refuses the newest snapshot.
+    :param answered: findings that something was started for since they opened, which has not
+        failed to heal.
+    :param outside_window: the cluster has windows, and none is open: nothing is healed.
+    :param window_end: when the open one closes: what heals has nothing in flight then.
+    :param refused: actions that the connection's policy does not allow now.
+    """
+
+    active_plan: str | None = None
+    pending: bool = False
+    gate_refuses: bool = False
+    heals: Sequence[Heal] = ()
+    answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
+    outside_window: bool = False
+    window_end: datetime | None = None
+    refused: Collection[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A run of reassign_partitions to start.
+
+    :param params: of the run; ``deadline``: of a proposal's approval, None = it is carried out.
+    """
+
+    finding: FindingRecord
+    policy: WatchPolicy
+    params: Mapping[str, Any]
+    deadline: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """At most one start; of the others, why they wait.
+
+    :param healing_stopped: the circuit breaker is open: people are alerted.
+    """
+
+    start: Start | None = None
+    waits: Mapping[tuple[FindingKind, str], Wait] = field(default_factory=dict)
+    healing_stopped: bool = False
+
+
+def respond(
+    findings: Sequence[FindingRecord], facts: Facts, rules: WatchRules, now: datetime
+) -> Response:
+    """What to start for open findings, the worst first; one at a time."""
+    stopped = _stopped(facts.heals, rules, now)
+    waits: dict[tuple[FindingKind, str], Wait] = {}
+    start: Start | None = None
+    for finding in sorted(findings, key=lambda f: (list(FindingKind).index(f.kind), f.subject)):
+        policy = rules.policy_of(finding.kind)
+        if not finding.open or finding.opened_at is None or policy is WatchPolicy.WATCH:
+            continue
+        if (finding.kind, finding.subject, finding.opened_at) in facts.answered:
+            continue
+        wait = _wait(finding, policy, facts, stopped=stopped)
+        if wait is None and start is not None:
+            wait = Wait.PLAN_ACTIVE
+        if wait is not None:
+            waits[finding.kind, finding.subject] = wait
+            continue
+        deadline = None
+        if policy is WatchPolicy.PROPOSE:
+            deadline = now + timedelta(seconds=rules.approval_s)
+        params = _params(finding, policy, rules)
+        if policy is WatchPolicy.HEAL and facts.window_end is not None:
+            params["window_end"] = facts.window_end.isoformat()
+        start = Start(finding, policy, params, deadline)
+    return Response(start, waits, stopped)
+
+
+def _wait(
+    finding: FindingRecord, policy: WatchPolicy, facts: Facts, *, stopped: bool
+) -> Wait | None:
+    if finding.clean:
+        return Wait.RETURNED
+    if facts.active_plan is not None or facts.pending:
+        return Wait.PLAN_ACTIVE
+    if facts.gate_refuses:
+        return Wait.GATE_REFUSES
+    if action_of(finding.kind).value in facts.refused:
+        return Wait.NOT_ALLOWED
+    if policy is not WatchPolicy.HEAL:
+        return None
+    if stopped:
+        return Wait.HEALING_STOPPED
+    return Wait.OUTSIDE_WINDOW if facts.outside_window else None
+
+
+def _stopped(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> bool:
+    lately = [heal for heal in heals if now - heal.started_at < DAY]
+    failed = sum(heal.failed for heal in lately)
+    return len(lately) >= rules.heals_a_day or failed >= rules.failures_to_stop
+
+
+_ACTIONS = {
+    FindingKind.DEAD_BROKER: Action.FIX_OFFLINE_REPLICAS,
+    FindingKind.OFFLINE_LOG_DIR: Action.FIX_OFFLINE_REPLICAS,
+    FindingKind.EMPTY_BROKER: Action.EXPAND,
+    FindingKind.RACK_VIOLATION: Action.REPAIR_RACKS,
+    FindingKind.REPLICATION_FACTOR: Action.SET_REPLICATION_FACTOR,
+    FindingKind.LEADER_SKEW: Action.BALANCE_LEADERS,
+}
+
+
+def action_of(kind: FindingKind) -> Action:
+    """The action that remedies a finding of this kind."""
+    return _ACTIONS.get(kind, Action.REBALANCE)
+
+
+def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> dict[str, Any]:
+    """Of the run that remedies a finding, within the rules' throttle and budget."""
+    action = action_of(finding.kind)
+    params: dict[str, Any] = {
+        "action": action.value,
+        "throttle": "auto",
+        "throttle_max": rules.largest_throttle,
+        "approval": policy is WatchPolicy.PROPOSE,
+    }
+    match action:
+        case Action.FIX_OFFLINE_REPLICAS | Action.EXPAND:
+            params["brokers"] = [_broker(finding)]
+        case Action.SET_REPLICATION_FACTOR:
+            params["topics"] = [finding.subject]
+            params["replication_factor"] = finding.facts["replication_factor"]
+        case Action.REBALANCE if rules.budget_bytes is not None:
+            params["budget_bytes"] = rules.budget_bytes
+    return params
+
+
+def _broker(finding: FindingRecord) -> int:
+    return int(finding.subject.split()[1])

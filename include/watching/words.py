@@ -1,0 +1,130 @@
+"""Findings in words, for logs, alerts and the page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from include.domain.text import bytes_text, count_text
+from include.watching.finding import FindingRecord
+from include.watching.kinds import FindingKind
+from include.watching.respond import Wait
+
+NAMED = 5
+"""So many partitions or settings are named."""
+
+
+def title_of(kind: FindingKind) -> str:
+    """A kind as people read it."""
+    return kind.value.replace("_", " ").capitalize().replace("isr", "ISR")
+
+
+def text_of(finding: FindingRecord) -> str:
+    """What was found, in one sentence, by the last snapshot that showed it."""
+    return _TEXTS[finding.kind](finding.subject, finding.facts)
+
+
+def wait_text(wait: Wait) -> str:
+    """Why nothing is started for a finding."""
+    return _WAITS[wait]
+
+
+def table_of(findings: Sequence[FindingRecord]) -> list[str]:
+    """A line for each finding: since when, kind, and what it is."""
+    return [
+        f"{each.opened_at:%Y-%m-%d %H:%M} UTC  {each.kind:<20}  {text_of(each)}"
+        for each in findings
+        if each.opened_at is not None
+    ]
+
+
+def _dead(subject: str, facts: Mapping[str, Any]) -> str:
+    return f"{subject.capitalize()} is not alive and holds {facts['replicas']:,} replicas."
+
+
+def _log_dir(subject: str, facts: Mapping[str, Any]) -> str:
+    state = "is offline" if facts.get("offline") else "reports an error"
+    why = f": {facts['error']}" if facts.get("error") else ""
+    return f"The log dir of {subject} {state}{why}."
+
+
+def _partitions(what: str) -> Callable[[str, Mapping[str, Any]], str]:
+    def told(_: str, facts: Mapping[str, Any]) -> str:
+        names = _some(facts["partitions"], facts["count"])
+        return f"{count_text(facts['count'], 'partition')} {what}: {names}."
+
+    return told
+
+
+def _skew(_: str, facts: Mapping[str, Any]) -> str:
+    count = count_text(facts["count"], "partition")
+    return f"{count}, {facts['part']:.0%} of all, led by another broker than the preferred one."
+
+
+def _disk(subject: str, facts: Mapping[str, Any]) -> str:
+    growth = bytes_text(facts["growth_bytes_per_s"])
+    return f"The disks of {subject} are full in {facts['days']:.1f} days at {growth}/s."
+
+
+def _factor(subject: str, facts: Mapping[str, Any]) -> str:
+    count = count_text(facts["count"], "topic")
+    return (
+        f"{count} of {subject} without replication factor {facts['replication_factor']}: "
+        f"{_some(facts['topics'], facts['count'])}."
+    )
+
+
+def _slow(subject: str, facts: Mapping[str, Any]) -> str:
+    return (
+        f"{subject.capitalize()}: {facts['part']:.0%} of its {facts['followers']:,} followers lag; "
+        f"{facts['others']:.0%} elsewhere."
+    )
+
+
+def _imbalance(subject: str, facts: Mapping[str, Any]) -> str:
+    worst = [f"{broker} ({by:+.0%})" for broker, by in facts["deviation"].items()]
+    count = count_text(facts["count"], "broker")
+    return f"{count} off the fair share of {subject}: {_some(worst, facts['count'])}."
+
+
+def _empty(subject: str, _: Mapping[str, Any]) -> str:
+    return f"{subject.capitalize()} is alive and holds no replica."
+
+
+def _throttles(_: str, facts: Mapping[str, Any]) -> str:
+    count = count_text(facts["count"], "throttle setting")
+    names = _some(facts["throttles"], facts["count"])
+    return f"{count} of other clients while nothing is reassigned: {names}."
+
+
+def _some(names: Sequence[str], count: int) -> str:
+    first = names[:NAMED]
+    more = f" and {count - len(first):,} more" if count > len(first) else ""
+    return ", ".join(first) + more
+
+
+_TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
+    FindingKind.DEAD_BROKER: _dead,
+    FindingKind.OFFLINE_LOG_DIR: _log_dir,
+    FindingKind.UNDER_MIN_ISR: _partitions("below min.insync.replicas"),
+    FindingKind.UNDER_REPLICATED: _partitions("with replicas out of sync"),
+    FindingKind.DISK_FULL_SOON: _disk,
+    FindingKind.RACK_VIOLATION: _partitions("not spread over racks as they could be"),
+    FindingKind.REPLICATION_FACTOR: _factor,
+    FindingKind.SLOW_BROKER: _slow,
+    FindingKind.SLOW_LOG_DIR: _slow,
+    FindingKind.IMBALANCE: _imbalance,
+    FindingKind.LEADER_SKEW: _skew,
+    FindingKind.EMPTY_BROKER: _empty,
+    FindingKind.LEFTOVER_THROTTLE: _throttles,
+    FindingKind.FOREIGN_REASSIGNMENT: _partitions("being reassigned by another client"),
+}
+
+_WAITS = {
+    Wait.PLAN_ACTIVE: "another plan is active on the cluster, or one is being made",
+    Wait.GATE_REFUSES: "the snapshot is incomplete",
+    Wait.RETURNED: "the newest snapshot does not show it",
+    Wait.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
+    Wait.NOT_ALLOWED: "the connection's policy does not allow it now",
+    Wait.OUTSIDE_WINDOW: "the next window has not opened yet",
+}

@@ -1,0 +1,124 @@
+"""Judges fresh snapshots, and says which runs are to be started for what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException
+
+from rehome import alerting, assets, clusters, installation, metrics, watching
+from rehome.executors import refuse_unshared_ledger
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.ledger.store import Ledger
+    from include.watching.rules import WatchRules
+    from rehome.watching import Fresh, Judged
+
+NEWEST = 10
+"""So many snapshots of a cluster are judged at most: after a pause, older ones have no say."""
+
+
+class WatchClustersOperator(BaseOperator):
+    """Judges each snapshot that has come since the last run, cluster by cluster.
+
+    Findings are kept in the ledger. Returns what ``TriggerDagRunOperator`` takes, at most one run
+    for each cluster. A cluster that cannot be judged hides no other: it fails the task at the end.
+    Without events, as in a run that a person triggers, the newest snapshots are judged.
+    """
+
+    ui_color = "#e8eef5"
+    template_fields: Sequence[str] = ()
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """Judge, and decide."""
+        from include.errors import RehomeError
+
+        refuse_unshared_ledger(context, installation.settings().ledger_url)
+        starts, failed = [], []
+        with installation.open_ledger() as ledger:
+            events = [event.extra for event in _events(context)]
+            fresh = watching.newest_first(events, NEWEST) or watching.of_ledger(ledger)
+            for cluster_id, snapshots in fresh.items():
+                with clusters.working_through(snapshots[-1].connection):
+                    try:
+                        starts += self._watch(ledger, cluster_id, snapshots)
+                    except RehomeError as error:
+                        self.log.error("Cluster %s is not watched: %s", cluster_id, error)
+                        failed.append(cluster_id)
+        if failed and not starts:
+            raise AirflowException(f"Clusters that could not be judged: {', '.join(failed)}")
+        return starts
+
+    def _watch(
+        self, ledger: Ledger, cluster_id: str, snapshots: Sequence[Fresh]
+    ) -> list[dict[str, Any]]:
+        connection, last = snapshots[-1].connection, None
+        rules = watching.rules_for(connection)
+        for fresh in snapshots:
+            last = watching.judged(ledger, fresh.uri, rules)
+            self._tell(cluster_id, last)
+            self._raise(ledger, cluster_id, connection, last, rules)
+        assert last is not None
+        return self._answer(ledger, cluster_id, connection, last, rules)
+
+    def _tell(self, cluster_id: str, judged: Judged) -> None:
+        from include.watching.words import table_of, text_of
+
+        followed = judged.followed
+        for each in followed.opened:
+            self.log.warning("Opened: %s: %s", each.kind, text_of(each))
+        for each in followed.closed:
+            self.log.info("Closed: %s %s", each.kind, each.subject)
+        self.log.info("Cluster %s: %d findings are open", cluster_id, len(followed.open))
+        for line in table_of(followed.open):
+            self.log.info("%s", line)
+
+    def _raise(
+        self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
+    ) -> None:
+        """Alert people once, and count findings for those who draw them."""
+        from include.alerts.kinds import AlertKind
+        from include.alerts.watched import kinds_counted, of_findings
+        from include.metrics.readings import ClusterFacts, cluster_readings
+
+        still = last.followed.open
+        told = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
+        alerting.raise_alerts(ledger, *of_findings(still, told, connection, rules))
+        metrics.emit(cluster_readings, ClusterFacts(cluster_id, findings=kinds_counted(still)))
+
+    def _answer(
+        self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
+    ) -> list[dict[str, Any]]:
+        from include.alerts.kinds import AlertKind
+        from include.alerts.watched import healing_stopped
+        from include.watching.respond import Wait
+        from include.watching.words import wait_text
+
+        now = datetime.now(UTC)
+        response = watching.answer(ledger, cluster_id, connection, last, rules, now)
+        for (kind, subject), wait in response.waits.items():
+            self.log.info("Nothing is started for %s %s: %s", kind, subject, wait_text(wait))
+        stopped = Wait.HEALING_STOPPED in response.waits.values()
+        alerting.raise_alerts(
+            ledger,
+            [healing_stopped(cluster_id, connection, rules)] if stopped else [],
+            [] if stopped else [(AlertKind.HEALING_STOPPED, cluster_id)],
+        )
+        if response.start is None:
+            return []
+        run = watching.journal(ledger, response, connection, last, now)
+        policy, finding = response.start.policy, response.start.finding
+        self.log.info("%s: %s starts for %s", policy, run["trigger_run_id"], finding.kind)
+        return [run]
+
+
+def _events(context: Context) -> Sequence[Any]:
+    """Of snapshots, that have started this run."""
+    found = context.get("triggering_asset_events") or {}
+    events: Sequence[Any] = found.get(assets.SNAPSHOTS, ())
+    return events

@@ -1,0 +1,303 @@
+"""Watching on Airflow's side: what is known of a cluster beside a snapshot, and what follows.
+
+The rules, and what a snapshot shows by them, are in ``include/watching``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from include.watching.rules import WatchRules
+from rehome import clusters, installation
+from rehome.hooks.cluster import KafkaClusterHook
+
+if TYPE_CHECKING:
+    from include.cluster.snapshot.model import Snapshot
+    from include.ledger.store import Ledger
+    from include.ledger.stores.watched.findings import Followed
+    from include.ledger.stores.watched.starts import StartRecord
+    from include.load_history.forecast import DiskForecast
+    from include.load_history.known_rates import LoadHistory
+    from include.watching.finding import FindingRecord
+    from include.watching.judge import ClusterFacts
+    from include.watching.respond import Facts, Response
+
+STARTED_DAG = "reassign_partitions"
+"""What is triggered for a finding."""
+_COLUMNS = {
+    "leader.replication.throttled.rate": "leader_throttled_rate",
+    "follower.replication.throttled.rate": "follower_throttled_rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "log_dir_throttled_rate",
+    "leader.replication.throttled.replicas": "leader_throttled_replicas",
+    "follower.replication.throttled.replicas": "follower_throttled_replicas",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A snapshot that has not been judged, and the connection it was taken through."""
+
+    uri: str
+    cluster_id: str
+    connection: str
+    taken_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one snapshot has changed.
+
+    :param taken_at: when it was taken; ``incomplete``: it leaves out brokers or topics.
+    """
+
+    taken_at: datetime
+    followed: Followed
+    incomplete: bool
+
+
+def rules_for(connection: str) -> WatchRules:
+    """The rules of the cluster behind a connection: the clusters file's, or the setting's.
+
+    :raises InvalidRequestError: the setting, or the clusters file, cannot be used.
+    """
+    entry = clusters.through(connection)
+    if entry is not None and entry.watch is not None:
+        return entry.watch
+    return WatchRules.parse(installation.settings(connection).watch_rules)
+
+
+def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
+    """Judge a snapshot of the warehouse, and bring the ledger's findings up to date.
+
+    :raises RehomeError: the snapshot cannot be read.
+    """
+    from include.warehouse import read_snapshot
+    from include.watching.judge import judge
+
+    snapshot = read_snapshot(uri)
+    history, facts = _history(snapshot), cluster_facts(ledger, snapshot)
+    traffic = _traffic(snapshot, history)
+    found = judge(snapshot, rules, facts, _forecast(snapshot, history), traffic)
+    followed = ledger.follow_findings(
+        snapshot.cluster_id, snapshot.taken_at, found.seen, rules, found.unknown
+    )
+    return Judged(snapshot.taken_at, followed, found.incomplete)
+
+
+def cluster_facts(ledger: Ledger, snapshot: Snapshot) -> ClusterFacts:
+    """What was Rehome's own when a snapshot was taken."""
+    from include.watching.judge import ClusterFacts
+
+    cluster_id, at = snapshot.cluster_id, snapshot.taken_at
+    moving = ledger.moving_here_at(cluster_id, at)
+    set_here = ledger.throttled_here_at(cluster_id, at)
+    return ClusterFacts(
+        active=ledger.active_plan(cluster_id) is not None,
+        moving=frozenset((each.topic, each.partition) for each in moving),
+        drained=drained(ledger, cluster_id),
+        owed=frozenset(f"{resource} {_COLUMNS.get(key, key)}" for resource, key in set_here),
+    )
+
+
+def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
+    """Brokers that the newest plan which names them has emptied."""
+    from include.domain.request.request import Action
+    from include.domain.run.states import PlanState
+
+    emptied: set[int] = set()
+    for plan in sorted(ledger.plans(cluster_id), key=lambda plan: plan.created_at):
+        if plan.state is not PlanState.DONE:
+            continue
+        brokers = {int(broker) for broker in plan.request.get("brokers") or ()}
+        if plan.action in (Action.DRAIN, Action.REPLACE):
+            emptied |= brokers
+        elif plan.action == Action.EXPAND:
+            emptied -= brokers
+    return frozenset(emptied)
+
+
+def answer(
+    ledger: Ledger,
+    cluster_id: str,
+    connection: str,
+    last: Judged,
+    rules: WatchRules,
+    now: datetime,
+) -> Response:
+    """What is to be started for the findings that are open after the newest snapshot."""
+    from include.watching.respond import respond
+
+    known = known_facts(ledger, cluster_id, connection, last, now)
+    return respond(last.followed.open, known, rules, now)
+
+
+def known_facts(
+    ledger: Ledger, cluster_id: str, connection: str, last: Judged, now: datetime
+) -> Facts:
+    """What decides whether anything may be started on a cluster now.
+
+    What an earlier attempt has started for the same snapshot does not count: it may not have come
+    to triggering it. It gets the same run id again, and Airflow makes one run of it.
+    """
+    from include.watching.kinds import WatchPolicy
+    from include.watching.respond import Facts, Heal
+
+    stamp = _stamp(last.taken_at)
+    starts = [
+        start
+        for start in ledger.watch_starts(cluster_id)
+        if start.ended_at is not None or stamp not in start.run_id
+    ]
+    healed = [start for start in starts if start.policy is WatchPolicy.HEAL]
+    active = ledger.active_plan(cluster_id)
+    windows, end = window_of(connection, now)
+    return Facts(
+        active_plan=None if active is None else active.plan_id,
+        pending=any(is_pending(start, now) for start in starts),
+        gate_refuses=last.incomplete,
+        heals=[Heal(start.started_at, bool(start.failed)) for start in healed],
+        answered=frozenset(
+            (start.kind, start.subject, start.opened_at)
+            for start in starts
+            if not (start.policy is WatchPolicy.HEAL and start.failed)
+        ),
+        outside_window=windows and end is None,
+        window_end=end,
+        refused=_refused(connection, now),
+    )
+
+
+def is_pending(start: StartRecord, now: datetime) -> bool:
+    """Whether a run may still make or carry out a plan: within its deadline, or within a day."""
+    from include.watching.respond import DAY
+
+    until = start.deadline or start.started_at + DAY
+    return start.ended_at is None and now < until
+
+
+def journal(
+    ledger: Ledger, response: Response, connection: str, last: Judged, now: datetime
+) -> dict[str, Any]:
+    """Record a start before it is triggered; returns what ``TriggerDagRunOperator`` takes."""
+    from include.ledger.stores.watched.starts import StartRecord
+
+    start = response.start
+    assert start is not None
+    finding = start.finding
+    assert finding.opened_at is not None
+    run_id = run_id_of(finding, last.taken_at)
+    ledger.record_watch_start(
+        StartRecord(
+            STARTED_DAG,
+            run_id,
+            finding.cluster_id,
+            finding.kind,
+            finding.subject,
+            finding.opened_at,
+            start.policy,
+            now,
+            start.deadline,
+        )
+    )
+    conf = {**start.params, "kafka_config_id": connection, "cluster_id": finding.cluster_id}
+    return {"trigger_run_id": run_id, "conf": conf}
+
+
+def run_id_of(finding: FindingRecord, taken_at: datetime) -> str:
+    """Of the run that is started for a finding, by a snapshot; it names the kind, for those who
+    read lists.
+    """
+    about = f"{finding.cluster_id}/{finding.subject}/{finding.opened_at}"
+    digest = hashlib.sha256(about.encode()).hexdigest()[:8]
+    return f"watch__{finding.kind}__{_stamp(taken_at)}__{digest}"
+
+
+def _stamp(taken_at: datetime) -> str:
+    return f"{taken_at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def newest_first(events: Sequence[Mapping[str, Any]], most: int) -> dict[str, list[Fresh]]:
+    """The snapshots that events name, by cluster, the oldest first; of each the newest ``most``."""
+    found: dict[str, list[Fresh]] = {}
+    for extra in sorted(events, key=lambda extra: str(extra["taken_at"])):
+        fresh = Fresh(*(str(extra[n]) for n in ("uri", "cluster_id", "connection", "taken_at")))
+        found.setdefault(fresh.cluster_id, []).append(fresh)
+    return {cluster_id: each[-most:] for cluster_id, each in found.items()}
+
+
+def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
+    """The newest snapshot of each cluster that a connection is known to lead to."""
+    from include.warehouse import taken_at_of
+
+    found = {}
+    for connection, cluster_id in ledger.connections().items():
+        uri = installation.warehouse().latest_snapshot(cluster_id)
+        if uri is not None:
+            taken_at = taken_at_of(uri).isoformat()
+            found[cluster_id] = [Fresh(uri, cluster_id, connection, taken_at)]
+    return found
+
+
+def window_of(connection: str, now: datetime) -> tuple[bool, datetime | None]:
+    """Whether the cluster has windows, and when the one closes that is open; None = none is."""
+    windows = clusters.windows_through(connection)
+    ends = [end for window in windows if (end := window.open_until(now)) is not None]
+    return bool(windows), max(ends, default=None)
+
+
+def _refused(connection: str, now: datetime) -> frozenset[str]:
+    """Actions that the connection's policy does not allow now."""
+    from include.execution.access.connection_policy import PolicyError
+    from include.watching.kinds import REMEDIED
+    from include.watching.respond import action_of
+
+    policy, refused = KafkaClusterHook(connection).policy, set()
+    for action in {action_of(kind).value for kind in REMEDIED}:
+        try:
+            policy.require(action, None, now)
+        except PolicyError:
+            refused.add(action)
+    return frozenset(refused)
+
+
+def _history(snapshot: Snapshot) -> LoadHistory | None:
+    """What is known of the cluster's load; None = there is no history."""
+    from include.load_history.known_rates import Demands, LoadHistory
+
+    settings, warehouse = installation.settings(), installation.warehouse()
+    if not warehouse.rollups(snapshot.cluster_id).days():
+        return None
+    demands = Demands(settings.history_days, settings.min_history_hours)
+    return LoadHistory.read(warehouse, snapshot, demands)
+
+
+def _forecast(snapshot: Snapshot, history: LoadHistory | None) -> tuple[DiskForecast, ...] | None:
+    """Of the brokers' disks as replicas lie and grow now; None = growth is not known."""
+    from include.load_history.forecast import disk_forecast
+    from include.load_history.known_rates import GROWTH
+
+    if history is None or not history.known(GROWTH):
+        return None
+    return disk_forecast(snapshot, None, history, installation.settings().forecast_days)
+
+
+def _traffic(snapshot: Snapshot, history: LoadHistory | None) -> dict[str, dict[int, float]]:
+    """Bytes per second into and out of each broker, as far as the history knows them."""
+    from include.page.cluster_brokers import broker_states
+
+    if history is None:
+        return {}
+    states = broker_states(snapshot, history)
+    rates = {
+        "bytes_in": {each.broker: each.written_bytes_per_s for each in states},
+        "bytes_out": {each.broker: each.sent_bytes_per_s for each in states},
+    }
+    return {
+        name: {broker: rate or 0.0 for broker, rate in of.items()}
+        for name, of in rates.items()
+        if any(rate is not None for rate in of.values())
+    }

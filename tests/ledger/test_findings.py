@@ -1,0 +1,33 @@
+"""Findings from one snapshot to the next, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from include.ledger.store import Ledger
+from include.watching.finding import Seen
+from include.watching.kinds import FindingKind
+from include.watching.rules import WatchRules
+
+AT = datetime(2030, 1, 1, tzinfo=UTC)
+RULES = WatchRules(snapshots_to_open=1, snapshots_to_close=1)
+BYTES = Seen(FindingKind.IMBALANCE, "bytes", {"count": 1})
+TRAFFIC = Seen(FindingKind.IMBALANCE, "bytes_in", {"count": 2})
+
+
+def test_what_a_snapshot_does_not_know_stays_and_a_late_one_changes_nothing(
+    ledger: Ledger,
+) -> None:
+    assert ledger.count_open_findings() == {}
+    opened = ledger.follow_findings("c1", AT, [BYTES, TRAFFIC], RULES).opened
+    assert [each.subject for each in opened] == ["bytes", "bytes_in"]
+    ledger.follow_findings("c2", AT, [], RULES)
+    assert ledger.count_open_findings() == {"c1": 2, "c2": 0}
+    later = AT + timedelta(minutes=10)
+    followed = ledger.follow_findings("c1", later, [], RULES, {TRAFFIC.key})
+    assert [each.subject for each in followed.closed] == ["bytes"]
+    assert [each.subject for each in followed.open] == ["bytes_in"]
+    late = ledger.follow_findings("c1", AT, [BYTES], RULES)
+    assert (late.opened, late.closed) == ((), ())
+    assert ledger.watched_clusters() == {"c1": later, "c2": AT}
+    assert [each.subject for each in ledger.open_findings("c1")] == ["bytes_in"]

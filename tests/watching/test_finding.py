@@ -1,0 +1,69 @@
+"""Findings over several snapshots, in the ledger: they open late, close late and do not flap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from include.ledger.store import Ledger
+from include.watching.finding import Seen
+from include.watching.kinds import FindingKind
+from include.watching.rules import WatchRules
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+DEAD = Seen(FindingKind.DEAD_BROKER, "broker 3", {"replicas": 7})
+RULES = WatchRules(grace_s=1200, snapshots_to_close=3)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as opened:
+        yield opened
+
+
+def followed(ledger: Ledger, away: str, rules: WatchRules = RULES) -> str:
+    """Snapshots each ten minutes, ``x`` with a dead broker; "o", "c": opened and closed by it."""
+    found = ""
+    for number, each in enumerate(away):
+        at = START + timedelta(minutes=10 * number)
+        after = ledger.follow_findings("c1", at, [DEAD] if each == "x" else [], rules)
+        found += "o" if after.opened else "c" if after.closed else "."
+    return found
+
+
+def test_a_dead_broker_opens_a_finding_when_the_grace_time_is_over(ledger: Ledger) -> None:
+    assert followed(ledger, "xxxx") == "..o."
+    [finding] = ledger.open_findings("c1")
+    assert (finding.subject, finding.facts) == ("broker 3", {"replicas": 7})
+    assert finding.opened_at == START + timedelta(minutes=20)
+
+
+def test_a_restart_within_the_grace_time_is_no_finding(ledger: Ledger) -> None:
+    assert followed(ledger, "xx.xx.xx.") == "........."
+
+
+def test_a_flapping_broker_has_one_finding_that_stays(ledger: Ledger) -> None:
+    assert followed(ledger, "xxx.x..x.x...") == "..o.........c"
+
+
+def test_a_finding_opens_again_as_a_new_one(ledger: Ledger) -> None:
+    assert followed(ledger, "xxx...xxx") == "..o..c..o"
+    [finding] = ledger.open_findings("c1")
+    assert finding.opened_at == START + timedelta(minutes=80)
+
+
+def test_a_snapshot_counts_once(ledger: Ledger) -> None:
+    rules = WatchRules(grace_s=0)
+    for _ in range(3):
+        assert not ledger.follow_findings("c1", START, [DEAD], rules).open
+
+
+def test_what_a_snapshot_says_nothing_of_stays_open(ledger: Ledger) -> None:
+    followed(ledger, "xxx")
+    for number in range(3, 9):
+        at = START + timedelta(minutes=10 * number)
+        ledger.follow_findings("c1", at, [], RULES, unknown=[FindingKind.DEAD_BROKER])
+    assert len(ledger.open_findings("c1")) == 1

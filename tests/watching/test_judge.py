@@ -1,0 +1,143 @@
+"""What one snapshot shows, each on a small cluster: well but for one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from include.load_history.forecast import DiskForecast
+from include.watching.finding import Seen
+from include.watching.judge import ClusterFacts, judge
+from include.watching.kinds import FindingKind
+from include.watching.rules import WatchRules
+
+RACKS = {1: "a", 2: "b", 3: "a", 4: "b"}
+
+
+def table(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist([{n: r.get(n) for n in schema.names} for r in rows], schema)
+
+
+def cluster(
+    changed: Mapping[tuple[int, int], Mapping[str, Any]] | None = None,
+    layout: Mapping[int, tuple[int, ...]] | None = None,
+    brokers: Mapping[int, Mapping[str, Any]] | None = None,
+    log_dirs: Mapping[int, Mapping[str, Any]] | None = None,
+    topic: Mapping[str, Any] | None = None,
+) -> Snapshot:
+    """Topic t, 12 partitions on brokers 1 and 2 or 3 and 4; parts of it as given.
+
+    :param changed: of replicas, by partition and broker.
+    """
+    rings = [(1, 2), (2, 1), (3, 4), (4, 3)]
+    placed = {p: rings[p % 4] for p in range(12)} | dict(layout or {})
+    replicas = [
+        {
+            "topic": "t", "partition": p, "broker": b, "position": i, "is_leader": i == 0,
+            "in_isr": True, "adding": False, "removing": False, "log_dir": "/d",
+            "size_bytes": 100, "log_end_offset": 5000, **(changed or {}).get((p, b), {}),
+        }
+        for p, row in placed.items()
+        for i, b in enumerate(row)
+    ]  # fmt: skip
+    ids = sorted({*RACKS, *(brokers or {})})
+    hosts = [
+        {"broker": b, "rack_path": [RACKS.get(b, "a")], "live": True, "answered": True,
+         **(brokers or {}).get(b, {})}
+        for b in ids
+    ]  # fmt: skip
+    dirs = [
+        {"broker": b, "log_dir": "/d", "total_bytes": 10_000, "usable_bytes": 5000,
+         "offline": False, "stray_replicas": 0, **(log_dirs or {}).get(b, {})}
+        for b in ids
+    ]  # fmt: skip
+    topics = [{"topic": "t", "internal": False, "visible": True, "min_insync_replicas": 1}]
+    return Snapshot(
+        "c1",
+        datetime(2030, 1, 1, tzinfo=UTC),
+        1.0,
+        table(BROKERS, hosts),
+        table(LOG_DIRS, dirs),
+        table(TOPICS, [{**topics[0], **(topic or {})}]),
+        table(REPLICAS, replicas),
+    )
+
+
+def seen(snapshot: Snapshot, facts: ClusterFacts | None = None, **rules: Any) -> list[Seen]:
+    return list(judge(snapshot, WatchRules(**rules), facts or ClusterFacts(), []).seen)
+
+
+LATE = {(p, 4): {"log_end_offset": 100} for p in range(12)}
+LATE |= {(p, 4): {} for p in range(12) if p % 4 == 3}
+SLOW = {"slow_followers": 3}
+OUT = {(0, 2): {"in_isr": False}}
+CASES: list[tuple[Snapshot, dict[str, Any], FindingKind, str]] = [
+    (cluster(brokers={4: {"live": False}}), {}, FindingKind.DEAD_BROKER, "broker 4"),
+    (cluster(log_dirs={2: {"offline": True}}), {}, FindingKind.OFFLINE_LOG_DIR, "broker 2 /d"),
+    (cluster(OUT), {}, FindingKind.UNDER_REPLICATED, ""),
+    (cluster(OUT, topic={"min_insync_replicas": 2}), {}, FindingKind.UNDER_MIN_ISR, ""),
+    (cluster(layout={0: (1, 3)}), {"balance_tolerance": 1}, FindingKind.RACK_VIOLATION, ""),
+    (cluster(), {"replication_factors": {"t*": 3}}, FindingKind.REPLICATION_FACTOR, "t*"),
+    (cluster(LATE), SLOW, FindingKind.SLOW_BROKER, "broker 4"),
+    (cluster({(0, 1): {"size_bytes": 900}}), {}, FindingKind.IMBALANCE, "bytes"),
+    (
+        cluster({(p, b): {"is_leader": b == 2} for p in (0, 4, 8) for b in (1, 2)}),
+        {},
+        FindingKind.LEADER_SKEW,
+        "",
+    ),
+    (cluster(brokers={5: {}}), {}, FindingKind.EMPTY_BROKER, "broker 5"),
+    (cluster(brokers={1: {"leader_throttled_rate": 9}}), {}, FindingKind.LEFTOVER_THROTTLE, ""),
+    (
+        cluster({(0, 2): {"adding": True, "in_isr": False}}),
+        {},
+        FindingKind.FOREIGN_REASSIGNMENT,
+        "",
+    ),
+]
+
+
+def test_a_cluster_that_is_well_has_nothing() -> None:
+    assert seen(cluster()) == []
+
+
+@pytest.mark.parametrize(("snapshot", "rules", "kind", "subject"), CASES)
+def test_what_is_wrong_is_seen(
+    snapshot: Snapshot, rules: dict[str, Any], kind: FindingKind, subject: str
+) -> None:
+    keys = [each.key for each in seen(snapshot, **rules)]
+    assert (kind, subject) in keys
+    beside = {FindingKind.UNDER_REPLICATED} if kind is FindingKind.UNDER_MIN_ISR else set()
+    assert {each for each, _ in keys} - beside == {kind}
+
+
+def test_what_is_ours_or_meant_is_nothing() -> None:
+    ours = ClusterFacts(active=True, moving={("t", 0)})
+    snapshot = cluster({(0, 2): {"adding": True}}, brokers={1: {"leader_throttled_rate": 9}})
+    assert seen(snapshot, ours) == []
+    assert seen(cluster(brokers={5: {}}), ClusterFacts(drained={5})) == []
+
+
+def test_a_disk_that_will_be_full_is_seen_and_without_a_forecast_it_is_not_known() -> None:
+    soon = DiskForecast(2, 100, 10, 1.0, 10, 0, 3.0)
+    later = DiskForecast(3, 100, 90, 1.0, 90, 80, 90.0)
+    found = judge(cluster(), WatchRules(), ClusterFacts(), [soon, later])
+    assert [each.key for each in found.seen] == [(FindingKind.DISK_FULL_SOON, "broker 2")]
+    unknown = judge(cluster(), WatchRules(), ClusterFacts(), None).unknown
+    assert FindingKind.DISK_FULL_SOON in unknown
+
+
+def test_traffic_is_judged_where_it_is_known() -> None:
+    rates = {1: 100.0, 2: 100.0, 3: 100.0, 4: 10.0}
+    judged = judge(cluster(), WatchRules(), ClusterFacts(), (), {"bytes_in": rates})
+    (seen,) = judged.seen
+    assert (seen.kind, seen.subject) == (FindingKind.IMBALANCE, "bytes_in")
+    assert seen.facts["deviation"] == {"4": -0.871}
+    assert judged.unknown == {(FindingKind.IMBALANCE, "bytes_out")}
+    off = WatchRules(traffic_tolerance=None)
+    assert judge(cluster(), off, ClusterFacts(), (), {"bytes_in": rates}).seen == ()

@@ -1,0 +1,103 @@
+"""What is started for findings, and when nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from include.domain.request.parameters import parse_request
+from include.watching.finding import FindingRecord
+from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
+from include.watching.respond import Facts, Heal, Response, Wait, respond
+from include.watching.rules import WatchRules
+
+NOW = datetime(2030, 1, 2, tzinfo=UTC)
+HEALING = WatchRules(policy=WatchPolicy.HEAL, budget_bytes=10)
+
+
+def finding(kind: FindingKind, subject: str = "broker 3", **facts: Any) -> FindingRecord:
+    return FindingRecord("c1", kind, subject, NOW, NOW, NOW, 3, 0, NOW, None, facts)
+
+
+DEAD = finding(FindingKind.DEAD_BROKER)
+
+
+def answer(facts: Facts, rules: WatchRules = HEALING) -> Response:
+    return respond([DEAD], facts, rules, NOW)
+
+
+def test_by_default_nothing_is_started() -> None:
+    assert answer(Facts(), WatchRules()) == Response()
+
+
+@pytest.mark.parametrize("kind", sorted(REMEDIED))
+def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
+    start = respond([finding(kind, replication_factor=3)], Facts(), HEALING, NOW).start
+    assert start is not None
+    request = parse_request(start.params)
+    assert request.throttle_max == HEALING.largest_throttle
+    assert not request.approval
+
+
+def test_a_proposal_waits_for_approval_until_its_deadline() -> None:
+    start = answer(
+        Facts(), WatchRules.parse({"policies": {"dead_broker": "propose"}, "approval_s": 60})
+    ).start
+    assert start is not None
+    assert start.params["approval"]
+    assert start.deadline == NOW + timedelta(seconds=60)
+
+
+def test_one_thing_is_started_the_worst_first() -> None:
+    found = [finding(FindingKind.EMPTY_BROKER), DEAD]
+    response = respond(found, Facts(), HEALING, NOW)
+    assert response.start is not None
+    assert response.start.finding is DEAD
+    assert list(response.waits.values()) == [Wait.PLAN_ACTIVE]
+
+
+@pytest.mark.parametrize(
+    ("facts", "wait"),
+    [
+        (Facts(active_plan="p"), Wait.PLAN_ACTIVE),
+        (Facts(pending=True), Wait.PLAN_ACTIVE),
+        (Facts(gate_refuses=True), Wait.GATE_REFUSES),
+        (Facts(refused={"fix_offline_replicas"}), Wait.NOT_ALLOWED),
+        (Facts(outside_window=True), Wait.OUTSIDE_WINDOW),
+        (Facts(heals=[Heal(NOW)] * 3), Wait.HEALING_STOPPED),
+        (Facts(heals=[Heal(NOW, failed=True)] * 2), Wait.HEALING_STOPPED),
+    ],
+)
+def test_nothing_is_started(facts: Facts, wait: Wait) -> None:
+    response = answer(facts)
+    assert response.start is None
+    assert list(response.waits.values()) == [wait]
+    assert response.healing_stopped is (wait is Wait.HEALING_STOPPED)
+
+
+def test_healing_goes_on_a_day_later_and_proposals_never_stop() -> None:
+    heals = [Heal(NOW - timedelta(days=1))] * 3
+    assert answer(Facts(heals=heals)).start is not None
+    proposing = WatchRules(policy=WatchPolicy.PROPOSE)
+    assert answer(Facts(heals=[Heal(NOW)] * 3), proposing).start is not None
+
+
+def test_nothing_is_started_for_a_broker_that_is_back_or_twice_for_one_finding() -> None:
+    back = replace(DEAD, seen=0, clean=1)
+    assert respond([back], Facts(), HEALING, NOW).start is None
+    answered = Facts(answered={(DEAD.kind, DEAD.subject, NOW)})
+    assert answer(answered) == Response()
+
+
+def test_healing_ends_with_its_window_and_a_proposal_waits_for_none() -> None:
+    closes = NOW + timedelta(hours=1)
+    start = answer(Facts(window_end=closes)).start
+    assert start is not None
+    assert parse_request(start.params, now=NOW).window_end == closes
+    proposing = WatchRules(policy=WatchPolicy.PROPOSE)
+    start = answer(Facts(outside_window=True), proposing).start
+    assert start is not None
+    assert "window_end" not in start.params

@@ -1,0 +1,38 @@
+"""The rules of watching: defaults that start nothing, and every problem named."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.errors import InvalidRequestError
+from include.watching.kinds import FindingKind, WatchPolicy
+from include.watching.rules import WatchRules, rules_described
+
+
+def test_by_default_nothing_is_started() -> None:
+    rules = WatchRules()
+    assert {rules.policy_of(kind) for kind in FindingKind} == {WatchPolicy.WATCH}
+
+
+def test_a_kind_that_no_plan_remedies_is_watched_whatever_the_general_policy_is() -> None:
+    rules = WatchRules.parse({"policy": "heal"})
+    assert rules.policy_of(FindingKind.DEAD_BROKER) is WatchPolicy.HEAL
+    assert rules.policy_of(FindingKind.FOREIGN_REASSIGNMENT) is WatchPolicy.WATCH
+
+
+def test_every_problem_is_named() -> None:
+    wrong = {"grace": 3, "heals_a_day": 0, "policies": {"slow_broker": "heal"}}
+    with pytest.raises(InvalidRequestError) as refused:
+        WatchRules.parse(wrong)
+    text = "\n".join(refused.value.problems)
+    assert len(refused.value.problems) == 3
+    assert "grace=3" in text
+    assert "no plan remedies slow_broker" in text
+
+
+def test_every_rule_is_told_in_full() -> None:
+    for rule in rules_described():
+        assert rule.description.endswith("."), rule.name
+        assert rule.shown_default, rule.name
+        if rule.name.endswith("_s"):
+            assert rule.unit == "s"
