@@ -10,7 +10,7 @@ AGAIN = {
     Repeats.ONCE: "once",
     Repeats.AGAIN: "every `alert_again_s`, while it lasts",
     Repeats.DAILY: "daily, while it lasts",
-    Repeats.ON_THE_PAGE: "on the plan's page only",
+    Repeats.ON_THE_PAGE: "on the page only",
 }
 
 

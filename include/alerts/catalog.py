@@ -162,7 +162,8 @@ CATALOG: tuple[CatalogEntry, ...] = (
         AlertKind.CHANNEL_FAILED,
         Severity.WARNING,
         Repeats.ON_THE_PAGE,
-        "An alert of the plan could not be sent through a channel.",
+        "An alert could not be sent through a channel. The page of its plan says so; of one about "
+        "no plan, the page of its cluster.",
         "The channel has taken it: it is tried again while the alert lasts, and by the sweep for a "
         "day.",
         "Check the channel's connection and its entry in `alert_channels`.",
@@ -170,9 +171,11 @@ CATALOG: tuple[CatalogEntry, ...] = (
     CatalogEntry(
         AlertKind.APPROVAL_WAITING,
         Severity.INFO,
-        Repeats.ONCE,
-        "A run waits for a person to approve its plan. Each time it asks anew is told of.",
-        "It is answered, or the run has ended.",
+        Repeats.AGAIN,
+        "A run waits for a person to approve its plan. Each time it asks anew is told of. While "
+        "nobody answers, each sweep reminds of it, and once more in the last hour before its "
+        "window closes.",
+        "It is answered, its window has closed, or the run has ended.",
         "Open the page; approve it, send it back or reject it.",
     ),
     CatalogEntry(

@@ -170,20 +170,26 @@ def disks_full(forecast: Iterable[dict[str, Any]], days: float, **about: Any) ->
 
 
 def approval_waits(
-    plan: Plan, record: PlanRecord, attempt: str, deadline: datetime | None
+    plan: Plan,
+    record: PlanRecord,
+    attempt: str,
+    window_end: datetime | None = None,
+    lapses_at: datetime | None = None,
 ) -> Alert:
     """Of a plan that a person is asked to approve.
 
     :param attempt: of the question: each is another one.
-    :param deadline: when the window closes that it is to run in.
+    :param window_end: when the window closes that it is to run in; None = it is to run in none.
+    :param lapses_at: when Airflow stops waiting for an answer; None = never.
     """
     summary = plan.summary
     what = (
         f"{plan.action} of {count_text(summary.partitions, 'partition')}, "
         f"{bytes_text(summary.bytes_to_move)} to copy"
     )
-    text, next_step = sentences.approval_waiting(what, deadline)
+    text, next_step = sentences.approval_waiting(what, window_end, lapses_at)
     about = about_plan(record)
+    deadline = min(filter(None, (window_end, lapses_at)), default=None)
     about["facts"]["deadline"] = deadline and deadline.astimezone(UTC).isoformat()
     return Alert(
         AlertKind.APPROVAL_WAITING, text=text, next_step=next_step, occurrence=attempt, **about

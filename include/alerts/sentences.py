@@ -183,17 +183,25 @@ def disk_forecast(
     )
 
 
-def approval_waiting(what: str, deadline: datetime | None) -> Words:
+def approval_waiting(what: str, window_end: datetime | None, lapses_at: datetime | None) -> Words:
     """A run waits for a person.
 
     :param what: what the person is asked to approve.
-    :param deadline: until when the plan could run; None = there is no end.
+    :param window_end: until when the plan could run; None = there is no end.
+    :param lapses_at: when Airflow stops waiting for an answer; None = never.
     """
-    until = f" Its window closes at {deadline:%Y-%m-%d %H:%M} UTC." if deadline else ""
+    until = f" Its window closes at {window_end:%Y-%m-%d %H:%M} UTC." if window_end else ""
+    if lapses_at is not None:
+        until += f" The question lapses at {lapses_at:%Y-%m-%d %H:%M} UTC."
     return (
         f"A run waits for a person's approval: {what}.{until}",
         "Open the page; approve it, send it back or reject it.",
     )
+
+
+def last_call(text: str) -> str:
+    """The alert of an approval once more, shortly before its deadline."""
+    return f"{text} Nobody has answered yet, and less than an hour is left."
 
 
 def channel_failed(kind: str, channels: Sequence[str], why: str) -> Words:

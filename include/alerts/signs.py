@@ -5,7 +5,7 @@ The page shows what is found here, and each poll has it sent: there is one defin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -74,11 +74,16 @@ def _found(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
         yield AlertKind.OWED, sentences.throttles_left(signs.owed)
     if signs.record.state is PlanState.RUNNING:
         yield from _of_running(signs)
-    for told in signs.told:
-        if told.failed_channels and told.closed_at is None:
-            why = next(iter(told.failed_channels.values()))
-            words = sentences.channel_failed(told.kind, list(told.failed_channels), why)
-            yield AlertKind.CHANNEL_FAILED, words
+    for words in not_sent(signs.told):
+        yield AlertKind.CHANNEL_FAILED, words
+
+
+def not_sent(told: Iterable[AlertRecord]) -> Iterator[Words]:
+    """Alerts that last, and have not reached every channel."""
+    for each in told:
+        if each.failed_channels and each.closed_at is None:
+            why = next(iter(each.failed_channels.values()))
+            yield sentences.channel_failed(each.kind, list(each.failed_channels), why)
 
 
 def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:

@@ -216,7 +216,11 @@ def clusters_of(settings: Settings) -> ClustersFile:
 def _read(path: Path, _mtime_ns: int, _size: int) -> ClustersFile:
     try:
         return read_clusters(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise ClustersFileError([f"It cannot be read: {error.strerror}."], str(path)) from None
+    except RecursionError:
+        raise ClustersFileError(["It is nested without end."], str(path)) from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ClustersFileError([f"It is no YAML: {error}."], str(path)) from None
     except ClustersFileError as error:
         raise ClustersFileError(error.problems, str(path)) from None

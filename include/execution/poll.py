@@ -79,6 +79,8 @@ def poll(
     backlog.follow(_moves(plan, {*changed, *assumed}), view, seen)
     progress, view = record_progress(plan, view, ledger, seen, policy, backlog)
     backlog.view = view
+    if beside_it := _not_of(plan, view, seen):
+        ledger.note_reassigned_beside(plan.plan_id, beside_it)
     found = look_at_throttles(plan, view, seen, ledger, cluster)
     seen = replace(seen, unthrottled=found.unthrottled, throttles_unread=found.unread)
     seen, actions = _decided(plan, view, seen, cluster, policy, backlog)
@@ -109,6 +111,25 @@ def _decided(
         backlog.follow(chosen, view, seen)
         actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
     return seen, _of_read(actions, read)
+
+
+def _not_of(
+    plan: Plan, view: LedgerView, seen: Observation
+) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    """What is being reassigned, and is no move of the plan, with its target.
+
+    What the plan could not cancel goes on, and is its own still.
+    """
+    return {
+        partition: entry.target
+        for partition, entry in seen.ongoing.items()
+        if (state := view.moves.get(partition)) is not MoveState.ADMITTED
+        and not (state is None and entry.target == _target(plan, partition))
+    }
+
+
+def _target(plan: Plan, partition: TopicPartition) -> tuple[BrokerId, ...] | None:
+    return plan.by_partition[partition].target if partition in plan.by_partition else None
 
 
 def _moves(plan: Plan, partitions: Iterable[TopicPartition]) -> list[Move]:

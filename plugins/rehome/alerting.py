@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from include.errors import RehomeError
+from include.ledger.base.database import utc_now
 from rehome import installation
 from rehome.notifiers import delivery
 from rehome.ui.links import page_of_cluster, page_of_plan, report_of_plan
@@ -45,6 +46,18 @@ def claim(
     again_s = installation.settings().alert_again_s
     raised = [with_links(alert).raised(again_s) for alert in found]
     return ledger.raise_alerts(raised, over, quiet_s=quiet_s)
+
+
+def remind(ledger: Ledger) -> None:
+    """Tell people again of approvals that nobody has given, on whatever cluster. What a person
+    answers meanwhile is not raised again.
+    """
+    from include.alerts.reminders import unanswered
+
+    again_s = installation.settings().alert_again_s
+    reminders, over = unanswered(ledger, utc_now())
+    raised = [each.raised(with_links(each.alert), again_s) for each in reminders]
+    send(ledger.raise_alerts(raised, over))
 
 
 def send(due: Sequence[DueAlert]) -> None:

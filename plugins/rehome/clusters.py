@@ -8,7 +8,7 @@ targets and windows need no argument to be that cluster's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -104,12 +104,13 @@ def named_clusters() -> list[ScheduledCluster]:
 
 
 def dags_for(base: str, connections: Iterable[str]) -> dict[str, str]:
-    """Connection → id of the DAG that works through it, among those made like ``base``."""
-    try:
-        own = {one.connection: one.dag_id(base) for one in named_clusters()}
-    except ClustersFileError:
-        own = {}
-    return {connection: own.get(connection, base) for connection in connections}
+    """Connection → id of the DAG that works through it by its schedule, among those made like
+    ``base``; without those that none is known to work through.
+    """
+    own = {DEFAULT_CONNECTION: base}
+    with suppress(ClustersFileError):  # the page says what is wrong with it
+        own |= {one.connection: one.dag_id(base) for one in named_clusters()}
+    return {connection: own[connection] for connection in connections if connection in own}
 
 
 def windows_of(entry: ClusterEntry) -> WindowTimetable | None:
@@ -126,6 +127,15 @@ def windows_of(entry: ClusterEntry) -> WindowTimetable | None:
 def base_of(dag_id: str) -> str:
     """The DAG that one for a cluster is made like."""
     return dag_id.split(SEPARATOR)[0]
+
+
+def connection_of_dag(dag_id: str) -> str:
+    """The connection that a DAG works through where its run names none.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    own = (one.connection for one in named_clusters() if one.dag_id(base_of(dag_id)) == dag_id)
+    return next(own, DEFAULT_CONNECTION)
 
 
 def asked(params: Mapping[str, Any], now: datetime) -> Filled:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 
+from include.alerts.found import approval_waits
+from include.alerts.kinds import AlertKind
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
@@ -16,6 +18,7 @@ from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_REPLICAS
 from include.ledger.base.database import utc_now
 from include.ledger.base.records import ThrottleEntry, ThrottleState
 from local.process.waiting import wait_until
+from rehome import alerting
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan
 from tests.plugins.mailbox import Told
@@ -40,10 +43,17 @@ def test_a_sweep_tells_once_of_debts_and_of_throttles_that_others_have_left(
     ledger.transition("owing", PlanState.FAILED, "nothing moved")
     left = ConfigChange(resource, LEADER_REPLICAS, ConfigOperation.SET, "0:1")
     assert site.gateway.alter_configs([left]) == {resource: None}
+    closes_at = utc_now() + timedelta(minutes=30)
+    elsewhere = make_plan("asked-for", cluster_id="another-cluster")
+    ledger.create_plan(elsewhere, {}, "file:///x", "run-2", "ann", "another", "a-dag")
+    question = approval_waits(elsewhere, ledger.plan("asked-for"), "run-2#1", closes_at)
+    alerting.raise_alerts(ledger, [question])
     for _ in range(2):
         swept = site.run(dag="sweep_throttles")
         assert swept.state == "success", swept.log
-    assert sorted(told.kinds()) == ["foreign_leftovers", "owed"]
+    assert sorted(told.kinds()) == [*["approval_waiting"] * 2, "foreign_leftovers", "owed"]
+    assert "less than an hour is left" in told.webhook.about("run-2")[-1]["text"]
+    ledger.close_alerts("asked-for", AlertKind.APPROVAL_WAITING)
     owed, foreign = told.only("owed"), told.only("foreign_leftovers")
     assert (owed["plan_id"], owed["state"]) == ("owing", "failed")
     assert f"{broker} {FOLLOWER_RATE}" in owed["text"]
@@ -70,14 +80,13 @@ def test_a_sweep_tells_once_of_debts_and_of_throttles_that_others_have_left(
     )
     assert site.run(dag="sweep_throttles").state == "success"
     assert all(alert.closed_at is not None for alert in ledger.alerts())
-    assert len(told.webhook.told) == 2
+    assert len(told.webhook.told) == 4
 
 
 def test_polls_tell_once_of_a_throttle_that_was_lowered_and_of_a_window_that_will_be_missed(
     site: Site, abandoned: Callable[..., Plan], told: Told
 ) -> None:
     """20 MB at 10 kB/s, and a window that is open for a minute and a half."""
-    from rehome import alerting
     from rehome.triggers.watch import PlanWatch
 
     closes = (utc_now() + timedelta(seconds=90)).isoformat()

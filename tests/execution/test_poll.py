@@ -22,6 +22,7 @@ from include.execution.admission.backlog import Backlog
 from include.execution.observation.waiting_metadata import AssumedStates
 from include.execution.poll import Poll, poll
 from include.ledger.store import Ledger
+from include.ledger.stores.events import BESIDE_NAMED, REASSIGNED_BESIDE
 from tests.execution.observed import POLICY, T0, seen
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.execution.test_advance_properties import record
@@ -190,3 +191,33 @@ def test_a_leader_is_assumed_among_the_living_and_kept_as_it_was_read() -> None:
     assert leaders(read=[one]) == {two: None}, "it was looked for, and is not there"
     assumed.follow({two: MoveState.ADMITTED}, plan.by_partition, frozenset({3}))
     assert leaders() == {one: None}
+
+
+def test_what_is_reassigned_beside_the_plan_is_written_down_once(tmp_path: Path) -> None:
+    """Of a partition that waits for its turn, and of one that the plan does not know."""
+    plan = InProgress(tmp_path, 57, 50)
+    others = [TopicPartition("of-others", n) for n in range(BESIDE_NAMED)]
+    plan.cluster.replicas |= dict.fromkeys(others, (1,))
+    plan.cluster.whole |= dict.fromkeys(others, 10**9)
+    waiting, strange = plan.plan.moves[56].partition, others[3]
+    ended = plan.plan.moves[0]  # goes on: it could not be cancelled
+    plan.cluster.replicas[ended.partition] = ended.current
+    plan.cluster.targets |= {waiting: (4,), strange: (1, 4), ended.partition: ended.target}
+    for _ in range(2):
+        plan.look()
+    plan.cluster.targets[strange] = (1, 3)
+    plan.look()
+
+    def told() -> list[str]:
+        events = plan.ledger.events("p")
+        return [each.detail for each in events if each.kind == REASSIGNED_BESIDE]
+
+    first = [
+        "of-others-3 to brokers 1, 4",
+        f"{waiting} to brokers 4",
+        "of-others-3 to brokers 1, 3",
+    ]
+    assert told() == first
+    plan.cluster.targets |= dict.fromkeys(others, (1, 2))
+    plan.look()
+    assert len(told()) == BESIDE_NAMED

@@ -96,7 +96,9 @@ def test_without_a_file_the_dags_are_as_they_were() -> None:
     assert (cluster.dag_id("collect_snapshots"), cluster.scheduled) == ("collect_snapshots", True)
     assert cluster.windows is not None
     assert clusters.named_clusters() == []
-    assert clusters.dags_for("rebalance_in_window", ["any"]) == {"any": "rebalance_in_window"}
+    through = ["kafka_default", "any"]
+    known = {"kafka_default": "rebalance_in_window"}
+    assert clusters.dags_for("rebalance_in_window", through) == known, "its schedule has no other"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "dags").glob("*.py")), ids=lambda path: path.stem)
@@ -178,6 +180,9 @@ def test_a_run_is_checked_with_the_targets_of_its_cluster(write: Write) -> None:
         (problem,) = problems_of(dag_id, asked)
         assert problem == "throttle_min=6 is above throttle_max=5."
     assert problems_of("reassign_partitions", asked | {"kafka_config_id": "kafka_default"}) == ()
+    del asked["kafka_config_id"]
+    assert problems_of("rebalance_in_window__berlin", asked), "its own, where none is named"
+    assert problems_of("rebalance_in_window", asked) == ()
 
 
 def test_tonight_ends_with_the_window_of_the_run_s_own_cluster(write: Write) -> None:

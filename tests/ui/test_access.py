@@ -10,6 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
 
+from include.alerts.alert import Alert
+from include.alerts.kinds import AlertKind
 from include.domain.run.states import Control
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
@@ -331,6 +333,14 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert text.index("/dc0/r0") < text.index("/dc0/r1") < text.index("/dc1/r0")
     assert "There was no plan for this cluster yet." in text
     assert client("viewer").get("clusters/unknown").status_code == 404
+    assert "could not be sent" not in text
+    left = Alert(AlertKind.FOREIGN_LEFTOVERS, "test", "", cluster_id="test").raised(60)
+    (due,) = site.ledger.raise_alerts([left])
+    site.ledger.record_sent(due, "", {"mail": "", "chat": "it answers 503"})
+    text = client("viewer").get("clusters/test").text
+    assert "foreign_leftovers could not be sent through chat: it answers 503" in text
+    site.ledger.raise_alerts([], [left.key])
+    assert "could not be sent" not in client("viewer").get("clusters/test").text
 
 
 def test_a_cluster_shows_its_brokers_before_and_after_a_plan(client: Client, site: Site) -> None:

@@ -18,6 +18,8 @@ class RaisedAlert:
     :param occurrence: another one makes it another alert, though the subject is the same.
     :param again_s: while it lasts it is sent again after so many seconds; None = never.
     :param alert: all of it, to send it again later.
+    :param reminds_of: it is raised only while this occurrence of it lasts: what was closed, or has
+        made room for another one meanwhile, stays as it is. None = it is raised whatever was.
     """
 
     kind: AlertKind
@@ -27,6 +29,7 @@ class RaisedAlert:
     cluster_id: str | None
     again_s: float | None
     alert: Mapping[str, Any]
+    reminds_of: str | None = None
 
     @property
     def key(self) -> tuple[AlertKind, str]:

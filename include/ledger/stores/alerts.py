@@ -146,11 +146,19 @@ class AlertStore(Database):
             rows = connection.execute(query).mappings().all()
         return [_record(row) for row in rows]
 
-    def open_alerts(self, *kinds: AlertKind, cluster_id: str) -> list[AlertRecord]:
-        """Alerts of these kinds that last, about a cluster or a plan of it."""
+    def open_alerts(self, *kinds: AlertKind, cluster_id: str | None = None) -> list[AlertRecord]:
+        """Alerts of these kinds that last, about a cluster or a plan of it; None = of any."""
+        query = select(ALERTS).where(ALERTS.c.kind.in_(kinds), ALERTS.c.closed_at.is_(None))
+        if cluster_id is not None:
+            query = query.where(ALERTS.c.cluster_id == cluster_id)
+        with self.reading() as connection:
+            return [_record(row) for row in connection.execute(query).mappings()]
+
+    def open_alerts_of_cluster(self, cluster_id: str) -> list[AlertRecord]:
+        """Alerts of every kind that last, about a cluster itself: no plan's page shows them."""
         query = select(ALERTS).where(
             ALERTS.c.cluster_id == cluster_id,
-            ALERTS.c.kind.in_(kinds),
+            ALERTS.c.plan_id.is_(None),
             ALERTS.c.closed_at.is_(None),
         )
         with self.reading() as connection:
@@ -161,9 +169,9 @@ def _raised(
     connection: Connection, row: RowMapping | None, item: RaisedAlert, now: datetime
 ) -> list[DueAlert]:
     """Write one down; with it where it is to be sent, else nothing."""
-    due = _due_now(row, item, now)
     if not _notable(row, item, now):
         return []
+    due = _due_now(row, item, now)
     values: dict[str, Any] = {"last_raised_at": now}
     if due is not None:
         claimed_until = now + timedelta(seconds=CLAIM_S)
@@ -226,9 +234,15 @@ def _new(row: RowMapping, item: RaisedAlert) -> bool:
 
 
 def _notable(row: RowMapping | None, item: RaisedAlert, now: datetime) -> bool:
+    if item.reminds_of is not None and not _lasts(row, item.reminds_of):
+        return False
     if row is None or _due_now(row, item, now) is not None:
         return True
     return bool(now - row["last_raised_at"] >= timedelta(seconds=NOTED_S))
+
+
+def _lasts(row: RowMapping | None, occurrence: str) -> bool:
+    return row is not None and row["closed_at"] is None and row["occurrence"] == occurrence
 
 
 def _closable(row: RowMapping | None, now: datetime, quiet_s: float) -> bool:

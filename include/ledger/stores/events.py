@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, select
 
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.run.states import MoveState
 from include.ledger.base.database import Database
-from include.ledger.base.models import EVENTS
+from include.ledger.base.models import EVENTS, MOVES
 from include.ledger.base.records import Event
 
 REHOME = "rehome"
 """The actor of what Rehome does by itself."""
+REASSIGNED_BESIDE = "reassigned beside"
+"""Kind of the event for a reassignment that a poll saw, and that was none of the plan's."""
+BESIDE_NAMED = 50
+"""So many of them are written down for each plan."""
 
 
 def write_event(
@@ -56,6 +63,26 @@ class EventStore(Database):
                 cluster_id=cluster_id,
             )
 
+    def note_reassigned_beside(
+        self, plan_id: str, seen: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    ) -> None:
+        """Write down, once each, what is reassigned while a plan runs, and is none of its moves.
+
+        :param seen: the target of each. What the plan has admitted meanwhile is its own.
+        """
+        told = {p: f"{p} to brokers {', '.join(map(str, to))}" for p, to in sorted(seen.items())}
+        with self.reading() as connection:
+            if not _untold(connection, plan_id, told):
+                return
+        own = select(MOVES.c.topic, MOVES.c.partition).where(
+            MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.ADMITTED
+        )
+        with self.writing() as connection:
+            admitted = {TopicPartition(*row) for row in connection.execute(own)}
+            others = {p: text for p, text in told.items() if p not in admitted}
+            for text in _untold(connection, plan_id, others):
+                write_event(connection, self._clock(), REASSIGNED_BESIDE, text, plan_id=plan_id)
+
     def last_event_at(self, plan_id: str, kind: str) -> datetime | None:
         """When something of this kind was last written of a plan; None = never."""
         query = select(EVENTS.c.at).where(EVENTS.c.plan_id == plan_id, EVENTS.c.kind == kind)
@@ -79,3 +106,11 @@ def event_of(row: RowMapping) -> Event:
     return Event(
         row["at"], row["actor"], row["kind"], row["detail"], row["plan_id"], row["cluster_id"]
     )
+
+
+def _untold(connection: Connection, plan_id: str, told: Mapping[TopicPartition, str]) -> list[str]:
+    query = select(EVENTS.c.detail).where(
+        EVENTS.c.plan_id == plan_id, EVENTS.c.kind == REASSIGNED_BESIDE
+    )
+    known = set(connection.execute(query).scalars())
+    return [text for text in told.values() if text not in known][: BESIDE_NAMED - len(known)]

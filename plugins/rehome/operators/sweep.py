@@ -36,13 +36,19 @@ class SweepThrottlesOperator(ClusterOperator):
         """
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         with installation.open_ledger() as ledger:
-            scheduled = context["dag_run"].run_type == "scheduled"
-            if scheduled and not was_planned_through(ledger, self.kafka_config_id):
-                raise AirflowSkipException(
-                    f"No plan was ever made through connection {self.kafka_config_id}: Rehome "
-                    "owes nothing there. The connection was not opened."
-                )
-            self._sweep_all(context, ledger)
+            try:
+                self._sweep_if_any(context, ledger)
+            finally:  # it takes no cluster: also where this one is away
+                alerting.remind(ledger)
+
+    def _sweep_if_any(self, context: Context, ledger: Ledger) -> None:
+        scheduled = context["dag_run"].run_type == "scheduled"
+        if scheduled and not was_planned_through(ledger, self.kafka_config_id):
+            raise AirflowSkipException(
+                f"No plan was ever made through connection {self.kafka_config_id}: Rehome "
+                "owes nothing there. The connection was not opened."
+            )
+        self._sweep_all(context, ledger)
 
     def _sweep_all(self, context: Context, ledger: Ledger) -> None:
         """What is found is told at last: a channel that is slow holds nothing up."""
@@ -67,6 +73,7 @@ class SweepThrottlesOperator(ClusterOperator):
         Without a person's word nothing is ended: its run may be on its way back.
         """
         from include.domain.run.states import Control
+        from include.execution.access.connection_policy import ANYTHING
         from include.execution.control.resume import orphaned
 
         plan = ledger.active_plan(cluster_id)
@@ -74,7 +81,8 @@ class SweepThrottlesOperator(ClusterOperator):
             return None
         if not plan.cancel_requested:
             return plan
-        done = run_context.controller(context, ledger, cluster, self.policy).control(
+        # No policy refuses it, and one that cannot be read must not stop the sweep.
+        done = run_context.controller(context, ledger, cluster, ANYTHING).control(
             Control.CANCEL, plan.plan_id
         )
         self.log.info("Plan %s: %s", plan.plan_id, done.told)

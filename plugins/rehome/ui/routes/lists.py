@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from include.alerts.signs import not_sent
 from include.domain.run.states import PlanState
 from include.ledger.base.lines import PlanFilter
 from include.page.files import PlanFiles
@@ -105,6 +106,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         now=time.time(),
         active=active if active and access.may_read(user, active.dag_id) else None,
         owed=ledger.owed_on(cluster_id),
+        not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         recent=recent,
         chosen=chosen,
         loads={load.broker: load for load in planned.brokers} if planned is not None else {},
