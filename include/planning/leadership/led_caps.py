@@ -33,6 +33,8 @@ def keep_led_caps(
     weights = np.stack([partition_weight(layout.arrays, resource) for resource in LED])
     before = _load(layout.home[:, 0], weights, limits.led.shape[1])
     most = limits.led if lower else np.maximum(limits.led, before)
+    if not (_load(layout.rows[:, 0], weights, limits.led.shape[1]) > most).any():
+        return
     free = movable.copy()
     free[layout.changed()] = True
     books = _Books(layout, weights, most, free, leading)
