@@ -141,15 +141,17 @@ class Figures:
         )
 
 
-def large(policy: str, size: int, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Cases of the benchmark of plans."""
+def large(
+    policy: str, size: int, names: Sequence[str], parts: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Cases of the benchmark of plans, without each of the parts."""
     for case in CASES:
         if case.name not in names:
             continue
         instance = build(case, *SIZES[size])
         whole = _large(instance, policy, THOROUGH)
         on = {"on": f"{size:,} replicas, {policy}", "case": case.name}
-        for part, without in LARGE.items():
+        for part, without in ((part, LARGE[part]) for part in parts):
             found = _large(instance, policy, without)
             yield on | _compared(part, whole, found)
 
@@ -304,6 +306,7 @@ def main() -> None:
         "--policies", nargs="+", choices=POLICIES, default=["strict", "default, topics"]
     )
     parser.add_argument("--cases", nargs="+", default=[case.name for case in CASES])
+    parser.add_argument("--parts", nargs="+", choices=LARGE, default=list(LARGE))
     parser.add_argument("--seeds", type=int, default=SMALL_SEEDS)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true", help="only write the table again")
@@ -340,9 +343,9 @@ def _rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if "eta" in options.only:
         yield from ablation_eta.rows()
     for policy in options.policies if "large" in options.only else ():
-        yield from large(policy, 100_000, options.cases)
+        yield from large(policy, 100_000, options.cases, options.parts)
     if "largest" in options.only:
-        yield from large("strict", 1_000_000, LARGEST)
+        yield from large("strict", 1_000_000, LARGEST, options.parts)
 
 
 if __name__ == "__main__":

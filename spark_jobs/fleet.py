@@ -15,6 +15,7 @@ import argparse
 import pickle
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -191,11 +192,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _member(uri: str, options: argparse.Namespace) -> Member:
-    parts = uri.rstrip("/").split("/")
-    named = [part.removeprefix("cluster=") for part in parts if part.startswith("cluster=")]
-    cluster_id = named[-1] if named else parts[-1]
+    cluster_id = _cluster_id(uri)
     out = PlanDirectory(f"{options.out.rstrip('/')}/{options.name}-{cluster_id}")
     return Member(cluster_id, uri, out)
+
+
+def _cluster_id(uri: str) -> str:
+    parts = uri.rstrip("/").split("/")
+    named = [part.removeprefix("cluster=") for part in parts if part.startswith("cluster=")]
+    return named[-1] if named else parts[-1]
 
 
 def _read(member: Member, path: str) -> None:
@@ -378,7 +383,11 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
     add_history_options(parser)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    counted = Counter(map(_cluster_id, options.snapshots))
+    if twice := sorted(cluster for cluster, number in counted.items() if number > 1):
+        parser.error(f"--snapshots: more than one of {', '.join(twice)}; a cluster has one plan")
+    return options
 
 
 if __name__ == "__main__":

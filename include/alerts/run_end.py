@@ -176,7 +176,7 @@ class RunEnd:
 
 def _plan_text(plan: PlanEnd) -> str:
     record = plan.record
-    cause = f" ({record.cause})" if record.cause else ""
+    cause = f" ({record.cause})" if record.cause not in ("", record.state) else ""
     moves = ", ".join(f"{count} {state}" for state, count in plan.moves.items()) or "none"
     took = f" {plan.took}" if plan.took else ""
     return (
@@ -208,7 +208,7 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
             return sentences.paused_at_window_end()
         if plan.record.state is PlanState.PLANNED:
             return "The page shows the plan, and can run it."
-    return "None. The report has the proof."
+    return "Nothing: the report has the proof."
 
 
 def _took(record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any], moves: int) -> str:

@@ -13,6 +13,7 @@ What is not there holds as without the file. See docs/howto/clusters-file.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -212,11 +213,32 @@ def clusters_of(settings: Settings) -> ClustersFile:
     return _read(path, state.st_mtime_ns, state.st_size)
 
 
+def connections_named(settings: Settings) -> Mapping[str, str]:
+    """Name of a cluster → its connection, as far as they can be told from a file whatever else is
+    wrong with it: what runs for a cluster goes on meanwhile. Nothing, where it is no YAML.
+    """
+    try:
+        content = yaml.safe_load((PROJECT / settings.clusters_file).read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError):
+        return {}
+    clusters = content.get("clusters") if isinstance(content, Mapping) else None
+    return {
+        name: entry["connection"]
+        for name, entry in (clusters.items() if isinstance(clusters, Mapping) else ())
+        if isinstance(name, str) and re.fullmatch(NAME, name) and isinstance(entry, Mapping)
+        if isinstance(entry.get("connection"), str)
+    }
+
+
 @lru_cache(maxsize=4)
 def _read(path: Path, _mtime_ns: int, _size: int) -> ClustersFile:
     try:
         return read_clusters(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise ClustersFileError([f"It cannot be read: {error.strerror}."], str(path)) from None
+    except RecursionError:
+        raise ClustersFileError(["It is nested without end."], str(path)) from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ClustersFileError([f"It is no YAML: {error}."], str(path)) from None
     except ClustersFileError as error:
         raise ClustersFileError(error.problems, str(path)) from None

@@ -33,7 +33,7 @@ from include.execution.throttle.keys import (
 
 Standing = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
 _ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}
-README = "README.txt"
+README, ELECTION = "README.txt", "elect-preferred.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,8 @@ def export(
         names.append(name)
         texts[name] = _text(reassignment_json(moves))
         texts[f"rollback-{number:04d}.json"] = _text(rollback_json(moves))
+    if plan.moves:
+        texts[ELECTION] = _text(_election(plan.moves))
     if not request.unthrottled:
         texts["throttle-set.sh"], texts["throttle-clear.sh"] = _throttle(
             plan, rate_bytes_per_s, standing
@@ -124,6 +126,12 @@ def _taken(move: Move) -> Counter[tuple[str, BrokerId]]:
     taken = Counter({("out", move.current[0]): 1})
     taken.update(("in", broker) for broker in move.adding)
     return taken
+
+
+def _election(moves: Iterable[Move]) -> dict[str, Any]:
+    """What kafka-leader-election reads: a reassignment alone leaves leadership where it is."""
+    named = (move.partition for move in moves)
+    return {"partitions": [{"topic": p.topic, "partition": p.partition} for p in named]}
 
 
 def _involved(moves: Iterable[Move]) -> list[BrokerId]:
@@ -226,6 +234,7 @@ def _readme(
 ) -> str:
     """What to do with the files, in order."""
     tool = "kafka-reassign-partitions.sh --bootstrap-server ADDRESSES --command-config FILE"
+    elect = "kafka-leader-election.sh --bootstrap-server ADDRESSES --admin.config FILE"
     pace = f"The throttle is {bytes_text(rate_bytes_per_s)}/s per broker and direction.\n"
     before, after = "Run throttle-set.sh first. ", "Run throttle-clear.sh last.\n"
     if request.unthrottled:
@@ -243,6 +252,9 @@ def _readme(
   {tool} --reassignment-json-file BATCH --verify --preserve-throttles
 Repeat --verify until every reassignment of the batch is complete. Start the next batch then.
 {after}
+Reassignments do not make preferred leaders lead. At the end, elect them:
+  {elect} --election-type PREFERRED --path-to-json-file {ELECTION}
+
 To take a batch back: --execute with its rollback-NNNN.json. Take the last batch back first.
 The cluster must be as it was when the plan was made: Kafka's tool does not compare. Trigger another
 export when anything was moved meanwhile.

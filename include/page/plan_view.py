@@ -293,14 +293,14 @@ class PlanFollower:
             verification=proofs.get("verification.json"),
             drained=proofs.get("drained.json"),
             demoted=proofs.get("demoted.json"),
+            leaders=proofs.get("leaders.json"),
         )
 
 
 def _proofs(files: PlanFiles) -> dict[str, Any]:
     """Written at the end: until then each view would ask a far warehouse for them in vain."""
-    return {
-        name: files.json(name) for name in ("verification.json", "drained.json", "demoted.json")
-    }
+    names = ("verification.json", "drained.json", "demoted.json", "leaders.json")
+    return {name: files.json(name) for name in names}
 
 
 def _bytes_done(

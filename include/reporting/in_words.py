@@ -92,7 +92,8 @@ def asked_for(data: ReportData) -> str:
     if end := asked.get("window_end"):
         parts.append(f"with nothing in flight after {_time(str(end))}")
     if asked.get("dry_run"):
-        parts.append("as files for Kafka's tools" if asked.get("export") else "as a dry run")
+        dry_run = "first as a dry run" if data.started else "as a dry run"
+        parts.append("as files for Kafka's tools" if asked.get("export") else dry_run)
     told = ", ".join(parts)
     preset = asked.get("preset") or Preset.NONE
     if preset != Preset.NONE:

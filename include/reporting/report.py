@@ -135,6 +135,7 @@ def status_facts(data: ReportData) -> StatusFacts:
         verification=data.verification,
         drained=data.drained,
         demoted=data.demoted,
+        leaders=data.leaders,
         for_window=record is not None and record.for_window_at is not None,
     )
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.domain.request.request import Action
 from include.domain.run.states import MoveState, PlanState
 from include.execution.completion.demoted import in_words
+from include.execution.completion.preferred_leaders import not_elected
 from include.ledger.base.records import EndReason
 from include.reporting.words import count_text, duration_text
 
@@ -34,8 +36,8 @@ class StatusFacts:
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = nobody did.
     :param for_window: whether the next maintenance window is to carry it out.
-    :param request, dry_run, verification, drained, demoted: the plan's files; None = there is none
-        yet.
+    :param request, dry_run, verification, drained, demoted, leaders: the plan's files; None = there
+        is none yet.
     """
 
     plan_id: str
@@ -56,6 +58,7 @@ class StatusFacts:
     verification: Mapping[str, Any] | None = None
     drained: Mapping[str, Any] | None = None
     demoted: Mapping[str, Any] | None = None
+    leaders: Mapping[str, Any] | None = None
     for_window: bool = False
 
     def moves_in(self, *states: MoveState) -> int:
@@ -206,6 +209,15 @@ def _done(facts: StatusFacts) -> StatusSummary:
             _throttle_left(facts),
             "Trigger the demotion again.",
         )
+    about_elections = (facts.request or {}).get("action") == Action.ELECT_PREFERRED
+    if about_elections and facts.leaders is not None and (missed := not_elected(facts.leaders)):
+        return StatusSummary(
+            Tone.BAD,
+            "Not elected",
+            f"Not every preferred leader leads: {missed}.",
+            _throttle_left(facts),
+            "Trigger it again when they are in sync.",
+        )
     if not facts.moves:
         return StatusSummary(
             Tone.GOOD,
@@ -226,14 +238,19 @@ def _done(facts: StatusFacts) -> StatusSummary:
 
 
 def _not_empty(facts: StatusFacts, drained: Mapping[str, Any]) -> StatusSummary:
-    found = count_text(len(drained["left"]), "replica was", "replicas were")
-    step = "See below what was found. Do not take the brokers away; trigger the drain again."
+    what, where = "the brokers", "on the brokers to be drained"
+    if drained.get("log_dirs"):
+        what, where = "the log dirs", "in the log dirs to be emptied"
+    found = f"{count_text(len(drained['left']), 'replica was', 'replicas were')} found {where}"
+    if not drained["left"]:
+        found = f"what lies {where} could not be read"
+    step = f"See below what was found. Do not take {what} away; trigger the action again."
     if drained["follow_up"] is not None:
         step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
     return StatusSummary(
         Tone.BAD,
         "Not empty",
-        f"Every partition is where the plan says, but {found} found on the brokers to be drained.",
+        f"Every partition is where the plan says, but {found}.",
         _throttle_left(facts),
         step,
     )

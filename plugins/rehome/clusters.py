@@ -8,7 +8,7 @@ targets and windows need no argument to be that cluster's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,6 +19,7 @@ from include.clusters.clusters_file import (
     ClustersFile,
     ClustersFileError,
     clusters_of,
+    connections_named,
 )
 from include.domain.request.presets import Filled, filled
 from include.domain.request.targets import only_exported, with_targets
@@ -77,8 +78,8 @@ def default_cluster() -> ScheduledCluster:
     """The cluster of the DAGs that are always there: the one behind ``kafka_default``.
 
     Where a file leaves that one out, and where the file cannot be used, they run only when
-    they are triggered; debts are looked for all the same. ``dags/clusters.py`` shows what is wrong
-    with the file.
+    they are triggered; debts are looked for all the same. ``dags/clusters_file.py`` shows what is
+    wrong with the file.
     """
     try:
         found = file()
@@ -103,13 +104,28 @@ def named_clusters() -> list[ScheduledCluster]:
     ]
 
 
-def dags_for(base: str, connections: Iterable[str]) -> dict[str, str]:
-    """Connection → id of the DAG that works through it, among those made like ``base``."""
+def clusters_with_dags() -> list[ScheduledCluster]:
+    """The clusters that have DAGs of their own. While the file cannot be used, those that it names
+    keep theirs, without a schedule: runs that have begun need them to end well.
+    """
     try:
-        own = {one.connection: one.dag_id(base) for one in named_clusters()}
+        return named_clusters()
     except ClustersFileError:
-        own = {}
-    return {connection: own.get(connection, base) for connection in connections}
+        return [
+            ScheduledCluster(name, connection, scheduled=False, windows=None)
+            for name, connection in connections_named(Settings.load()).items()
+            if connection != DEFAULT_CONNECTION
+        ]
+
+
+def dags_for(base: str, connections: Iterable[str]) -> dict[str, str]:
+    """Connection → id of the DAG that works through it by its schedule, among those made like
+    ``base``; without those that none is known to work through.
+    """
+    own = {DEFAULT_CONNECTION: base}
+    with suppress(ClustersFileError):  # the page says what is wrong with it
+        own |= {one.connection: one.dag_id(base) for one in named_clusters()}
+    return {connection: own[connection] for connection in connections if connection in own}
 
 
 def windows_of(entry: ClusterEntry) -> WindowTimetable | None:
@@ -126,6 +142,15 @@ def windows_of(entry: ClusterEntry) -> WindowTimetable | None:
 def base_of(dag_id: str) -> str:
     """The DAG that one for a cluster is made like."""
     return dag_id.split(SEPARATOR)[0]
+
+
+def connection_of_dag(dag_id: str) -> str:
+    """The connection that a DAG works through where its run names none.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    own = (one.connection for one in named_clusters() if one.dag_id(base_of(dag_id)) == dag_id)
+    return next(own, DEFAULT_CONNECTION)
 
 
 def asked(params: Mapping[str, Any], now: datetime) -> Filled:

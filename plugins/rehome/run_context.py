@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.cluster.interface.errors import MissingRightError, Unreachable
+from include.clusters.clusters_file import ClustersFileError
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError, RehomeError
 from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from rehome import clusters, installation
 from rehome.executors import UnsharedLedgerError
+from rehome.params import FORM_DEFAULTS
 from rehome.timetables.maintenance_window import WINDOWS
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ def _named(context: Context | Mapping[str, Any]) -> str | None:
     from include.domain.request.param_types import checked_plan_id
     from include.domain.request.request import Action
 
-    params = params_of(context)
+    params = _own_params(context)
     named = str(params.get("plan_id") or "").strip()
     if not named or params.get("action") == Action.ROLLBACK.value:
         return None
@@ -119,8 +121,21 @@ def params_of(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def filled_params(context: Context | Mapping[str, Any]) -> Filled:
-    """The same, with what the preset and the cluster's targets have set."""
+    """The same, with what the preset and the cluster's targets have set.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
     return clusters.asked(context["params"], context["dag_run"].run_after)
+
+
+def _own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those that say which plan is the run's, with what its preset fills in. No cluster has a
+    target for them: what a run has begun is found, and ended, whatever the clusters file says.
+    """
+    from include.domain.request.presets import filled
+
+    run_after = context["dag_run"].run_after
+    return filled(context["params"], FORM_DEFAULTS, lambda: run_after).params
 
 
 def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
@@ -136,7 +151,7 @@ def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
 
 def _new_plan_id(context: Context | Mapping[str, Any]) -> str:
     run = context["dag_run"]
-    action = str(params_of(context).get("action") or run.dag_id)
+    action = str(_own_params(context).get("action") or run.dag_id)
     return f"{run.run_after:%Y%m%dT%H%M%SZ}-{action}-{run_digest(run.dag_id, run.run_id)}"
 
 
@@ -253,15 +268,19 @@ def plan_request(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
     Of a plan that was made by another run, the ledger knows what it is for: the parameters of the
     run that carries it out say how, and are recorded beside it when that takes it up.
     """
-    asked = request_of(context)
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id_of(context))
-    made_here = record.plan_id == _new_plan_id(context)
-    if in_follow_up(context) or made_here or not drives(context, record):
-        return asked
+    if not drives(context, record):
+        return request_of(context)
     own = recorded_request(record)
-    own = replace(own, approval=own.approval or asked.approval)
-    return policy_of(context).bounded(own, context["dag_run"].run_after)
+    try:
+        if not in_follow_up(context) and record.plan_id != _new_plan_id(context):
+            own = replace(own, approval=own.approval or request_of(context).approval)
+        return policy_of(context).bounded(own, context["dag_run"].run_after)
+    except ClustersFileError:
+        if not record.state.active:
+            raise
+        return own  # what runs goes on, within the bounds that it began with
 
 
 def directory_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, PlanDirectory]:

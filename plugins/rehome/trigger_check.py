@@ -32,34 +32,35 @@ def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
     if check is None:
         return ()
     try:
-        check(conf)
+        check(conf, dag_id)
     except InvalidRequestError as error:
         return error.problems
     return ()
 
 
-def _reassignment(conf: Mapping[str, Any]) -> None:
+def _reassignment(conf: Mapping[str, Any], dag_id: str) -> None:
     from include.domain.request.parameters import parse_request
-    from rehome.clusters import asked
+    from rehome.clusters import asked, connection_of_dag
     from rehome.params import FORM_DEFAULTS
 
     now = datetime.now(UTC)
-    parse_request(asked({**FORM_DEFAULTS, **conf}, now).params, now=now)
+    given = {**FORM_DEFAULTS, "kafka_config_id": connection_of_dag(dag_id), **conf}
+    parse_request(asked(given, now).params, now=now)
 
 
-def _partitions(conf: Mapping[str, Any]) -> None:
+def _partitions(conf: Mapping[str, Any], _dag_id: str) -> None:
     from include.domain.request.partition_counts import parse_partition_counts
 
     parse_partition_counts(conf)
 
 
-def _control(conf: Mapping[str, Any]) -> None:
+def _control(conf: Mapping[str, Any], _dag_id: str) -> None:
     from include.domain.run.control_parameters import parse_control
 
     parse_control(conf)
 
 
-_CHECKS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+_CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
     "reassign_partitions": _reassignment,
     "rebalance_in_window": _reassignment,
     "add_partitions": _partitions,
@@ -88,6 +89,8 @@ class TriggerCheck:
 
 
 def _base(dag_id: str) -> str:
+    if not dag_id:  # every other request of Airflow: it loads nothing of Rehome
+        return ""
     from rehome.clusters import base_of
 
     return base_of(dag_id)

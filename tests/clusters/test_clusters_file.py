@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ from include.clusters.clusters_file import (
 )
 from include.domain.request.presets import Filled, filled
 from include.domain.request.request import Preset
-from include.domain.request.targets import with_targets
+from include.domain.request.targets import target_problems, with_targets
 from include.settings import Settings
 
 GOOD = """
@@ -128,6 +130,11 @@ def test_a_file_is_read_anew_when_it_has_changed(tmp_path: Path) -> None:
     path.write_text("clusters: {a: {connection: [}}")
     with pytest.raises(ClustersFileError, match="It is no YAML"):
         clusters_of(settings)
+    path.write_text("clusters: &a {x: *a}")
+    with pytest.raises(ClustersFileError, match="nested without end"):
+        clusters_of(settings)
+    with pytest.raises(ClustersFileError, match="It cannot be read: Is a directory"):
+        clusters_of(Settings(clusters_file=str(tmp_path)))
     path.write_text("clusters: {a: {connection: y}}")
     os.utime(path, (1, 1))
     assert clusters_of(settings).through("y") is not None
@@ -137,8 +144,10 @@ def test_a_file_is_read_anew_when_it_has_changed(tmp_path: Path) -> None:
 DEFAULTS = {"action": "rebalance", "tolerance": 0.02, "throttle": "auto", "weights": None}
 
 
-def asked(**params: object) -> Filled:
-    targets = {"tolerance": 0.1, "throttle": 7, "weights": {"1": 2}, "tolerances": {"leaders": 1}}
+TARGETS = {"tolerance": 0.1, "throttle": 7, "weights": {"1": 2}, "tolerances": {"leaders": 1}}
+
+
+def asked(targets: Mapping[str, Any] = TARGETS, **params: object) -> Filled:
     return with_targets(filled({**DEFAULTS, **params}, DEFAULTS, None), targets, DEFAULTS)  # type: ignore[arg-type]
 
 
@@ -161,3 +170,17 @@ def test_targets_that_an_action_has_no_use_for_are_left_out() -> None:
     assert "tolerances" not in drain.params
     assert drain.params["weights"] == {"1": 2}
     assert asked(action="balance_leaders").params["weights"] is None
+
+
+def test_targets_about_the_throttle_never_contradict_what_was_chosen() -> None:
+    """Nor does a plan that was made with a throttle go on without one."""
+    free = {"unthrottled": True}
+    assert asked(action="drain", targets=free).params["unthrottled"]
+    assert not asked(action="drain", targets=free, throttle=5).params.get("unthrottled")
+    goes_on = asked(action="rebalance", targets=free, plan_id="p", throttle="auto")
+    assert not goes_on.params.get("unthrottled")
+    chosen = asked(action="drain", targets={"throttle": 7}, unthrottled=True)
+    assert chosen.params.get("throttle") in (None, "auto"), "else the run would be refused"
+    assert not list(target_problems(free))
+    (problem,) = target_problems(free | {"throttle": 7})
+    assert problem.endswith("every run would be refused.")

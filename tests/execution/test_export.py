@@ -117,3 +117,11 @@ def test_without_a_throttle_there_are_no_commands_for_one_and_the_readme_says_so
     assert not [name for name in made.texts if name.startswith("throttle")]
     assert "WITHOUT A THROTTLE" in made.texts["README.txt"]
     assert "throttle-set.sh" in exported(THROTTLED).texts["README.txt"]
+
+
+def test_preferred_leaders_are_elected_by_a_file_of_their_own() -> None:
+    """Of an election the reassignment changes nothing: it would be carried out, and no more."""
+    made = exported(FREE)
+    named = json.loads(made.texts["elect-preferred.json"])["partitions"]
+    assert named == [{"topic": "t", "partition": n} for n in range(5)]
+    assert "--path-to-json-file elect-preferred.json" in made.texts["README.txt"]

@@ -84,11 +84,23 @@ def test_a_broken_file_is_an_import_error_with_every_problem_and_hides_no_other_
     write("clusters: {berlin: {conection: x, windows: [{}]}, oslo: {}}")
     found = bag()
     ((path, error),) = found.import_errors.items()
-    assert path.endswith("clusters.py")
+    assert path.endswith("clusters_file.py")
     for place in ("berlin.conection", "berlin.windows[0]", "berlin.connection", "oslo.connection"):
         assert f"- clusters.{place}: " in error
     assert {"reassign_partitions", "control_reassignment", "sweep_throttles"} <= found.dags.keys()
     assert found.dags["rebalance_in_window"].schedule is None, "its windows are not known"
+
+
+def test_a_broken_file_takes_no_dag_of_a_cluster_away(write: Write) -> None:
+    write("clusters: {berlin: {connection: kafka_berlin, windows: [{}]}, oslo: {}}")
+    found = bag()
+    assert list(found.import_errors) == [str(ROOT / "dags" / "clusters_file.py")]
+    berlin = {name: dag for name, dag in found.dags.items() if name.endswith("__berlin")}
+    assert {name for name, dag in berlin.items() if dag.schedule} == {"sweep_throttles__berlin"}
+    window = berlin["rebalance_in_window__berlin"]
+    assert window.params["kafka_config_id"] == "kafka_berlin"
+    assert "clear_throttle" in window.task_ids
+    assert not [name for name in found.dags if name.endswith("__oslo")], "nothing leads to it"
 
 
 def test_without_a_file_the_dags_are_as_they_were() -> None:
@@ -96,7 +108,9 @@ def test_without_a_file_the_dags_are_as_they_were() -> None:
     assert (cluster.dag_id("collect_snapshots"), cluster.scheduled) == ("collect_snapshots", True)
     assert cluster.windows is not None
     assert clusters.named_clusters() == []
-    assert clusters.dags_for("rebalance_in_window", ["any"]) == {"any": "rebalance_in_window"}
+    through = ["kafka_default", "any"]
+    known = {"kafka_default": "rebalance_in_window"}
+    assert clusters.dags_for("rebalance_in_window", through) == known, "its schedule has no other"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "dags").glob("*.py")), ids=lambda path: path.stem)
@@ -178,6 +192,9 @@ def test_a_run_is_checked_with_the_targets_of_its_cluster(write: Write) -> None:
         (problem,) = problems_of(dag_id, asked)
         assert problem == "throttle_min=6 is above throttle_max=5."
     assert problems_of("reassign_partitions", asked | {"kafka_config_id": "kafka_default"}) == ()
+    del asked["kafka_config_id"]
+    assert problems_of("rebalance_in_window__berlin", asked), "its own, where none is named"
+    assert problems_of("rebalance_in_window", asked) == ()
 
 
 def test_tonight_ends_with_the_window_of_the_run_s_own_cluster(write: Write) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +16,11 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from include.alerts.alert import Alert
 from include.alerts.message import payload
+from include.clusters.clusters_file import ClustersFileError
 from include.domain.request.parameters import parse_request
 from include.domain.request.request import request_to_params
 from include.domain.run.states import PlanState
+from include.execution.control.controller import Controlled
 from include.execution.control.resume import bounds_of
 from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
@@ -27,6 +30,7 @@ from rehome.notifiers import run_end
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.completion.report import WriteReportOperator
 from rehome.operators.completion.verdict import VerdictOperator
+from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.throttle import ClearThrottleOperator
 from rehome.plan_of_run import UnknownPlanError
 from tests.ledger.small_plans import make_plan
@@ -242,6 +246,23 @@ def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: S
     assert "Whether it was verified is not known" in site.told_by(VerdictOperator)
 
 
+def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
+    """They are all that was asked for."""
+    directory = site.plan(recorded=True, action="elect_preferred")
+    with installation.open_ledger() as ledger:
+        plan = directory.load()
+        ledger.approve(plan.plan_id, plan.plan_hash, "ann")
+        for state in (PlanState.RUNNING, PlanState.DONE):
+            ledger.transition(plan.plan_id, state, "because")
+    directory.write_json("verification.json", {"ok": True})
+    made = {"already": 1, "elected": ["t-1"], "waiting": [], "refused": {}}
+    directory.write_json("leaders.json", made)
+    assert site.told_by(VerdictOperator) == ""
+    for missed in ({"waiting": ["t-0"]}, {"refused": {"t-0": "NOT_CONTROLLER (41)"}}):
+        directory.write_json("leaders.json", made | missed)
+        assert "not every preferred leader leads: t-0: " in site.told_by(VerdictOperator)
+
+
 @pytest.mark.parametrize(
     ("cause", "reason"),
     [("rejected", None), ("not this month", EndReason.REJECTED)],
@@ -285,3 +306,48 @@ def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_it
     site.plan(recorded=True)
     own = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
     assert run_context.plan_request(own) == parse_request(PARAMS), "the run has made it itself"
+
+
+def test_what_has_begun_goes_on_as_it_began_whatever_becomes_of_the_clusters_file(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its targets are read when the plan is made; a broken one keeps no throttle on the cluster."""
+    path = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    path.write_text(
+        "clusters: {a: {connection: kafka_default, targets: {max_moves_per_broker: 9}}}"
+    )
+    plan_id = site.plan(recorded=True).load().plan_id
+    context = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
+    assert run_context.request_of(context).max_moves_per_broker == 9, "a new plan would have it"
+    assert run_context.plan_request(context) == parse_request(PARAMS)
+
+    path.write_text("clusters: {a: [")
+    assert run_context.plan_id_of(context) == plan_id
+    with pytest.raises(ClustersFileError):
+        run_context.plan_request(context)  # it has not begun
+    with installation.open_ledger() as ledger:
+        ledger.approve(plan_id, ledger.plan(plan_id).plan_hash, "ann")
+        ledger.transition(plan_id, PlanState.RUNNING, "because")
+    assert run_context.plan_request(context) == parse_request(PARAMS)
+    with installation.open_ledger() as ledger:
+        ledger.transition(plan_id, PlanState.DONE, "because")
+    assert site.told_by(ClearThrottleOperator) == ""
+    assert "is done, but was not verified" in site.told_by(VerdictOperator)
+
+
+def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "clusters.yaml"
+    path.write_text("clusters: [")
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    done = SimpleNamespace(control=lambda *_: Controlled("told", {}))
+    monkeypatch.setattr(run_context, "controller", lambda *_: done)
+    monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext())
+    operator = ControlReassignmentOperator(task_id="c", kafka_config_id="kafka_default")
+    for action in ("pause", "cancel"):
+        context = site.context | {"params": {"plan_id": "p", "action": action}}
+        assert operator.step(context) == {"kafka_config_id": "kafka_default"}  # type: ignore[arg-type]
+    with pytest.raises(ClustersFileError):
+        operator.step(site.context | {"params": {"plan_id": "p", "action": "resume"}})  # type: ignore[arg-type]

@@ -179,7 +179,7 @@ BROKEN_ROWS: dict[str, tuple[str, ...]] = {
         "topic payments, partition 1, broker 3, size_bytes -1",
     ),
     "every replica's log end offset is known": ("topic payments, partition 2, broker 3",),
-    "a leader is in sync": ("topic payments, partition 8, leaders 1, leaders_in_sync 0",),
+    "a leader is in sync": ("topic payments, partition 8, leaders_out_of_sync 1",),
     "no partition has two leaders": ("topic payments, partition 9, leaders 2",),
     "the replicas of a partition are on distinct brokers": (
         "topic payments, partition 4",

@@ -51,6 +51,8 @@ def test_what_was_asked_for_is_told_with_its_bounds_and_people() -> None:
         "flight after 2026-03-02 05:00 UTC, by the preset drain gently. asker asked for it, bob "
         "approved it."
     )
+    tried_first = replace(data, request={"action": "drain", "brokers": [4], "dry_run": True})
+    assert "first as a dry run." in asked_for(tried_first)
     assert "at the rate that brokers can spare" in asked_for(replace(data, request={}))
 
 

@@ -158,3 +158,13 @@ def test_each_cluster_of_a_fleet_is_planned_by_its_own_history(tmp_path: Path) -
     assert known.read_json("load.json")["forecast"]
     assert [gate["gate"] for gate in unknown.read_json("gates.json")] == ["snapshot", "plan"]
     assert not unknown.exists("load.json")
+
+
+def test_two_snapshots_of_one_cluster_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """They would share one directory, and one of the plans would be lost without a word."""
+    told = ["--request", "r.json", "--out", "file:///plans"]
+    several = [f"file:///s/cluster=a/{name}" for name in ("1", "2")]
+    with pytest.raises(SystemExit):
+        job.parse_options(["--snapshots", *several, *told])
+    assert "more than one of a; a cluster has one plan" in capsys.readouterr().err
+    assert job.parse_options(["--snapshots", several[0], "file:///s/b", *told]).name == "fleet"

@@ -38,15 +38,15 @@ AT = datetime(2026, 11, 23, 22, 0, tzinfo=UTC)
 
 
 def _broker(number: int, **changes: Any) -> dict[str, Any]:
-    row = {"broker": number, "live": True, "levelled": True, "answered": True}
+    row = {"broker": number, "live_if_levelled": True, "answered_if_live": True}
     row |= {"known_log_dirs": 1, "rack": "/a", "rack_path": ["a"], "rack_levels": 1}
-    return row | {"live_with_rack": 2, "error": "", **changes}
+    return row | {"error": "", **changes}
 
 
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession) -> GateResult:
     """Of two brokers, one is dead and on a path that is not that of its rack."""
-    dead = _broker(7, live=False, error=f"disk gone {EVIL}", rack_path=["b"], known_log_dirs=None)
+    dead = _broker(7, live_if_levelled=False, error=f"disk gone {EVIL}", rack_path=["b"])
     table = frame_of(spark, pa.Table.from_pylist([_broker(1), dead]))
     rules = rules_of("snapshot", ["brokers"], ["racks"])
     return run_gate("snapshot", {"brokers": table}, rules)

@@ -173,8 +173,10 @@ class AddedPartitions:
     def plan_hash(self) -> str:
         """SHA-256 over the cluster and every new partition: what an approval is bound to."""
         plain = self.to_json()
-        content = json.dumps([self.cluster_id, plain["assignments"], plain["new_topics"]])
-        return hashlib.sha256(content.encode()).hexdigest()
+        content = [self.cluster_id, plain["assignments"]]
+        if self.new_topics:  # without any it is as an earlier Rehome has had it approved
+            content.append(plain["new_topics"])
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def of_topic(self, topic: str) -> list[Replicas]:
         """Replicas of a topic's new partitions, in order of partition."""

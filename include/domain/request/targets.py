@@ -30,7 +30,10 @@ def target_problems(targets: Mapping[str, Any]) -> Iterator[str]:
         if name in OF_A_RUN:
             yield f"{name} says what one run is for: it cannot be a target of a cluster."
     rest = {name: value for name, value in targets.items() if name not in OF_A_RUN}
-    yield from given(ReassignmentParams, rest).problems
+    read = given(ReassignmentParams, rest)
+    yield from read.problems
+    if not read.problems and read.values.unthrottled and read.values.throttle != "auto":
+        yield "unthrottled is given, and a throttle is, too: every run would be refused."
 
 
 def with_targets(filled: Filled, targets: Mapping[str, Any], defaults: Mapping[str, Any]) -> Filled:
@@ -39,24 +42,36 @@ def with_targets(filled: Filled, targets: Mapping[str, Any], defaults: Mapping[s
     :param defaults: what the form shows where nobody has touched it.
     """
     params = filled.params
-    throttled = params.get("throttle") not in (None, "", defaults.get("throttle"))
-    if throttled:  # by a person or a preset
-        targets = {name: value for name, value in targets.items() if name != "unthrottled"}
     set_here = {
         name: value
         for name, value in _of_use(targets, str(params.get("action") or "")).items()
-        if name not in filled.by_preset
+        if name not in (*filled.by_preset, *_decided(params, defaults))
         and (is_blank(params.get(name)) or params[name] == defaults.get(name))
     }
     return replace(filled, params={**params, **set_here}, by_targets=set_here)
 
 
+def _decided(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> set[str]:
+    """Targets about the throttle that a choice of a person, a preset or a plan rules out."""
+    decided = set()
+    goes_on = not is_blank(params.get("plan_id")) and params.get("action") != Action.ROLLBACK.value
+    if goes_on or params.get("throttle") not in (None, "", defaults.get("throttle")):
+        decided.add("unthrottled")  # a plan that was made with a throttle does not lose it
+    if _is_on(params.get("unthrottled")):
+        decided.add("throttle")
+    return decided
+
+
+def _is_on(value: Any) -> bool:
+    try:
+        return param_types.boolean(value or False)
+    except (TypeError, ValueError):
+        return False  # parse_request says what is wrong with it
+
+
 def only_exported(filled: Filled) -> Filled:
     """Parameters of a run that exports files: it is a dry run, whatever else was said."""
-    try:
-        exports = param_types.boolean(filled.params.get("export") or False)
-    except (TypeError, ValueError):
-        return filled  # parse_request says what is wrong with it
+    exports = _is_on(filled.params.get("export"))
     return replace(filled, params={**filled.params, "dry_run": True}) if exports else filled
 
 

@@ -22,6 +22,7 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
+from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.request.request import FOLLOWED_UP as FOLLOWED_UP_ACTIONS
 from include.domain.request.request import Action, ReassignmentRequest
@@ -74,7 +75,7 @@ class Drained:
     :param left: what is on them though it ought not to be.
     :param unpaid: what the plan has left on them, and said so, for want of budget.
     :param unread: brokers whose log dirs could not be read, each with the reason: of these only
-        metadata was read.
+        metadata was read, which says nothing of single log dirs.
     :param log_dirs: of an evacuation: what was to be emptied of these brokers; else all of them.
     """
 
@@ -87,7 +88,12 @@ class Drained:
     @property
     def as_planned(self) -> bool:
         """Whether nothing was found on them but what the plan has left there: mostly, nothing."""
-        return not self.left
+        return not self.left and not self.unproved
+
+    @property
+    def unproved(self) -> bool:
+        """Whether there are log dirs that were to be emptied of which nothing is known."""
+        return bool(self.log_dirs and self.unread)
 
     @property
     def plannable(self) -> tuple[LeftOver, ...]:
@@ -97,13 +103,16 @@ class Drained:
     def text(self) -> str:
         """A sentence, and a line for each of the first replicas found."""
         names = ", ".join(map(str, self.log_dirs or self.brokers))
-        empty = not (self.left or self.unpaid)
         kind = "Log dirs" if self.log_dirs else "Brokers"
-        lines = [f"{kind} {names} are {'empty' if empty else 'not empty'}."]
+        verdict = "not empty" if self.left or self.unpaid else "empty"
+        if self.unproved and not self.left:
+            verdict = "not proved to be empty"
+        lines = [f"{kind} {names} are {verdict}." if names else "No log dir was to be emptied."]
+        then = "what lies there is not known" if self.log_dirs else "only metadata was read"
         lines += _listed("What ought not to be there:", self.left)
         lines += _listed("What the plan has left there for want of budget:", self.unpaid)
         lines += [
-            f"Broker {broker}: its log dirs could not be read ({why}); only metadata was read."
+            f"Broker {broker}: its log dirs could not be read ({why}); {then}."
             for broker, why in sorted(self.unread.items())
         ]
         return "\n".join(lines)
@@ -124,32 +133,53 @@ def still_there(content: Mapping[str, Any]) -> str:
     more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
     if content.get("log_dirs"):
         places = ", ".join(content["log_dirs"])
+        if not left:
+            unread = "; ".join(f"broker {b}: {why}" for b, why in content["unread"].items())
+            return f"What lies in log dirs {places} is not known: {unread}."
         return f"In log dirs {places} lie: {', '.join(left[:_SHOWN])}{more}."
     return f"On brokers {names} lie: {', '.join(left[:_SHOWN])}{more}."
 
 
-def wait_until_drained(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
+def wait_until_drained(
+    cluster: OwnCluster, request: ReassignmentRequest, emptied: Collection[LogDirName] = ()
+) -> Drained:
     """Look until nothing is on the brokers but replicas that do not go by themselves.
 
+    :param emptied: log dirs that the plan has emptied, see :func:`emptied_by`.
     :raises ClusterError: the cluster could not be read.
     """
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        found = look(cluster, request)
-        if len(found.plannable) == len(found.left) or time.monotonic() > deadline:
+        found = look(cluster, request, emptied)
+        settled = len(found.plannable) == len(found.left) and not found.unproved
+        if settled or time.monotonic() > deadline:
             return found
         time.sleep(PAUSE_S)
 
 
-def look(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
+def emptied_by(plan: Plan) -> frozenset[LogDirName]:
+    """Log dirs that replicas leave in an evacuation: also those that are not cordoned any more."""
+    return frozenset(
+        LogDirName(broker, path)
+        for move in plan.moves
+        if move.reason is MoveReason.EVACUATE
+        for broker, path in zip(move.current, move.current_log_dirs, strict=False)
+        if path and broker in (*move.removing, *move.relocating)
+    )
+
+
+def look(
+    cluster: OwnCluster, request: ReassignmentRequest, emptied: Collection[LogDirName] = ()
+) -> Drained:
     """What is on the brokers of a drain now, as far as its request is about it.
 
     Log dirs are read before metadata, so that a replica that arrives meanwhile is in one of them.
 
+    :param emptied: log dirs that the plan of an evacuation has emptied.
     :raises ClusterError: the cluster could not be read.
     """
     if request.action is Action.EVACUATE_LOG_DIRS:
-        return _in_log_dirs(cluster, request)
+        return _in_log_dirs(cluster, request, emptied)
     live = cluster.describe_cluster().brokers.keys()
     on_disk = cluster.describe_log_dirs(sorted(set(request.emptied) & live))
     topics = cluster.current_topics(None)
@@ -168,34 +198,36 @@ def look(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
     return Drained(request.emptied, tuple(sorted(left.values())), unread)
 
 
-def _in_log_dirs(cluster: OwnCluster, request: ReassignmentRequest) -> Drained:
-    """What lies in the log dirs of an evacuation: those that are named, or are cordoned now."""
+def _in_log_dirs(
+    cluster: OwnCluster, request: ReassignmentRequest, emptied: Collection[LogDirName]
+) -> Drained:
+    """What lies in the log dirs of an evacuation: those that are named; else those that its plan
+    has emptied, and those that are cordoned now.
+    """
     live = cluster.describe_cluster().brokers.keys()
-    named = {name.broker for name in request.log_dirs}
-    asked = named or set(request.brokers) or set(live)
+    known = {*request.log_dirs} or {*emptied}
+    asked = {name.broker for name in known}
+    if not request.log_dirs:
+        asked |= set(request.brokers) or set(live)
     answer = cluster.describe_log_dirs(sorted(asked & live))
     topics = cluster.current_topics(None)
-    unread = dict.fromkeys(asked - live, "it is not alive")
-    unread |= {broker: str(error) for broker, error in answer.missing.items()}
-    meant = {
-        LogDirName(log_dir.broker, log_dir.path): log_dir
-        for log_dir in answer.value
-        if _is_meant(request, log_dir)
-    }
-    unread |= _offline(list(meant.values()))
+    found = {LogDirName(log_dir.broker, log_dir.path): log_dir for log_dir in answer.value}
+    cordoned = {name for name, log_dir in found.items() if log_dir.cordoned}
+    meant = known if request.log_dirs else known | cordoned
+    brokers = {name.broker for name in meant}
+    unread = dict.fromkeys(brokers - live, "it is not alive")
+    unread |= {broker: str(e) for broker, e in answer.missing.items() if broker in brokers}
+    # A broker names its failed log dirs, too: one that it does not name is none of its own.
+    there = {name: found[name] for name in meant if name in found}
+    unread |= _offline(list(there.values()))
     left = {
         LeftOver(name.broker, partition, _where(name.broker, partition, topics), name.path)
-        for name, log_dir in meant.items()
+        for name, log_dir in there.items()
         for partition in log_dir.replicas
     }
-    brokers, log_dirs = sorted({name.broker for name in meant}), tuple(sorted(meant))
-    return Drained(tuple(brokers), tuple(sorted(left)), unread, log_dirs=log_dirs)
-
-
-def _is_meant(request: ReassignmentRequest, log_dir: LogDir) -> bool:
-    if request.log_dirs:
-        return (log_dir.broker, log_dir.path) in request.log_dirs
-    return bool(log_dir.cordoned)
+    return Drained(
+        tuple(sorted(brokers)), tuple(sorted(left)), unread, log_dirs=tuple(sorted(meant))
+    )
 
 
 def _where(
@@ -272,6 +304,7 @@ def less_unpaid(
 class NoFollowUp(enum.StrEnum):
     """Why what has appeared on a drained broker is not moved away by the same run."""
 
+    UNREAD = "what lies there could not be read"
     ONLY_ON_DISK = "nothing of it is a replica that could be moved"
     WINDOW = "the window has ended"
     BUDGET = "the budget is spent"
@@ -305,6 +338,8 @@ def why_no_follow_up(
     found: Drained, request: ReassignmentRequest, plan: Plan, now: datetime
 ) -> NoFollowUp | None:
     """Why what was found may not be moved now; None = it may."""
+    if not found.left:
+        return NoFollowUp.UNREAD
     if not found.plannable:
         return NoFollowUp.ONLY_ON_DISK
     if request.window_end is not None and now >= request.window_end:

@@ -20,6 +20,7 @@ PAUSE_S = 1.0
 """Least time between two such batches."""
 SHOWN_WITHIN_S = 10.0
 SHOWN_POLL_S = 0.1
+_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,14 @@ class RestoredLeaders:
             f"{len(self.waiting)} are not in the ISR"
         ]
         return "\n".join([*lines, *(f"  {tp}: {error}" for tp, error in self.refused.items())])
+
+
+def not_elected(content: Mapping[str, Any]) -> str:
+    """Of leaders.json: what does not lead though it was to, in words; "" = nothing."""
+    told = [f"{name}: {error}" for name, error in content["refused"].items()]
+    told += [f"{name}: its preferred leader is not in sync" for name in content["waiting"]]
+    more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+    return "; ".join(told[:_SHOWN]) + more
 
 
 class _Standing(enum.Enum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,17 +24,31 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     return frame.coalesce(1) if len(table) <= _FEW_ROWS else frame
 
 
+def one_job_each(spark: SparkSession) -> AbstractContextManager[None]:
+    """Inside the context a query is one job, which is planned once: not one for each of its stages.
+    There is nothing to learn between them.
+    """
+    return _set_to(spark, "spark.sql.adaptive.enabled", "false")
+
+
+@contextmanager
+def _set_to(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(setting, str(before))
+
+
 @contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
     """The frame, made once for all that use it inside the context. Nothing is compressed there:
     that would take longer than to make it.
     """
-    setting, conf = "spark.sql.inMemoryColumnarStorage.compressed", frame.sparkSession.conf
-    before = conf.get(setting)
-    conf.set(setting, "false")
-    frame = frame.persist()
-    try:
-        yield frame
-    finally:
-        frame.unpersist()
-        conf.set(setting, before)
+    with _set_to(frame.sparkSession, "spark.sql.inMemoryColumnarStorage.compressed", "false"):
+        frame = frame.persist()
+        try:
+            yield frame
+        finally:
+            frame.unpersist()

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from include.quality.engine.context import checkpoint_of, expectation_of, quiet, suite_of
+from include.quality.engine.frames import one_job_each
 from include.quality.engine.judged import Judged, outcome_of
 from include.quality.engine.results import (
     ROWS_SHOWN,
@@ -22,7 +23,11 @@ from include.quality.engine.results import (
 from include.quality.engine.rules import Expectation, Rule
 
 if TYPE_CHECKING:
-    from great_expectations.core import ExpectationValidationResult
+    from great_expectations.checkpoint import Checkpoint
+    from great_expectations.core import (
+        ExpectationSuiteValidationResult,
+        ExpectationValidationResult,
+    )
     from great_expectations.core.batch_definition import BatchDefinition
     from pyspark.sql import DataFrame
 
@@ -49,25 +54,33 @@ def run_gate(
     import great_expectations as gx
 
     rules = tuple(rules)
+    spark = next(iter(tables.values())).sparkSession
     context = quiet(gx.get_context(mode="ephemeral"))
     outcomes: dict[Rule, ExpectationOutcome] = {}
     validations = []
-    for table, asked in by_table(rules).items():
-        suite = suite_of(f"{gate}.{table}", asked)
-        checkpoint = checkpoint_of(context, gate, suite)
-        told = dict(parameters or {})
-        frame = tables[table]
-        # Each expectation on two columns counts the rows anew.
-        frame.count = cache(frame.count)
-        found = checkpoint.run({"dataframe": frame}, told)
-        (result,) = found.run_results.values()
-        batches = _Batches(checkpoint.validation_definitions[0].data, frame, told)
-        result.results = batches.in_detail(asked, result.results)
-        outcomes |= _outcomes(asked, result.results)
-        validations.append(Validation(suite.name, tuple(asked), result))
-    next(iter(tables.values())).sparkSession.catalog.dropTempView(_VIEW)
+    with one_job_each(spark):
+        for table, asked in by_table(rules).items():
+            suite = suite_of(f"{gate}.{table}", asked)
+            checkpoint = checkpoint_of(context, gate, suite)
+            result = _judged(checkpoint, tables[table], asked, dict(parameters or {}))
+            outcomes |= _outcomes(asked, result.results)
+            validations.append(Validation(suite.name, tuple(asked), result))
+    spark.catalog.dropTempView(_VIEW)
     told_of = tuple(outcomes[rule] for rule in rules)
     return GateResult(gate, told_of, binding, tuple(validations))
+
+
+def _judged(
+    checkpoint: Checkpoint, frame: DataFrame, rules: Sequence[Rule], parameters: dict[str, Any]
+) -> ExpectationSuiteValidationResult:
+    """What Great Expectations finds in a table, with the rows that break its rules."""
+    # Each expectation on two columns counts the rows anew.
+    frame.count = cache(frame.count)
+    found = checkpoint.run({"dataframe": frame}, parameters)
+    (result,) = found.run_results.values()
+    batches = _Batches(checkpoint.validation_definitions[0].data, frame, parameters)
+    result.results = batches.in_detail(rules, result.results)
+    return result
 
 
 def by_table(rules: Iterable[Rule]) -> dict[str, list[Rule]]:

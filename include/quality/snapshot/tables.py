@@ -1,6 +1,6 @@
 """The tables of a snapshot as the gate looks at them: with what each row has to agree with.
 
-Brokers, log dirs and topics are few: what belongs beside them is counted here. Replicas are read
+Brokers, log dirs and topics are few: what belongs beside them is put there here. Replicas are read
 and counted by Spark.
 """
 
@@ -8,36 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import REPLICAS, Snapshot
 from include.domain.kafka import BrokerId
-from include.quality.engine.frames import frame_of, kept
+from include.quality.engine.frames import frame_of
 from include.quality.engine.together import CLUSTER, stacked
+from include.quality.snapshot.counted import By, counted_in
 from include.warehouse import replicas_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_PARTITION = ("topic", "partition")
-By = tuple[str, ...]
-"""Columns that tell clusters apart; () = there is one."""
 _PATHS = pa.list_(pa.string())
-
-# A shift by a broker's id is one by its remainder of 64: as many bits as replicas are as many
-# brokers, fewer may be. Of up to three brokers, the extremes and what is between them suffice.
-_SURELY_DISTINCT = """
-    bit_count(broker_bits) = replicas
-    OR replicas = 2 AND lowest < highest
-    OR replicas = 3 AND lowest < others AND others < highest
-"""
 
 
 @contextmanager
@@ -58,16 +47,14 @@ def snapshot_tables(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     replicas = spark.read.schema(from_arrow_schema(REPLICAS)).parquet(replicas_uri(snapshot_uri))
-    topics = frame_of(spark, snapshot.topics)
-    with ExitStack() as held:
-        counted = held.enter_context(kept(_counted(replicas)))
+    with counted_in(spark, replicas, snapshot.topics) as counted:
         yield {
             "snapshot": frame_of(spark, _header(snapshot, now)),
             "brokers": frame_of(spark, _brokers(snapshot, levelled)),
-            "log_dirs": frame_of(spark, _among(snapshot.log_dirs, levelled)),
-            "topics": held.enter_context(kept(_topics(topics, counted))),
+            "log_dirs": frame_of(spark, _log_dirs(snapshot, levelled)),
+            "topics": frame_of(spark, counted.topics),
             "replicas": _replicas(replicas, frame_of(spark, _beside(snapshot))),
-            "partitions": held.enter_context(kept(_partitions(counted, replicas, topics))),
+            "partitions": counted.partitions,
         }
 
 
@@ -92,21 +79,23 @@ def tables_of_many(
     """
     by = (CLUSTER,)
 
+    def table(part: Callable[[Concerned], pa.Table]) -> pa.Table:
+        return stacked({name: part(one) for name, one in clusters.items()})
+
     def frame(part: Callable[[Concerned], pa.Table]) -> DataFrame:
-        return frame_of(spark, stacked({name: part(one) for name, one in clusters.items()}))
+        return frame_of(spark, table(part))
 
     replicas = frame(lambda one: one.snapshot.replicas)
-    topics = frame(lambda one: one.snapshot.topics)
+    topics = table(lambda one: one.snapshot.topics)
     beside = frame(lambda one: _beside(one.snapshot))
-    with ExitStack() as held:
-        counted = held.enter_context(kept(_counted(replicas, by)))
+    with counted_in(spark, replicas, topics, by) as counted:
         yield {
             "snapshot": frame(lambda one: _header(one.snapshot, now)),
             "brokers": frame(lambda one: _brokers(one.snapshot, one.levelled)),
-            "log_dirs": frame(lambda one: _among(one.snapshot.log_dirs, one.levelled)),
-            "topics": held.enter_context(kept(_topics(topics, counted, by))),
+            "log_dirs": frame(lambda one: _log_dirs(one.snapshot, one.levelled)),
+            "topics": frame_of(spark, counted.topics),
             "replicas": _replicas(replicas, beside, by),
-            "partitions": held.enter_context(kept(_partitions(counted, replicas, topics, by))),
+            "partitions": counted.partitions,
         }
 
 
@@ -120,36 +109,42 @@ def _header(snapshot: Snapshot, now: datetime) -> pa.Table:
 
 
 def _brokers(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Table:
+    """Each broker. Null where a rule does not apply: ``live_if_levelled``, ``answered_if_live``,
+    ``known_log_dirs`` of brokers that were not asked or are silent, and ``rack_levels`` of dead
+    ones, and of all where no live broker names a rack.
+    """
     table = snapshot.brokers
+    live, answered = table.column("live"), table.column("answered")
     told = Counter(snapshot.log_dirs.column("broker").to_pylist())
-    with_rack = sum(row["live"] and bool(row["rack_path"]) for row in table.to_pylist())
-    silent = [not (row["live"] and row["answered"]) for row in table.to_pylist()]
-    counts = np.array([told[broker] for broker in table.column("broker").to_pylist()], np.int64)
-    known = pa.array(counts, mask=np.array(silent, bool))  # null: it was not asked, or is silent
+    known = pa.array([told[broker] for broker in table.column("broker").to_pylist()], pa.int64())
+    levels = pc.list_value_length(table.column("rack_path"))
+    racks = pc.any(pc.and_(live, pc.greater(levels, 0))).as_py()
     return (
-        _among(table, levelled)
-        .append_column("known_log_dirs", known)
-        .append_column("rack_levels", pc.list_value_length(table.column("rack_path")))
-        .append_column("live_with_rack", pa.array([with_rack] * len(table), pa.int64()))
+        table.append_column("live_if_levelled", _where(_among(table, levelled), live))
+        .append_column("answered_if_live", _where(live, answered))
+        .append_column("known_log_dirs", _where(pc.and_(live, answered), known))
+        .append_column("rack_levels", _where(pc.and_(live, pa.scalar(bool(racks))), levels))
     )
 
 
-def _among(table: pa.Table, levelled: Collection[BrokerId] | None) -> pa.Table:
-    """The table, and of each row whether its broker is one of those."""
+def _log_dirs(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Table:
+    """Each log dir. ``offline_if_levelled``: null of brokers that nothing is levelled on."""
+    table = snapshot.log_dirs
+    used = pc.subtract(table.column("total_bytes"), table.column("usable_bytes"))
+    return table.append_column(
+        "offline_if_levelled", _where(_among(table, levelled), table.column("offline"))
+    ).append_column("used_bytes", used)
+
+
+def _among(table: pa.Table, levelled: Collection[BrokerId] | None) -> pa.Array:
+    """Of each row, whether its broker is one of those."""
     brokers = table.column("broker").to_pylist()
-    concerned = [levelled is None or broker in levelled for broker in brokers]
-    return table.append_column("levelled", pa.array(concerned, pa.bool_()))
+    return pa.array([levelled is None or broker in levelled for broker in brokers], pa.bool_())
 
 
-def _topics(topics: DataFrame, partitions: DataFrame, by: By = ()) -> DataFrame:
-    seen = partitions.groupBy(*by, "topic").agg(
-        *_aggregates(
-            seen="count(*)", first_partition="min(partition)", last_partition="max(partition)"
-        )
-    )
-    return topics.join(seen, [*by, "topic"], "left").selectExpr(
-        "* EXCEPT (seen)", "coalesce(seen, 0) AS partitions_seen"
-    )
+def _where(condition: Any, values: Any) -> Any:
+    """The values; null where the condition does not hold."""
+    return pc.if_else(condition, values, pa.scalar(None, values.type))
 
 
 def _beside(snapshot: Snapshot) -> pa.Table:
@@ -174,72 +169,17 @@ def _beside(snapshot: Snapshot) -> pa.Table:
 def _replicas(replicas: DataFrame, beside: DataFrame, by: By = ()) -> DataFrame:
     """Each replica beside its broker.
 
-    ``must_report``: whether the broker has to tell of it. Dead ones tell nothing, and live ones
-    nothing of what is in a failed log dir. ``known_log_dir``: null where no log dir is known.
+    ``due_…``: null where the broker has to tell of it and did not. Dead ones tell nothing, and live
+    ones nothing of what is in a failed log dir. ``known_log_dir``: null where no log dir is known.
     """
     from pyspark.sql.functions import broadcast
 
+    excused = "NOT coalesce(known_alive, true) OR coalesce(has_failed_dirs, false)"
     return replicas.join(broadcast(beside), [*by, "broker"], "left").selectExpr(
         "* EXCEPT (log_dirs, has_failed_dirs)",
         "if(log_dir IS NULL, NULL, coalesce(array_contains(log_dirs, log_dir), false)) "
         "AS known_log_dir",
-        "coalesce(known_alive, true) AND NOT coalesce(has_failed_dirs, false) AS must_report",
+        f"if({excused}, coalesce(log_dir, ''), log_dir) AS due_log_dir",
+        f"if({excused}, coalesce(size_bytes, 0), size_bytes) AS due_size_bytes",
+        f"if({excused}, coalesce(log_end_offset, 0), log_end_offset) AS due_log_end_offset",
     )
-
-
-def _counted(replicas: DataFrame, by: By = ()) -> DataFrame:
-    """One row per partition, with what a single grouping can find of it."""
-    counted = replicas.groupBy(*by, *_PARTITION).agg(
-        *_aggregates(
-            replicas="count(*)",
-            leaders="sum(int(is_leader))",
-            leaders_in_sync="sum(int(is_leader AND in_isr))",
-            first_position="min(position)",
-            last_position="max(position)",
-            positions="bit_or(shiftleft(1L, position))",
-            moving="sum(int(adding OR removing))",
-            moving_log_dir="sum(int(future_log_dir IS NOT NULL))",
-            broker_bits="bit_or(shiftleft(1L, broker))",
-            lowest="min(broker)",
-            highest="max(broker)",
-            others="sum(broker) - min(broker) - max(broker)",
-        )
-    )
-    return counted.selectExpr(
-        "* EXCEPT (broker_bits, lowest, highest, others)", f"{_SURELY_DISTINCT} AS surely_distinct"
-    )
-
-
-def _partitions(
-    counted: DataFrame, replicas: DataFrame, topics: DataFrame, by: By = ()
-) -> DataFrame:
-    """One row per partition, how many of its replicas lie on one broker, and whether its topic is
-    listed.
-
-    Replicas are grouped by their brokers only where nothing cheaper shows that these are distinct:
-    for all, it takes three times as long. Where there are none such, Spark does not read them.
-    """
-    from pyspark.sql.functions import broadcast
-
-    key = [*by, *_PARTITION]
-    unclear = counted.where("NOT surely_distinct").select(*key)
-    times = (
-        replicas.join(broadcast(unclear), key, "left_semi")
-        .groupBy(*key, "broker")
-        .agg(*_aggregates(times="count(*)"))
-        .groupBy(*key)
-        .agg(*_aggregates(times="max(times)"))
-    )
-    listed = topics.select(*by, "topic").distinct().selectExpr(*by, "topic", "true AS listed")
-    beside = counted.join(broadcast(times), key, "left")
-    return beside.join(broadcast(listed), [*by, "topic"], "left").selectExpr(
-        "* EXCEPT (surely_distinct, times, listed)",
-        "coalesce(times, 1) AS times_on_one_broker",
-        "listed IS NOT NULL AS known_topic",
-    )
-
-
-def _aggregates(**expressions: str) -> list[Any]:
-    from pyspark.sql.functions import expr
-
-    return [expr(expression).alias(name) for name, expression in expressions.items()]

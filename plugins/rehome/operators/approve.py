@@ -164,7 +164,8 @@ class ApprovePlanOperator(ApprovalOperator):
         attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             record = ledger.plan(plan.plan_id)
-            lapses_at = self.response_timeout and datetime.now(UTC) + self.response_timeout
+            lasting = self.response_timeout
+            lapses_at = datetime.now(UTC) + lasting if lasting is not None else None
             found = approval_waits(plan, record, attempt, request.window_end, lapses_at)
             alerting.raise_alerts(ledger, [found])
 

@@ -170,14 +170,16 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.cluster.interface.errors import ClusterError
         from include.domain.run.states import PlanState
         from include.errors import RehomeError
-        from include.execution.control.resume import recorded_rate
+        from include.execution.control.resume import recorded_rate, unthrottled
 
         if run_context.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
             return None
         cluster_id, dag_id = cluster.describe_cluster().cluster_id, context["dag_run"].dag_id
         for record in ledger.handed_over(cluster_id, dag_id):
             try:
-                self.policy.require_carried_out(record.action, recorded_rate(record))
+                self.policy.require_carried_out(
+                    record.action, recorded_rate(record), unthrottled=unthrottled(record)
+                )
                 self._check(context, ledger, cluster, record.plan_id)
             except ClusterError:
                 raise  # another attempt may find the cluster well

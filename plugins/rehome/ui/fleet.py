@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from include.clusters.clusters_file import ClustersFileError
 from include.ledger.store import Ledger
 from include.page.fleet import FleetLine, fleet_lines, members
-from rehome.clusters import DEFAULT_CONNECTION, file
+from rehome.clusters import file
 from rehome.ui import clusters, dag_runs
 
 
@@ -21,7 +21,7 @@ def lines(ledger: Ledger) -> tuple[list[FleetLine], str]:
     views = {view.cluster_id: view for view in clusters.every(ledger)}
     found = members(named, ledger.connections(), views)
     active = {plan.cluster_id: plan for plan in ledger.active_plans()}
-    through = {member.connection or DEFAULT_CONNECTION for member in found}
+    through = {member.connection for member in found}
     windows = dag_runs.windows_ahead(through)
     return fleet_lines(found, views, active, open_findings(ledger), windows), problem
 

@@ -14,12 +14,14 @@ from include.domain.kafka import (
     BrokerError,
     ClusterDescription,
     LogDir,
+    LogDirName,
     Partial,
     PartitionState,
     ReplicaOnDisk,
     TopicDescription,
     TopicPartition,
 )
+from include.domain.plan.move import MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.completion.drained import (
@@ -28,9 +30,11 @@ from include.execution.completion.drained import (
     NoFollowUp,
     Where,
     covers,
+    emptied_by,
     follow_up_request,
     less_unpaid,
     look,
+    still_there,
     why_no_follow_up,
 )
 from tests.ledger.small_plans import make_plan, move
@@ -164,3 +168,38 @@ def test_what_a_budget_left_is_told_apart_from_what_appeared() -> None:
         replace(FOUND, left=(LeftOver(3, moved, Where.ASSIGNED),)), PLAN, [(3, moved)]
     )
     assert not back.as_planned, "the plan has moved it away: somebody has brought it back"
+
+
+EVACUATION = ReassignmentRequest(Action.EVACUATE_LOG_DIRS)
+
+
+def test_log_dirs_that_no_one_could_read_are_not_called_empty() -> None:
+    """Metadata does not say in which log dir a replica lies."""
+    seen = Seen(on_disk={"t": 3}, assigned={"t": (3, 1)})
+    named = replace(EVACUATION, log_dirs=(LogDirName(3, "/d"),))
+    assert [item.partition.topic for item in found(seen, named).left] == ["t"]
+    seen.live, why = {1, 2}, "it is not alive"
+    gone = found(seen, named)
+    assert (gone.left, gone.as_planned, gone.unread) == ((), False, {3: why})
+    assert "not proved to be empty" in gone.text()
+    assert "only metadata" not in gone.text()
+    assert why_no_follow_up(gone, named, PLAN, NOW) is NoFollowUp.UNREAD
+    kept = {"log_dirs": ["3:/d"], "brokers": [3], "left": [], "unread": gone.unread}
+    assert still_there(kept) == f"What lies in log dirs 3:/d is not known: broker 3: {why}."
+
+
+def test_what_a_plan_has_emptied_is_looked_at_although_it_is_not_cordoned_any_more() -> None:
+    seen = Seen(on_disk={"new": 3}, assigned={"new": (3, 1)})
+    moved = replace(
+        move("t", 0, (1, 3), (1, 3)),
+        reason=MoveReason.EVACUATE,
+        current_log_dirs=("/a", "/d"),
+        target_log_dirs=("any", "/e"),
+    )
+    emptied = emptied_by(make_plan("p", moved))
+    assert emptied == {LogDirName(3, "/d")}
+    own = OwnCluster.itself(cast(ClusterPort, seen))
+    assert look(own, EVACUATION).text() == "No log dir was to be emptied."
+    assert look(own, EVACUATION, emptied).left == (
+        LeftOver(3, TopicPartition("new", 0), Where.ASSIGNED, "/d"),
+    )

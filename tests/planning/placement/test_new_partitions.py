@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -175,3 +177,13 @@ def test_new_topics_and_more_partitions_are_placed_together_and_a_known_topic_is
     assert place(snapshot, simple, "p").plan_hash != placed.plan_hash
     with pytest.raises(InvalidRequestError, match="There is a topic 't' already"):
         place(snapshot, parse_partition_counts({"new_topics": {"t": new}}), "p")
+
+
+def test_an_approval_that_was_given_before_an_upgrade_still_holds():
+    asked = parse_partition_counts({"partitions": {"t": 2}})
+    placed = place(cluster(SIX, [(0, 1)]).snapshot(), asked, "p")
+    recorded = placed.to_json()
+    del recorded["new_topics"]  # an earlier Rehome knew none
+    content = json.dumps([placed.cluster_id, recorded["assignments"]])
+    approved = hashlib.sha256(content.encode()).hexdigest()
+    assert AddedPartitions.from_json(recorded).plan_hash == approved

@@ -13,6 +13,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.planning.rebalance.rebalance import plan_expansion, plan_rebalance
 from include.planning.result.outcome import Outcome
+from tests.planning.posed import PLAIN
 from tests.planning.rebalance.test_target_costs import cost
 
 INSTANCE = build(next(case for case in CASES if case.name == "expansion"), 64, 8)
@@ -20,7 +21,7 @@ REBALANCE = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, dry_run=True)
 
 
 def rebalanced(**options) -> Outcome:
-    return plan_rebalance(INSTANCE.arrays, replace(REBALANCE, **options))
+    return plan_rebalance(INSTANCE.arrays, replace(REBALANCE, **options), PLAIN)
 
 
 @pytest.fixture(scope="module")

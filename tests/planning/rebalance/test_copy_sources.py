@@ -21,7 +21,7 @@ from include.planning.search.state import Problem
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
-from tests.planning.posed import posed
+from tests.planning.posed import PLAIN, posed
 
 ZONES = ["/a", "/a", "/b", "/b"]
 
@@ -54,10 +54,10 @@ def figures(problem: Problem) -> Figures:
 
 
 def balanced(of: Cluster, tolerances: dict[str, float | None]) -> Problem:
-    """The problem of a rebalance, its layout as the search leaves it."""
+    """The problem of a rebalance, its layout as one search leaves it."""
     request = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, tolerances=tolerances)
     arrays = ClusterArrays.from_snapshot(of.snapshot())
-    problem = posed(arrays, request)
+    problem = replace(posed(arrays, request), parts=PLAIN)
     rebalance(problem, np.ones(len(of.racks)))
     return problem
 

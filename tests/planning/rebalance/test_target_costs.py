@@ -12,16 +12,18 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.rebalance import target_costs
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.result.outcome import Outcome
+from include.planning.search.parts import FAST, Parts
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
+from tests.planning.posed import PLAIN
 
 TOLERANCES = {"replicas": 0.2, "bytes_in": 0.2, "leaders": 0.2, "bytes_out": 0.2}
 EXPANSION = build(next(case for case in CASES if case.name == "expansion"), 160, 8).arrays
 
 
-def rebalanced(**options) -> Outcome:
+def rebalanced(parts: Parts = PLAIN, **options) -> Outcome:
     request = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, **options)
-    return plan_rebalance(EXPANSION, request)
+    return plan_rebalance(EXPANSION, request, parts)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def test_of_a_large_cluster_the_least_is_told_that_a_target_costs(whole, priced,
     told = {price.resource: price for price in whole.prices()}
     assert {told[name].method for name in ("bytes", "replicas", "bytes_in")} == {"at_least"}
     assert 0 < told["bytes"].bytes_to_move <= priced["bytes"].bytes_to_move
-    alone = rebalanced(tolerances={"bytes_in": None, "bytes_out": None})
+    alone = rebalanced(FAST, tolerances={"bytes_in": None, "bytes_out": None})
     (price,) = alone.prices()
     for told_part, all_of_it in zip(
         (price.bytes_to_move, price.replica_moves), cost(alone), strict=True

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from include.planning.model.arrays import broker_sums
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import bands_bound
 from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.parts import FAST
 from include.planning.search.shed import coldest, narrow, wanted_loads
 from include.planning.search.state import Search
 from tests.planning.posed import posed_case
@@ -43,6 +46,7 @@ def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for():
 
 def test_larger_disks_are_filled_with_few_bytes_though_their_traffic_stays():
     problem, capacity = posed_case("stress", 10_000, 30)
+    problem = replace(problem, parts=FAST)
     before = broker_sums(problem.layout.rows, problem.weights[BYTES], len(capacity))
     rebalance(problem, capacity)
     layout, targets = problem.layout, problem.targets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,6 +15,7 @@ from rehome.operators.base import ClusterOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.kafka import LogDirName
     from include.domain.plan.plan import Plan
     from include.execution.completion.drained import Drained, NoFollowUp
     from include.ledger.base.records import PlanRecord
@@ -37,9 +39,10 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> None:
         """Look; then end here, go on with the follow-up, or fail."""
+        from include.domain.request.request import Action
         from include.domain.run.states import PlanState
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.completion.drained import is_drain, wait_until_drained
+        from include.execution.completion.drained import emptied_by, is_drain, wait_until_drained
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
@@ -56,7 +59,10 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
                 )
             if self._is_followed_up(context, ledger, record):
                 return
-            found = wait_until_drained(OwnCluster.of_plan(cluster, record), request)
+            emptied: Collection[LogDirName] = ()
+            if request.action is Action.EVACUATE_LOG_DIRS:
+                emptied = emptied_by(run_context.recorded_moves(ledger, record))
+            found = wait_until_drained(OwnCluster.of_plan(cluster, record), request, emptied)
             if request.budget_bytes is not None or request.budget_moves is not None:
                 found = _less_unpaid(found, run_context.recorded_moves(ledger, record))
             self.log.info("%s", found.text())

@@ -102,8 +102,9 @@ class VerdictOperator(ClusterOperator):
 
         :raises AirflowFailException: they were not made, or demoted brokers still lead.
         """
-        from include.domain.request.request import ABOUT_LEADERS
+        from include.domain.request.request import ABOUT_LEADERS, Action
         from include.execution.completion.demoted import in_words
+        from include.execution.completion.preferred_leaders import not_elected
 
         if record.action not in ABOUT_LEADERS:
             return
@@ -111,6 +112,12 @@ class VerdictOperator(ClusterOperator):
             raise AirflowFailException(
                 f"Plan {record.plan_id} is done, but its leaders were not elected: see the task "
                 "restore_leaders. Clear that task, or trigger again."
+            )
+        missed = not_elected(directory.read_json(LEADERS))
+        if record.action == Action.ELECT_PREFERRED and missed:
+            raise AirflowFailException(
+                f"Plan {record.plan_id} is over, but not every preferred leader leads: {missed}. "
+                "Trigger it again when they are in sync."
             )
         found = directory.read_json(DEMOTED) if directory.exists(DEMOTED) else None
         if found is not None and not found["as_planned"]:
