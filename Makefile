@@ -82,6 +82,10 @@ bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replic
 bench-topics: setup ## measure what keeping topics spread costs, in time and bytes
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.topics $(ARGS)
 
+.PHONY: bench-goals
+bench-goals: setup ## measure Cruise Control's goals before and after plans
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.goals $(ARGS)
+
 .PHONY: bench-ablation
 bench-ablation: setup ## measure what each part of the planner and of the ETA brings, and costs
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.ablation $(ARGS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, Instance, build
+from benchmarks.goals import measured as goals_of
 from benchmarks.judged import judged
 from benchmarks.plan import measured, prepared, request_of
 from benchmarks.plan_table import table
@@ -86,3 +87,25 @@ def test_what_is_not_spread_over_the_brokers_of_a_data_centre_is_counted():
     assert uneven(of, rows) == 0  # two topics of 330 partitions: three replicas on each broker
     rows[rows == 0] = 3  # in the same data centre
     assert uneven(of, rows) == 2 * (2 + 2)  # two more than four, two fewer than two
+
+
+def test_goals_about_traffic_are_those_of_replicas_that_could_lead_and_of_leaders():
+    of = instance()
+    arrays = of.arrays
+    rate = np.arange(1.0, len(arrays.rows) + 1)
+    of = replace(
+        of,
+        arrays=replace(arrays, bytes_in=rate, bytes_out=2 * rate),
+        capacity=np.ones_like(of.capacity),
+        drained=np.zeros(12, bool),
+    )
+    held, led = np.zeros(12), np.zeros(12)
+    for number, row in enumerate(arrays.rows.tolist()):
+        led[row[0]] += rate[number]
+        for broker in row:
+            held[broker] += 2 * rate[number]
+    found = goals_of(of, arrays.rows)
+    for goal, load in (("PotentialNwOutGoal", held), ("LeaderBytesInDistributionGoal", led)):
+        assert found[goal] == round(float(np.abs(load / load.mean() - 1).max()), 4)
+    unknown = replace(of, arrays=replace(of.arrays, bytes_in=None, bytes_out=None))
+    assert goals_of(unknown, arrays.rows)["PotentialNwOutGoal"] is None
