@@ -48,6 +48,12 @@ def demoted() -> Checked:
     return planned(rows.snapshot(), DEMOTE)
 
 
+def demoted_beside_a_dead_broker() -> Checked:
+    """Broker 3 is dead; broker 4, which leads in its place, gives everything up."""
+    of = cluster([""] * 5, [(4, 3, 1), (3, 4, 1), (0, 1, 2)], dead=frozenset({3}), topic="payments")
+    return planned(of.snapshot(), replace(DEMOTE, ignore_racks=True))
+
+
 def elected_out_of_sync() -> Checked:
     """The replica that is elected in partition 2 is out of sync."""
 
@@ -96,6 +102,7 @@ def changed(one: Move, **changes: object) -> Checked:
 
 SOUND: dict[str, Callable[[], Checked]] = {
     "sound demotion": demoted,
+    "sound demotion beside a dead broker": demoted_beside_a_dead_broker,
     "sound elections": elected,
     "sound replacement": replaced,
     "sound evacuation": evacuated,
@@ -105,6 +112,16 @@ OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "a demoted broker stays preferred": (
         lambda: with_move(demoted(), named(3), target=(4, 1)),
         {DEMOTED_FIRST, CHANGES_NOTHING},
+    ),
+    "a dead broker is to lead in its place": (
+        lambda: with_move(demoted_beside_a_dead_broker(), named(0), target=(3, 1, 4)),
+        {"a target names live brokers only", "a new preferred leader is in sync, or gets a copy"},
+    ),
+    "a demotion leaves a partition with an offline replica": (
+        lambda: with_moves(
+            demoted_beside_a_dead_broker(), demoted_beside_a_dead_broker().plan.moves[1:]
+        ),
+        {LEFT_OUT},
     ),
     "a demoted broker keeps a partition": (
         lambda: with_moves(demoted(), demoted().plan.moves[1:]),

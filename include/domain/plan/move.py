@@ -89,6 +89,13 @@ class Move:
         )
 
     @property
+    def copies_nothing(self) -> bool:
+        """Whether it changes the order of replicas at most. The controller carries that out at
+        once, even with a replica that is offline.
+        """
+        return not (self.adding or self.removing or self.relocating)
+
+    @property
     def bytes_to_move(self) -> int:
         """Bytes that cross the network: one replica's size per added broker."""
         return self.size_bytes * len(self.adding)

@@ -236,8 +236,9 @@ class _Admitting:
         if topic in self._seen.unreadable:
             return Wait(WaitKind.TOPIC_READ, name=topic, error=self._seen.unreadable[topic])
         live = self._seen.live_brokers
-        if not live.issuperset(move.target):
-            dead = min(broker for broker in move.target if broker not in live)
+        needed = move.target[:1] if move.copies_nothing else move.target
+        if not live.issuperset(needed):
+            dead = min(broker for broker in needed if broker not in live)
             return Wait(WaitKind.BROKER_ALIVE, dead)
         if self._seen.partitions[move.partition].leader is None and move.adding:
             return FOR_LEADER

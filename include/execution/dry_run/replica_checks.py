@@ -23,7 +23,8 @@ def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
     """
     receiving: dict[BrokerId, list[Move]] = {}
     for move in plan.moves:
-        for broker in move.target:
+        # Of another order, only the leader that it prefers has to be alive.
+        for broker in move.target[:1] if move.copies_nothing else move.target:
             if broker in move.adding or broker not in now.cluster.brokers:
                 receiving.setdefault(broker, []).append(move)
     closed = _closed(now)

@@ -23,7 +23,7 @@ from include.planning.model.in_sync import in_sync
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities, known
 from include.planning.model.scope import brokers_named, partitions_in_scope, raise_if
-from include.planning.placement.movable import free_to_move, named
+from include.planning.placement.movable import free_to_reorder, named
 from include.planning.result.outcome import Outcome, tree_of
 
 TOLERANCES = {Resource.LEADERS: LOOSE, Resource.BYTES_OUT: 0.05}
@@ -35,7 +35,8 @@ def plan_demotion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcom
     share.
 
     Where a partition is led by a named broker for want of an election alone, its preferred
-    leader is elected. A partition that no other broker can lead is named, and stays.
+    leader is elected. An offline replica is no obstacle, for nothing is copied. A partition that
+    no other broker can lead is named, and stays.
 
     :raises InvalidRequestError: unknown brokers, or no live one is left to lead.
     """
@@ -47,7 +48,7 @@ def plan_demotion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcom
     led = demoted[leader] & (leader != NONE)
     prefers = demoted[rows[:, 0]] & (rows[:, 0] != NONE)
     meant = partitions_in_scope(arrays, request) & (led | prefers)
-    free, infeasible = free_to_move(arrays, meant)
+    free, infeasible = free_to_reorder(arrays, meant)
     able = in_sync(arrays, np.arange(len(rows)), rows) & hosts[rows] & (rows != NONE)
     elected = np.flatnonzero(free & able[:, 0])
     given = np.flatnonzero(free & ~able[:, 0] & able.any(axis=1))

@@ -286,7 +286,7 @@ class Explainer:
         if self._request.action is Action.FIX_OFFLINE_REPLICAS:
             if not harmed:
                 return "none of its replicas was offline"
-        elif harmed and self._request.action is not Action.ELECT_PREFERRED:
+        elif harmed and self._request.action not in ABOUT_LEADERS:
             return "one of its replicas was on a broker that was not live, or in a failed log dir"
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:

@@ -18,18 +18,24 @@ def with_source(arrays: ClusterArrays, partitions: Ints) -> tuple[Ints, Notes]:
     return partitions[has], named(arrays, partitions[~has], Obstacle.NO_SOURCE)
 
 
-def free_to_move(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, Notes]:
-    """The partitions in scope that can be moved and need not be, and notes on the others: those in
-    flight, those without a leader, and those with an offline replica, by the broker it is on.
+def free_to_reorder(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, Notes]:
+    """The partitions in scope whose replicas can change their order, and notes on the others: those
+    in flight, and those without a leader. Nothing is copied, so an offline replica is no obstacle.
     """
-    every = np.arange(len(scope))
-    source = has_source(arrays, every)
+    source = has_source(arrays, np.arange(len(scope)))
     busy, lost = scope & arrays.in_flight, scope & ~arrays.in_flight & ~source
-    free = scope & ~busy & ~lost
     notes = (
         *named(arrays, np.flatnonzero(busy), Obstacle.IN_FLIGHT),
         *named(arrays, np.flatnonzero(lost), Obstacle.NO_SOURCE),
     )
+    return scope & ~busy & ~lost, notes
+
+
+def free_to_move(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, Notes]:
+    """The partitions in scope that can be moved and need not be, and notes on the others: those in
+    flight, those without a leader, and those with an offline replica, by the broker it is on.
+    """
+    free, notes = free_to_reorder(arrays, scope)
     if arrays.offline is None:
         return free, notes
     harmed = free & arrays.offline.any(axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from include.domain.request.request import Action
 from include.quality.facts.jagged import Mask, Ragged
@@ -23,6 +24,16 @@ def elects(checked: Checked) -> Mask:
     same = [a == b and not dirs for a, b, dirs in zip(current, target, named, strict=True)]
     elected: Mask = np.array(same, bool) & (moved.leader != moved.target.first)
     return elected
+
+
+def reorders(checked: Checked) -> Mask:
+    """(n,) moves of these actions after which the same brokers have replicas, and copy none."""
+    moved = checked.moved
+    if checked.request.action not in ELECTS:
+        return np.zeros(len(moved.at), bool)
+    named = pc.list_value_length(moved.table.column("target_log_dirs")).to_numpy()
+    same: Mask = (moved.adding.lengths == 0) & (moved.removing.lengths == 0) & (named == 0)
+    return same
 
 
 def leadership_of(checked: Checked) -> dict[str, pa.Array]:

@@ -16,7 +16,7 @@ from include.quality.facts.jagged import Ints, Mask, Ragged
 from include.quality.facts.rack_spread import better_places, places
 from include.quality.facts.subject import Checked
 from include.quality.plan.evacuation import evacuated_as_asked
-from include.quality.plan.leadership import elects, leadership_of
+from include.quality.plan.leadership import leadership_of, reorders
 from include.quality.plan.limit_table import outside
 from include.quality.plan.replacements import replaced_as_asked
 from include.quality.plan.set_spread import badly_placed_by_set
@@ -71,7 +71,9 @@ def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
         both = np.concatenate([adding.values, moved.removing.values])
         rows = np.concatenate([adding.row, moved.removing.row])
         beyond = Ragged.of_rows(both, rows, len(moved.at))
-    dead = ~np.isin(target.values, checked.brokers[checked.live]) & ~elects(checked)[target.row]
+    dead = ~np.isin(target.values, checked.brokers[checked.live])
+    first = np.isin(np.arange(len(target.values)), target.offsets)
+    dead &= first | ~reorders(checked)[target.row]  # another order needs its first broker alone
     lists = {
         "adding": adding,
         "not_live": target.where(dead),

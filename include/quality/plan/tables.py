@@ -161,7 +161,7 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
     if request.action is Action.DEMOTE:
         demoted = np.array(checked.demoted, np.int64)
         led = np.isin(partitions.leader, demoted) | np.isin(partitions.replicas.first, demoted)
-        well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
+        well = ~partitions.in_flight & ~without_leader(checked)
         unled: Mask = scope & well & led & ~excused(checked)
         return unled
     if request.action is Action.EVACUATE_LOG_DIRS:

@@ -104,6 +104,12 @@ def test_places_go_to_brokers_by_what_they_have_left_for_each() -> None:
         assert action == Admit(tuple(TP[n] for n in expected))
 
 
+def test_another_order_of_replicas_needs_its_preferred_leader_alone_to_be_alive() -> None:
+    plan = make_plan("p", move("t", 0, (1, 2, 9), (2, 9, 1)), move("t", 1, (1, 2, 9), (9, 2, 1)))
+    (action,) = (a for a in decide(plan, running(plan), seen(plan), T0, POLICY) if type(a) is Admit)
+    assert action == Admit((TP[0],))
+
+
 @pytest.mark.parametrize(
     ("to_3", "to_4", "expected"),
     [

@@ -74,6 +74,19 @@ def test_what_no_other_broker_can_lead_is_named_and_stays():
     ]
 
 
+def test_an_offline_replica_is_no_obstacle_for_nothing_is_copied():
+    """Another broker is dead, the demoted broker itself is, or a log dir has failed."""
+    rows = [(0, 1, 2), (0, 2, 1)]
+    of = cluster([""] * 3, rows, dead=frozenset({1}))
+    made = plan(of, action="demote", brokers=[0])
+    assert targets(made) == {T[0]: (2, 1, 0), T[1]: (2, 1, 0)}
+    assert infeasible(made) == ()
+    itself = plan(replace(of, dead=frozenset({0})), action="demote", brokers=[0])
+    assert targets(itself) == {T[0]: (1, 2, 0), T[1]: (2, 1, 0)}
+    failed = cluster([""] * 3, rows, failed=frozenset({(T[0], 1)}))
+    assert targets(plan(failed, action="demote", brokers=[0]))[T[0]][0] == 2
+
+
 def test_internal_topics_are_demoted_too_unless_topics_are_named():
     inner = cluster([""] * 2, [(0, 1)], topic="__x", internal=frozenset({"__x"}))
     of = both(cluster([""] * 2, [(0, 1)]), inner)
@@ -148,7 +161,7 @@ def test_demoted_brokers_lead_and_prefer_nothing_that_others_could_lead(of, coun
     moved = {move.partition: move for move in made.moves}
     for partition, row in of.replicas.items():
         others = in_sync(of, partition) - gone
-        sound = leader(of, partition) is not None and not of.dead & set(row)
+        sound = leader(of, partition) is not None
         meant = row[0] in gone or leader(of, partition) in gone
         assert (partition in moved) == (bool(others) and sound and meant)
         if partition in moved:
@@ -158,7 +171,7 @@ def test_demoted_brokers_lead_and_prefer_nothing_that_others_could_lead(of, coun
             assert target == tuple(row) or {*target[len(set(row) - gone) :]} == gone & set(row)
     named = {item.subject.name for item in infeasible(made)}
     for partition, row in of.replicas.items():
-        sound = leader(of, partition) is not None and not of.dead & set(row)
+        sound = leader(of, partition) is not None
         meant = row[0] in gone or leader(of, partition) in gone
         if meant and sound and partition not in moved:
             assert str(partition) in named
