@@ -12,7 +12,8 @@ from airflow.sdk import BaseHook, Variable
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from include.clusters.clusters_file import ClustersFileError
-from include.settings import Settings
+from include.errors import InvalidRequestError
+from include.settings import Settings, env_name
 from rehome import clusters
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 SETTINGS_VARIABLE = "rehome"
 SETTINGS_LAST_S = 30
 """How long settings that Airflow holds are taken as read."""
+CLUSTERS_FILE = "clusters_file"
 LEDGER_CONNECTION = "rehome_ledger"
 
 
@@ -35,6 +37,7 @@ def settings(connection: str | None = None) -> Settings:
     times, and each time would be two requests to Airflow's API.
 
     :param connection: of the cluster; None = the one that this step works through, if any.
+    :raises InvalidRequestError: names what is wrong with them.
     """
     overrides = _overrides(int(time.monotonic() // SETTINGS_LAST_S))
     return Settings.load({**overrides, **_of_cluster(connection or clusters.at_work())})
@@ -57,6 +60,15 @@ def _overrides(_period: int) -> Mapping[str, Any]:
     overrides: dict[str, Any] = dict(
         Variable.get(SETTINGS_VARIABLE, default={}, deserialize_json=True)
     )
+    if CLUSTERS_FILE in overrides:
+        raise InvalidRequestError(
+            [
+                f"The Variable {SETTINGS_VARIABLE} sets {CLUSTERS_FILE}, which has no effect "
+                "there: Airflow parses DAGs without the Variable."
+            ],
+            next_step=f"Take it out of the Variable, and set {env_name(CLUSTERS_FILE)} in the "
+            "environment of every Airflow component.",
+        )
     try:
         connection = BaseHook.get_connection(LEDGER_CONNECTION)
     except AirflowNotFoundException:

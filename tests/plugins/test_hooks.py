@@ -92,6 +92,15 @@ def test_an_unknown_setting_in_the_variable_is_named(monkeypatch: pytest.MonkeyP
         installation.settings()
 
 
+@pytest.mark.usefixtures("fresh_settings")
+def test_a_clusters_file_in_the_variable_is_refused_with_where_it_belongs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"clusters_file": "clusters.yaml"}')
+    with pytest.raises(InvalidRequestError, match="set REHOME_CLUSTERS_FILE in the environment"):
+        installation.settings()
+
+
 @pytest.mark.parametrize(
     "error",
     [
