@@ -130,6 +130,14 @@ def dags_for(base: str, connections: Iterable[str]) -> dict[str, str]:
     return {connection: own[connection] for connection in connections if connection in own}
 
 
+def connections_of_file() -> list[str]:
+    """The connections that the clusters file names, in its order; [] = it cannot be used."""
+    try:
+        return [entry.connection for entry in file().clusters.values()]
+    except ClustersFileError:  # the page says what is wrong with it
+        return []
+
+
 def windows_of(entry: ClusterEntry) -> WindowTimetable | None:
     """The maintenance windows of a cluster; None = it has none."""
     tables = [

@@ -12,6 +12,7 @@ from include.load_history.known_rates import Demands, LoadHistory
 from include.page.cluster_view import ClusterView, Ours, cluster_view
 from include.warehouse import cluster_of, read_snapshot, taken_at_of
 from rehome import installation
+from rehome.clusters import DEFAULT_CONNECTION, connections_of_file
 
 KEPT = 256
 
@@ -21,7 +22,7 @@ def every(ledger: Ledger) -> Iterator[ClusterView]:
     warehouse = installation.warehouse()
     for cluster_id in warehouse.clusters():
         if uri := warehouse.latest_snapshot(cluster_id):
-            yield _view(uri, ledger, False)
+            yield _view(uri, ledger, None)
 
 
 def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView:
@@ -30,7 +31,19 @@ def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView:
     :param load: with traffic and growth, which takes longer to read.
     :raises HTTPException: 404: there is none.
     """
-    return _view(_newest_uri(cluster_id), ledger, load)
+    uri = _newest_uri(cluster_id)
+    return _view(uri, ledger, _demands(cluster_id, ledger) if load else None)
+
+
+def connection_to(cluster_id: str, ledger: Ledger) -> str | None:
+    """The connection that leads to a cluster, as far as it was seen; None = not known.
+
+    Of several, one that the clusters file names; else ``kafka_default``; else the one that was used
+    last.
+    """
+    seen = [one for one, leads_to in ledger.connections().items() if leads_to == cluster_id]
+    preferred = [*connections_of_file(), DEFAULT_CONNECTION]
+    return next((one for one in preferred if one in seen), seen[-1] if seen else None)
 
 
 def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:
@@ -62,15 +75,20 @@ def _topics(uri: str) -> tuple[tuple[str, int, bool], ...]:
     )
 
 
+def _demands(cluster_id: str, ledger: Ledger) -> Demands:
+    """By the cluster's own settings."""
+    settings = installation.settings(connection_to(cluster_id, ledger))
+    return Demands(settings.history_days, settings.min_history_hours)
+
+
 @lru_cache(maxsize=KEPT)
-def _view(uri: str, ledger: Ledger, load: bool) -> ClusterView:
+def _view(uri: str, ledger: Ledger, demands: Demands | None) -> ClusterView:
     snapshot, at = read_snapshot(uri), taken_at_of(uri)
     cluster_id = cluster_of(uri)
     ours = Ours(ledger.throttled_here_at(cluster_id, at), ledger.moving_here_at(cluster_id, at))
     history = None
-    if load:
-        settings, warehouse = installation.settings(), installation.warehouse()
-        demands = Demands(settings.history_days, settings.min_history_hours)
+    if demands is not None:
+        warehouse = installation.warehouse()
         if warehouse.rollups(cluster_id).days():
             history = LoadHistory.read(warehouse, snapshot, demands)
     return cluster_view(snapshot, history, ours)

@@ -16,6 +16,7 @@ from include.execution.completion.drained import covers
 from include.page.choices import Instead, params_instead
 from include.page.cluster_view import ClusterView
 from include.page.plan_form import CHOICES, WORDS, PlanForm
+from rehome.clusters import DEFAULT_CONNECTION
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import PlannerDep, UserDep
 from rehome.ui.rendering import render
@@ -23,7 +24,6 @@ from rehome.ui.routes.shared import plans, root_of, values_for, view_for
 
 router = APIRouter()
 TOPICS_NAMED = 8
-DEFAULT_CONNECTION = "kafka_default"
 
 
 def written(
@@ -100,7 +100,7 @@ def have_it_planned(
 ) -> Response:
     """Trigger a dry run in the user's name, and go where its plan will be."""
     view = _seen(cluster_id)
-    through = connection.strip() or DEFAULT_CONNECTION
+    through = connection.strip() or _connection_to(cluster_id)
     try:
         params = form.params()
     except InvalidRequestError as error:
@@ -133,7 +133,7 @@ def have_another_planned(
         access.VIEWED_DAG,
         {
             **params,
-            "kafka_config_id": record.planned_through or DEFAULT_CONNECTION,
+            "kafka_config_id": record.planned_through or _connection_to(record.cluster_id),
             "cluster_id": record.cluster_id,
         },
         user.get_name(),
@@ -151,13 +151,18 @@ def _seen(cluster_id: str) -> ClusterView:
 
 
 def _form_values(view: ClusterView, form: PlanForm) -> dict[str, Any]:
-    newest = plans.ledger.plans_on(view.cluster_id, 1)
-    through = newest[0].planned_through if newest else None
     return {
         "view": view,
         "form": form,
         "choices": CHOICES,
         "words": WORDS,
-        "connection": through or DEFAULT_CONNECTION,
+        "connection": _connection_to(view.cluster_id),
         "problems": (),
     }
+
+
+def _connection_to(cluster_id: str) -> str:
+    """The one that its newest plan was made through, or that was seen to lead there."""
+    newest = plans.ledger.plans_on(cluster_id, 1)
+    through = newest[0].planned_through if newest else None
+    return through or clusters.connection_to(cluster_id, plans.ledger) or DEFAULT_CONNECTION
