@@ -13,6 +13,9 @@ from include.ledger.base.records import PlanRecord, ThrottleEntry, ThrottleState
 NAMED = 5
 """So many of a kind are named; of more, how many there are."""
 
+SWEPT = "Its schedule comes to kafka_default and to each cluster of the clusters file."
+"""Of the DAG sweep_throttles."""
+
 Words = tuple[str, str]
 """What it is, and the next step."""
 
@@ -42,9 +45,9 @@ def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> Wor
     if copies:
         parts.append(f"Still copied, or not known not to be: {_some(copies)}.")
     where = (
-        "Its schedule sees to kafka_default."
+        "Its schedule comes to this cluster."
         if connection == "kafka_default"
-        else f"Its schedule sees to kafka_default: trigger it with kafka_config_id "
+        else f"{SWEPT} If neither is this one, trigger it with kafka_config_id "
         f"{connection or 'of the connection that leads there'}."
     )
     return (

@@ -42,7 +42,7 @@ from include.domain.request.limits import (
 )
 from include.domain.request.targets import target_problems
 from include.errors import InvalidRequestError
-from include.execution.access.connection_policy import ConnectionPolicy
+from include.execution.access.connection_policy import IN_FILE, ConnectionPolicy
 from include.execution.access.open_windows import CronWindow, window_from_json
 from include.settings import Settings, settings_problems
 from include.watching.rules import WatchRules
@@ -93,7 +93,7 @@ def _every_problem(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _policy(value: Any, info: ValidationInfo) -> ConnectionPolicy:
     connection = str(info.data.get("connection", ""))
     try:
-        return ConnectionPolicy.parse(value, connection)
+        return ConnectionPolicy.parse(value, connection, IN_FILE)
     except InvalidRequestError as error:
         of_connection = f" (connection {connection})"
         told = (text.removesuffix(of_connection) for text in error.problems)

@@ -20,6 +20,7 @@ from include.clusters.clusters_file import (
 from include.domain.request.presets import Filled, filled
 from include.domain.request.request import Preset
 from include.domain.request.targets import target_problems, with_targets
+from include.execution.access.connection_policy import PolicyError
 from include.settings import Settings
 
 GOOD = """
@@ -71,6 +72,8 @@ def test_everything_of_a_cluster_is_read() -> None:
     assert found.through("another") is None
     assert berlin.policy is not None
     assert (berlin.policy.approval, berlin.policy.connection) == (True, "kafka_berlin")
+    with pytest.raises(PolicyError, match="have the cluster's policy in the clusters file changed"):
+        berlin.policy.require_approver(None, "ann")
     assert [window.duration for window in berlin.windows] == [
         timedelta(hours=4),
         timedelta(minutes=30),

@@ -10,6 +10,8 @@ from typing import Any
 from include.domain.request.request import OnWindowEnd, ReassignmentRequest
 from include.domain.text import bytes_text
 
+_FREE = "without a throttle"
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -48,21 +50,21 @@ class Terms:
         """In words, for a person."""
         return (
             f"plan with the hash {self.plan_hash}",
-            self.pace,
+            self.pace.replace(_FREE, f"**{_FREE}**"),
             self.window,
             self.beside,
         )
 
     @property
     def pace(self) -> str:
-        """How fast it may run, in words."""
+        """How fast it may run, in words that follow "it would run"."""
         if self.unthrottled is not None:
             return (
-                f"**without a throttle**: {self.unthrottled} moves at once for each broker and "
+                f"{_FREE}: {self.unthrottled} moves at once for each broker and "
                 "direction at most, and nothing else, limit the copies"
             )
         return (
-            f"{bytes_text(self.rate_bytes_per_s)}/s ({self.rate_bytes_per_s} bytes per second) "
+            f"at {bytes_text(self.rate_bytes_per_s)}/s ({self.rate_bytes_per_s} bytes per second) "
             "for each broker and direction at most"
         )
 

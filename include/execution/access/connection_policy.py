@@ -22,22 +22,24 @@ ADD_PARTITIONS = "add_partitions"
 UNTHROTTLED = "unthrottled"
 ACTIONS = (*(action.value for action in Action), ADD_PARTITIONS)
 """What a policy may allow. Stopping and cleaning up is never refused, so it is not among them."""
+IN_EXTRA = f"{KEY} in the connection's extra"
+IN_FILE = "the cluster's policy in the clusters file"
 
 
 class PolicyError(RehomeError):
     """The connection's policy does not allow it; lists every cause.
 
-    :param connection: the connection's name.
+    :param connection: the connection's name; ``place``: where its policy stands.
     :param refusals: one sentence each.
     """
 
-    def __init__(self, connection: str, refusals: Collection[str]) -> None:
+    def __init__(self, connection: str, refusals: Collection[str], place: str = IN_EXTRA) -> None:
         self.connection = connection
         self.refusals = tuple(refusals)
         super().__init__(
             f"The policy of connection {connection} does not allow this: {' '.join(refusals)}",
             state_left="This step changed nothing.",
-            next_step=f"Ask for what is allowed, or have {KEY} in the connection's extra changed.",
+            next_step=f"Ask for what is allowed, or have {place} changed.",
         )
 
 
@@ -45,7 +47,7 @@ class PolicyError(RehomeError):
 class ConnectionPolicy:
     """What may be done through a connection. Build it with :meth:`parse`.
 
-    :param connection: its name.
+    :param connection: its name; ``place``: where the policy stands, for people.
     :param actions: which actions may change the cluster; None = all.
     :param approval: whether a person has to approve every plan.
     :param own_approval: whether that may be the one who has asked for it.
@@ -56,6 +58,7 @@ class ConnectionPolicy:
     """
 
     connection: str = ""
+    place: str = IN_EXTRA
     actions: frozenset[str] | None = None
     approval: bool = False
     own_approval: bool = False
@@ -64,13 +67,13 @@ class ConnectionPolicy:
     unthrottled: bool = False
 
     @classmethod
-    def parse(cls, value: Any, connection: str) -> ConnectionPolicy:
+    def parse(cls, value: Any, connection: str, place: str = IN_EXTRA) -> ConnectionPolicy:
         """Read the key's value; None = no policy, everything is allowed.
 
         :raises InvalidRequestError: lists every problem, unknown keys included.
         """
         if value is None:
-            return cls(connection)
+            return cls(connection, place)
         if not isinstance(value, Mapping):
             raise InvalidRequestError([f"{KEY} of connection {connection} is not a JSON object."])
         problems: list[str] = []
@@ -88,7 +91,7 @@ class ConnectionPolicy:
                 problems.append(f"{KEY}: {name}={given!r} {error}.")
         if problems:
             raise InvalidRequestError([f"{text} (connection {connection})" for text in problems])
-        return cls(connection, **found)
+        return cls(connection, place, **found)
 
     def bounded(self, request: ReassignmentRequest, begun: datetime) -> ReassignmentRequest:
         """The request within the policy: with its approval, largest throttle, and window's end.
@@ -131,7 +134,7 @@ class ConnectionPolicy:
             then = "none opens again" if opens is None else f"the next one opens at {_utc(opens)}"
             refusals.append(f"It is outside the allowed windows; {then}.")
         if refusals:
-            raise PolicyError(self.connection, refusals)
+            raise PolicyError(self.connection, refusals, self.place)
 
     def require_carried_out(
         self, action: str, rate_bytes_per_s: int | None, *, unthrottled: bool = False
@@ -143,7 +146,7 @@ class ConnectionPolicy:
         :raises PolicyError: it may not.
         """
         if refusals := [*self._of_action(action), *self._of_pace(rate_bytes_per_s, unthrottled)]:
-            raise PolicyError(self.connection, refusals)
+            raise PolicyError(self.connection, refusals, self.place)
 
     def require_control(self, what: Control, rate_bytes_per_s: int | None) -> None:
         """See that this may be asked of a plan. Pausing and cancelling always may.
@@ -154,7 +157,7 @@ class ConnectionPolicy:
         if what is Control.ROLL_BACK:
             refusals += self._of_action(Action.ROLLBACK.value)
         if refusals and what not in (Control.PAUSE, Control.CANCEL):
-            raise PolicyError(self.connection, refusals)
+            raise PolicyError(self.connection, refusals, self.place)
 
     def require_approver(self, approver: str | None, requester: str, *names: str) -> None:
         """See that the approval is one that counts.
@@ -167,10 +170,12 @@ class ConnectionPolicy:
         if not self.approval:
             return
         if approver is None:
-            raise PolicyError(self.connection, ["A person has to approve it, and no person has."])
+            raise PolicyError(
+                self.connection, ["A person has to approve it, and no person has."], self.place
+            )
         if requester in (approver, *names) and not self.own_approval:
             told = f"{requester} has asked for it; another person has to approve it."
-            raise PolicyError(self.connection, [told])
+            raise PolicyError(self.connection, [told], self.place)
 
     def _of_action(self, action: str) -> list[str]:
         if self.actions is None or action in self.actions:
@@ -251,6 +256,8 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 __all__ = [
     "ACTIONS",
     "ADD_PARTITIONS",
+    "IN_EXTRA",
+    "IN_FILE",
     "KEY",
     "ConnectionPolicy",
     "CronWindow",

@@ -86,7 +86,7 @@ def refuse_lapsed(
         Lapse.RATE: f"the rate would be {rate} bytes per second, not {was.rate_bytes_per_s}",
         Lapse.WINDOW: f"it would run {terms.window}; approved was: {was.window}",
         Lapse.ADDITIONAL: f"it would run {terms.beside}; approved was: {was.beside}",
-        Lapse.UNTHROTTLED: f"it would run at {terms.pace}; approved was: {was.pace}",
+        Lapse.UNTHROTTLED: f"it would run {terms.pace}; approved was: {was.pace}",
     }
     raise ApprovalLapsedError(
         f"The approval of plan {plan_id} by {approval.by} does not hold any more: "

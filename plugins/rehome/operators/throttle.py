@@ -182,12 +182,14 @@ class ClearThrottleOperator(ClusterOperator):
 
     def _owe(self, context: Context, entries: Collection[ThrottleEntry]) -> None:
         """Another attempt may find the broker back; the last one leaves it to the sweep."""
+        from include.alerts.sentences import SWEPT
+
         owed = "\n".join(f"  {item.resource} {item.key}: {item.detail}" for item in entries)
         error = RehomeError(
             f"Throttles that could not be taken back yet:\n{owed}\n",
             state_left="They are in the ledger as owed.",
             next_step="When the cause is gone, trigger sweep_throttles with kafka_config_id "
-            f"{self.kafka_config_id}, or leave it to its schedule, which sees to kafka_default.",
+            f"{self.kafka_config_id}, or leave it to the schedule. {SWEPT}",
         )
         if context["ti"].try_number <= context["ti"].max_tries:
             raise error

@@ -83,6 +83,7 @@ def test_what_is_not_allowed_is_refused_with_every_cause() -> None:
     for part in ("connection prod", "Action drain", "above the largest throttle, 1000"):
         assert part in told
     assert "opens at 2030-01-16 00:00 UTC" in told
+    assert "have rehome.policy in the connection's extra changed" in told
 
 
 def test_stopping_is_always_allowed_and_going_on_is_not() -> None:

@@ -31,6 +31,8 @@ GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
         ({"window_end": None}, Lapse.WINDOW, "without a window"),
         ({"window_end": NOW + timedelta(hours=3)}, Lapse.WINDOW, "until 2030-01-01 05:00:00 UTC"),
         ({"on_window_end": OnWindowEnd.CANCEL}, Lapse.WINDOW, "in flight is cancelled"),
+        ({"unthrottled": 4}, Lapse.UNTHROTTLED, "it would run without a throttle: 4 moves"),
+        ({"unthrottled": 4}, Lapse.UNTHROTTLED, "approved was: at 5 MB/s ("),
         ({"additional": True}, Lapse.ADDITIONAL, "also beside reassignments of others"),
     ],
 )

@@ -30,6 +30,7 @@ class VerdictOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Read the ledger, believe nothing else."""
+        from include.alerts.sentences import SWEPT
         from include.domain.run.states import PlanState
         from include.ledger.base.records import EndReason
         from include.warehouse import PlanDirectory
@@ -59,8 +60,7 @@ class VerdictOperator(ClusterOperator):
                 f"Plan {plan_id} is done and verified, but throttles are owed: "
                 + "; ".join(f"{entry.resource} {entry.key}: {entry.detail}" for entry in owed)
                 + ". When the cause is gone, trigger sweep_throttles with kafka_config_id "
-                + f"{self.kafka_config_id}, or leave it to its schedule, which sees to "
-                "kafka_default."
+                + f"{self.kafka_config_id}, or leave it to the schedule. {SWEPT}"
             )
         directory = PlanDirectory(record.plan_dir)
         if self._not_empty(directory, follow_up):

@@ -1,0 +1,19 @@
+"""Words that have to be true in all hands."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.alerts.sentences import owed
+
+
+@pytest.mark.parametrize(
+    ("connection", "told"),
+    [
+        ("kafka_default", "Its schedule comes to this cluster."),
+        ("kafka_berlin", "each cluster of the clusters file. If neither is this one, trigger it "),
+        ("", "with kafka_config_id of the connection that leads there."),
+    ],
+)
+def test_what_is_owed_says_whether_the_sweep_comes_by_itself(connection: str, told: str) -> None:
+    assert told in owed((), (), connection)[1]
