@@ -208,6 +208,20 @@ class PlanDirectory(_Directory):
         """A folder of further files."""
         return PlanDirectory(f"{self.uri}/{name}")
 
+    def replace_folder(self, name: str, texts: Mapping[str, str]) -> str:
+        """Write the files of a folder, and remove what else an earlier run has left there.
+
+        :param texts: name → text. :return: the folder's URI.
+        """
+        folder = self.folder(name)
+        for file, text in texts.items():
+            folder.write_text(file, text)
+        for path in folder._fs.glob(f"{folder._path}/*"):
+            file = str(path).rsplit("/", 1)[1]
+            if file not in texts:
+                folder.remove(file)
+        return folder.uri
+
     def refuse_finished(self) -> None:
         """See that there is room for a plan.
 

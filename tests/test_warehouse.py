@@ -147,6 +147,18 @@ def test_a_plan_that_is_not_there_is_an_error_that_says_so(warehouse: Warehouse)
         warehouse.plan("other").load()
 
 
+def test_a_folder_that_is_written_again_keeps_nothing_of_before(warehouse: Warehouse) -> None:
+    """As of a dry run that exports fewer batches than the last one."""
+    directory = warehouse.plan("p1")
+    directory.replace_folder(
+        "export", {"reassignment-0001.json": "a", "reassignment-0002.json": "b"}
+    )
+    directory.replace_folder("export", {"reassignment-0001.json": "c"})
+    folder = directory.folder("export")
+    assert folder.read_text("reassignment-0001.json") == "c"
+    assert not folder.exists("reassignment-0002.json")
+
+
 def test_discarding_a_plan_leaves_the_request_alone(warehouse: Warehouse) -> None:
     directory = warehouse.plan("p")
     directory.save(a_plan(), DRAIN)

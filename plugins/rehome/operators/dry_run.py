@@ -107,11 +107,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             standing = standing_throttles(plan, cluster)
         most = installation.settings().max_partitions_in_flight
         made = export(plan, request, result.rate_bytes_per_s, most, standing)
-        folder = directory.folder(EXPORT)
-        for name, text in made.texts.items():
-            folder.write_text(name, text)
+        uri = directory.replace_folder(EXPORT, made.texts)
         directory.write_json(f"{EXPORT}.json", made.to_json())
-        self.log.info("%d batches for Kafka's tools: %s", len(made.batches), folder.uri)
+        self.log.info("%d batches for Kafka's tools: %s", len(made.batches), uri)
 
 
 def _is_taken_up(context: Context, record: PlanRecord) -> bool:
