@@ -205,6 +205,10 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
     standing = standing_of(status_facts(data))
     assert (standing.tone, standing.label) == (Tone.BAD, "Not empty")
     assert "Do not take the brokers away" in standing.next_step
+    in_dirs = replace(good_end(), drained=left | {"log_dirs": ["4:/d"]})
+    standing = standing_of(status_facts(in_dirs))
+    assert "1 replica was found in the log dirs to be emptied" in standing.headline
+    assert "Do not take the log dirs away" in standing.next_step
     told = page(data).text
     assert "late-0 on broker 4, assigned" in told
     assert "Not moved away: the window has ended." in told

@@ -291,7 +291,7 @@ class Explainer:
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:
             return "its topic is not in the scope of the request, or is excluded"
-        return self._limited_otherwise(p) or self._led_otherwise(p)
+        return self._limited_otherwise(p) or self._led_otherwise(p) or self._evacuated_otherwise(p)
 
     def _limited_otherwise(self, p: int) -> str:
         """What caps or broker sets kept the partition from; "" = nothing."""
@@ -312,6 +312,16 @@ class Explainer:
         if self._request.action is Action.ELECT_PREFERRED:
             return "its preferred leader led it already"
         return ""
+
+    def _evacuated_otherwise(self, p: int) -> str:
+        """Why an evacuation leaves a partition; "" = the action is another."""
+        if self._request.action is not Action.EVACUATE_LOG_DIRS:
+            return ""
+        named = str(self._arrays.partition(p))
+        for item in self._plan.summary.infeasible:
+            if item.subject.name == named:
+                return obstacle_text(item)
+        return "none of its replicas lay in a log dir that is to be emptied"
 
     def _unpaid(self, p: int) -> bool:
         """Whether the budget leaves it in places that the request asks to change."""

@@ -23,6 +23,7 @@ from spark_jobs import explain as command
 from tests.load_history.recorded import START
 from tests.load_history.recorded import Cluster as RecordedCluster
 from tests.planning.clusters import Cluster, cluster
+from tests.planning.jbod import with_disks
 from tests.planning.planned import THREE_RACKS, T, both
 from tests.planning.result.test_certificate import with_rates
 from tests.quality.snapshots import Rows
@@ -276,6 +277,17 @@ def test_a_demotion_says_why_a_partition_keeps_its_leader():
     assert "Why: Broker 0 is demoted; broker 1 has its data in sync and leads it." in texts[0]
     assert "no broker that is not demoted has a replica of it in sync" in texts[1]
     assert "It could not move: no broker that is demoted leads it, or is preferred to." in texts[2]
+
+
+def test_an_evacuation_says_why_a_partition_stays():
+    of = cluster([""] * 2, [(0, 1), (1, 0), (0, 1)])  # partition n lies in log dir n % 2
+    two = {"/d0": (10_000, 5_000), "/d1": (10_000, 5_001)}
+    snapshot = with_disks(of, {0: two, 1: two})
+    request = parse_request({"action": "evacuate_log_dirs", "log_dirs": ["0:/d0"]})
+    about = Explainer(snapshot, request, make_plan(snapshot, request, PlanOptions(plan_id="p")))
+    assert "It could not move: none of its replicas lay in a log dir" in partition_text(
+        about.partition(T[1])
+    )
 
 
 def test_a_broker_without_its_minimum_of_leaders_says_what_keeps_it_from_them():
