@@ -27,7 +27,8 @@ from include.planning.actions.log_dirs import BYTES_ONLY
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
-from include.planning.rebalance.rebalance import plan_rebalance, problem_of
+from include.planning.rebalance.problem import problem_of
+from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.certificate import bytes_across_racks
 from include.planning.result.lower_bounds import broker_loads, rebalance_bound

@@ -42,7 +42,8 @@ from include.planning.options import PlanOptions
 from include.planning.planner import plan_of
 from include.planning.programs.lagrangian_bound import lagrangian_bound
 from include.planning.rebalance.copy_sources import prefer_sources
-from include.planning.rebalance.rebalance import lead_evenly, problem_of, tolerances_of
+from include.planning.rebalance.problem import problem_of, tolerances_of
+from include.planning.rebalance.rebalance import lead_evenly
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.certificate import bytes_across_racks
 from include.planning.result.log_dir_choice import choose_log_dirs

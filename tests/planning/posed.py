@@ -13,7 +13,7 @@ from include.domain.request.request import Effort, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
-from include.planning.rebalance.rebalance import problem_of
+from include.planning.rebalance.problem import problem_of
 from include.planning.result.outcome import tree_of
 from include.planning.search.parts import FAST
 from include.planning.search.state import Problem

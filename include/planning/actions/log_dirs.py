@@ -31,7 +31,7 @@ from include.planning.model.scope import brokers_named, brokers_with, partitions
 from include.planning.placement.movable import free_to_move, named
 from include.planning.rebalance.budget_cut import budget_of, keep_within_budget
 from include.planning.rebalance.fixed_point import plan_on
-from include.planning.rebalance.rebalance import problem_of
+from include.planning.rebalance.problem import problem_of
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, WithinBrokers, tree_of

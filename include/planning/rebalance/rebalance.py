@@ -10,9 +10,8 @@ import numpy as np
 from include.domain.array_types import Floats, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle
 from include.domain.plan.move import MoveReason
-from include.domain.request.param_types import TOPIC_SPREAD
-from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
-from include.domain.resources import DEFAULT_TOLERANCES, LED, LOOSE, PLACED, Resource
+from include.domain.request.request import ReassignmentRequest
+from include.domain.resources import LED
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
 from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.min_leaders import Keeper, MinLeaders, cheapest
@@ -20,18 +19,14 @@ from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.limit_checks import caps_too_low, set_too_small
 from include.planning.limits.set_trees import fair_capacity
-from include.planning.model.arrays import ClusterArrays, broker_sums, fresh
+from include.planning.model.arrays import ClusterArrays, fresh
 from include.planning.model.layout import Layout
-from include.planning.model.load_bands import placed_targets
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import (
     capacities,
-    known,
     partition_weight,
-    placed_weights,
 )
 from include.planning.model.scope import brokers_named, partitions_in_scope, raise_if
-from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.movable import free_to_move
 from include.planning.placement.movable import named as stay_named
 from include.planning.rebalance.band_notes import BandNotes
@@ -40,14 +35,14 @@ from include.planning.rebalance.budget_cut import budget_of, keep_within_budget
 from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.fixed_point import plan_on
 from include.planning.rebalance.move_reasons import CopyReasons
+from include.planning.rebalance.problem import only_into, placed_capacity, problem_of, tolerances_of
 from include.planning.rebalance.solver import rebalance
 from include.planning.rebalance.target_costs import target_prices
 from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, left_brokers, tree_of
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.result.topic_notes import missed_topics, topic_balance
-from include.planning.search.broker_shed import REPLICAS
-from include.planning.search.parts import Parts, parts_of
+from include.planning.search.parts import Parts
 from include.planning.search.state import Problem
 
 
@@ -186,7 +181,7 @@ class _Solved:
         )
         if parts is not None:
             problem = replace(problem, parts=parts)
-        self.problem = _only_into(problem, named) if fill_only else problem
+        self.problem = only_into(problem, named) if fill_only else problem
         self.lead = LedShares.of(
             layout,
             led_capacity(arrays, tree, self.capacity * hosts),
@@ -262,16 +257,6 @@ class _Solved:
             self.cut, self.needs = cut, needs
 
 
-def placed_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats | None:
-    """(K, B) what shares of placed resources go by where there are broker sets; else None."""
-    if len(tree.trees) == 1:
-        return None
-    factor = arrays.replication_factor
-    return np.stack(
-        [fair_capacity(arrays, tree, capacity, w * factor) for w in placed_weights(arrays)]
-    )
-
-
 def led_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats:
     """(2, B) what shares of leaders and bytes out go by."""
     return np.stack(
@@ -323,98 +308,6 @@ def balance_reasons(problem: Problem, needs: CopyReasons) -> Callable[[int], str
     return why
 
 
-def _only_into(problem: Problem, named: Mask) -> Problem:
-    """The same with the named brokers as the only receivers: the others may end anywhere
-    between nothing and what they hold.
-    """
-    targets = problem.targets
-    load = np.stack(
-        [broker_sums(problem.layout.rows, weight, len(named)) for weight in problem.weights]
-    )
-    low = np.where(named, targets.low, 0.0)
-    high = np.where(named, targets.high, np.maximum(targets.high, load))
-    targets = replace(targets, low=low, high=high)
-    spread = problem.spread
-    if spread is not None:
-        spread = spread.only_into(named, problem.layout.rows)
-    return replace(problem, targets=targets, takes=problem.takes & named, spread=spread)
-
-
 def _handed_over(layout: Layout, p: int) -> str:
     old, new = layout.arrays.brokers.ids[[layout.home[p, 0], layout.rows[p, 0]]]
     return f"Broker {new} leads in place of broker {old}, to even out leaders; nothing is copied."
-
-
-def asked_tolerances(request: ReassignmentRequest) -> dict[Resource, float]:
-    """The tolerance of each resource; infinite where it is free."""
-    tolerances = {**DEFAULT_TOLERANCES, Resource.BYTES: request.tolerance}
-    for name, value in request.tolerances.items():
-        if name != TOPIC_SPREAD:
-            tolerances[Resource(name)] = LOOSE if value is None else value
-    return tolerances
-
-
-def tolerances_of(request: ReassignmentRequest, arrays: ClusterArrays) -> dict[Resource, float]:
-    """The tolerance of each resource; infinite where it is free or its load is not known."""
-    return {
-        resource: value if known(arrays, resource) else LOOSE
-        for resource, value in asked_tolerances(request).items()
-    }
-
-
-def problem_of(
-    layout: Layout,
-    tree: RackTree,
-    request: ReassignmentRequest,
-    *,
-    partitions: Mask,
-    brokers: Mask,
-    capacity: Floats,
-    fair: Floats | None = None,
-    whole: bool = True,
-) -> Problem:
-    """The problem a rebalance solves.
-
-    :param partitions: (P,) that may move.
-    :param brokers: (B,) that give and take replicas; those the tree does not let host end empty.
-    :param capacity: (B,) relative size of the brokers, or (K, B) per resource.
-    :param fair: (K, B) what shares of resources go by where broker sets are in the way; None = the
-        capacity.
-    :param whole: whether these are all of the cluster's partitions, so that topics can be spread.
-    """
-    arrays = layout.arrays
-    weights = placed_weights(arrays)
-    tolerances = tolerances_of(request, arrays)
-    shape, by = (len(PLACED), len(tree.hosts)), capacity if fair is None else fair
-    targets = placed_targets(
-        layout,
-        tree,
-        weights=weights,
-        partitions=partitions,
-        brokers=brokers,
-        capacity=np.broadcast_to(by[: len(PLACED)] if by.ndim > 1 else by, shape) * tree.hosts,
-        tolerances=tuple(tolerances[resource] for resource in PLACED),
-        one_sided=request.one_sided,
-    )
-    return Problem(
-        layout=layout,
-        tree=tree,
-        targets=targets,
-        weights=weights,
-        partitions=partitions,
-        gives=brokers,
-        takes=brokers & tree.hosts & arrays.brokers.takes,
-        leaving=brokers & ~tree.hosts,
-        overhead_bytes=float(request.move_overhead_bytes),
-        parts=parts_of(request.effort),
-        spread=topic_bands(
-            layout,
-            tree,
-            partitions=partitions,
-            brokers=brokers,
-            capacity=(capacity[REPLICAS] if capacity.ndim > 1 else capacity) * tree.hosts,
-            tolerance=spread_tolerance(request) if whole else LOOSE,
-            one_sided=request.one_sided,
-            leaders_only=request.topic_spread_of is SpreadOf.LEADERS,
-        ),
-    )

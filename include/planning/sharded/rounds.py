@@ -18,7 +18,7 @@ from include.planning.model.load_bands import LoadBands
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named
 from include.planning.rebalance.budget_cut import budget_of, for_each_of
-from include.planning.rebalance.rebalance import asked_tolerances
+from include.planning.rebalance.problem import asked_tolerances
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.sharded.shard import Context, Slices
 from include.planning.sharded.shard_steps import BalanceShard, Goal, ShardLoads, ShardMoves, Survey

@@ -29,7 +29,8 @@ from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.rebalance.budget_cut import keep_within_budget
 from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.move_reasons import CopyReasons
-from include.planning.rebalance.rebalance import balance_reasons, problem_of
+from include.planning.rebalance.problem import problem_of
+from include.planning.rebalance.rebalance import balance_reasons
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.outcome import Outcome, tree_of
 from include.planning.search.state import Search
