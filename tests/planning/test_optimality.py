@@ -14,7 +14,8 @@ from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
 from include.planning.programs.lagrangian_bound import lagrangian_bound
 from include.planning.rebalance.rebalance import plan_rebalance
-from include.planning.rebalance.solver import UNMET_TRIALS, UNMET_WAYS, rebalance
+from include.planning.rebalance.reconsider import UNMET_TRIALS
+from include.planning.rebalance.solver import UNMET_WAYS, rebalance
 from include.planning.search.local_search import Polisher
 from tests.planning.exact import TOLERANCE, Exact, bands, fewest_bytes, placed
 from tests.planning.posed import posed

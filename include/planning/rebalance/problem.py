@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from include.domain.array_types import Floats, Mask
+from include.domain.array_types import NONE, Floats, Mask, Rows
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
+from include.errors import InvalidRequestError
+from include.planning.limits.limited import outside_sets
 from include.planning.limits.set_trees import fair_capacity
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
@@ -17,6 +20,7 @@ from include.planning.model.load_bands import placed_targets
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import known, placed_weights
 from include.planning.model.topic_bands import topic_bands
+from include.planning.placement.replica_sets import Placer
 from include.planning.search.broker_shed import REPLICAS
 from include.planning.search.parts import parts_of
 from include.planning.search.state import Problem
@@ -122,3 +126,39 @@ def asked_tolerances(request: ReassignmentRequest) -> dict[Resource, float]:
         if name != TOPIC_SPREAD:
             tolerances[Resource(name)] = LOOSE if value is None else value
     return tolerances
+
+
+def inside_sets(problem: Problem, capacity: Floats) -> tuple[Problem, Rows]:
+    """The problem once replicas are in their broker sets, and (P, R) the rows by then. What no
+    broker of its set has room for stays as it is.
+    """
+    layout = problem.layout
+    start = layout.rows.copy() if move_into_sets(problem, capacity) else layout.home
+    stays = outside_sets(layout.arrays, layout.rows).any(axis=1)
+    return replace(problem, partitions=problem.partitions & ~stays), start
+
+
+def move_into_sets(problem: Problem, capacity: Floats) -> bool:
+    """Bring replicas that may move, and lie outside of their broker set, onto its brokers, the
+    largest partitions first; whether there were any. What its brokers have no room for stays, and
+    is named in the end. An expansion brings none.
+    """
+    layout, hosts = problem.layout, problem.tree.hosts & problem.layout.arrays.brokers.takes
+    outside = outside_sets(layout.arrays, layout.rows).any(axis=1) & problem.partitions
+    if not outside.any() or (problem.takes != (problem.gives & hosts)).any():
+        return False
+    partitions = np.flatnonzero(outside)
+    placer, everyone = (
+        Placer(layout, problem.tree, capacity, takes=problem.takes),
+        problem.gives.all(),
+    )
+    for partition in partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist():
+        before = layout.rows[partition].copy()
+        with suppress(InvalidRequestError):
+            placer.complete(partition, int((before != NONE).sum()))
+        after = layout.rows[partition].tolist()
+        left = [broker for broker in before.tolist() if broker not in after]
+        if not everyone and not problem.gives[left].all():
+            for slot, broker in enumerate(before.tolist()):
+                layout.move(partition, slot, broker)
+    return True

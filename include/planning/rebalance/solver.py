@@ -17,19 +17,18 @@ their bands; for small clusters where some are not, see ``again``.
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from operator import itemgetter
 
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Rows
 from include.errors import InvalidRequestError
-from include.planning.limits.limited import outside_sets
-from include.planning.model.arrays import fresh
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.replica_sets import Placer
 from include.planning.programs.lp_rounding import round_lp, unhindered
 from include.planning.programs.neighbourhood_mip import search_neighbourhoods
+from include.planning.rebalance.problem import inside_sets
+from include.planning.rebalance.reconsider import reconsider
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.cheaper_copies import exchange_copies
@@ -59,9 +58,6 @@ EXCHANGED_UP_TO, WITH_TOPICS_UP_TO = 2_000_000, 300_000
 spread, which then undoes much of it.
 """
 
-RECONSIDERED = 40
-"""Copies, the largest ones, of a small cluster that are reconsidered in each round."""
-
 OTHER_INNER: tuple[Inner, ...] = (
     (1.0, 1.0, 1.0),
     (0.9, 0.5, 0.5),
@@ -77,10 +73,9 @@ that costs least before that is seldom the one that costs least after it.
 FEW = 3
 """Of those for a part of a cluster, of which only the cheapest end is reconsidered."""
 
-UNMET_TRIALS, UNMET_WAYS = 20, 2
-"""Copies that are reconsidered before bands that are still not met are given up, and layouts that
-this is tried with, those closest to the bands: all would be tried where no plan meets the bands,
-and each takes several times as long there.
+UNMET_WAYS = 2
+"""Layouts whose copies are reconsidered where bands are still not met, those closest to the bands:
+all would be tried where no plan meets the bands, and each takes several times as long there.
 """
 
 POOR = 1.1
@@ -123,7 +118,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     """
     layout, start = problem.layout, problem.layout.home
     if layout.arrays.limits is not None and layout.arrays.limits.has_sets:
-        problem, start = _inside_sets(problem, capacity)
+        problem, start = inside_sets(problem, capacity)
     search = Search(problem)
     before = search.outside()
     if before <= 0:
@@ -173,7 +168,7 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
             break
         layout.lay_out(rows)
         search = Search(problem)
-        worth = _reconsider(search) if problem.parts.reconsider else search.worth()
+        worth = reconsider(search) if problem.parts.reconsider else search.worth()
         found.append((worth, layout.rows.copy()))
     layout.lay_out(min(found, key=itemgetter(0))[1])
 
@@ -292,47 +287,6 @@ def _by_prices(problem: Problem, excess: float) -> None:
         layout.lay_out(found)
 
 
-def _reconsider(search: Search) -> tuple[float, float]:
-    """Send the largest copies home, one at a time, and see whether trades that bring all brokers
-    back into their bands, or closer to them, cost less; where they do not, all is as before.
-
-    :returns: the worth of what it comes to.
-    """
-    home, worth, trials = search.home.reshape(-1), search.worth(), 0
-    for _ in range(SEARCH_ROUNDS):
-        before = worth
-        away = search.away()
-        size = search.weights[0].take(away // search.width)
-        for slot in away[np.argsort(-size, kind="stable")][:RECONSIDERED].tolist():
-            origin = int(home[slot])
-            if search.flat[slot] == origin or not search.valid_one(slot, origin):
-                continue
-            if worth[0] > 0 and trials >= UNMET_TRIALS:
-                return worth
-            trials += 1
-            state = search.saved()
-            search.move(slot, origin)
-            Polisher(search).run(hopeless=worth[0] or np.inf)
-            undo_needless_moves(search)
-            if (found := search.worth()) < worth and not _leaves_copies_uneven(search):
-                worth = found
-            else:
-                search.restore(state)
-        if worth >= before:
-            break
-    return worth
-
-
-def _leaves_copies_uneven(search: Search) -> bool:
-    """Whether a partition that is copied ends unevenly spread, though it could be repaired."""
-    layout, tree = search.problem.layout, search.problem.tree
-    if search.seats.even() or not search.problem.gives[tree.hosts].all():
-        return False
-    moved = layout.changed()
-    copied = moved[fresh(layout.rows[moved], layout.home[moved]).any(axis=1)]
-    return bool((tree.violations_of(copied, layout.rows[copied]) > 0).any())
-
-
 def _repair(problem: Problem, capacity: Floats) -> bool:
     """Spread the moved partitions that were uneven before; whether there were any.
 
@@ -349,39 +303,3 @@ def _repair(problem: Problem, capacity: Floats) -> bool:
         with nullcontext() if unlimited else suppress(InvalidRequestError):
             placer.complete(partition, int((layout.rows[partition] != NONE).sum()))
     return bool(len(uneven))
-
-
-def _inside_sets(problem: Problem, capacity: Floats) -> tuple[Problem, Rows]:
-    """The problem once replicas are in their broker sets, and (P, R) the rows by then. What no
-    broker of its set has room for stays as it is.
-    """
-    layout = problem.layout
-    start = layout.rows.copy() if move_into_sets(problem, capacity) else layout.home
-    stays = outside_sets(layout.arrays, layout.rows).any(axis=1)
-    return replace(problem, partitions=problem.partitions & ~stays), start
-
-
-def move_into_sets(problem: Problem, capacity: Floats) -> bool:
-    """Bring replicas that may move, and lie outside of their broker set, onto its brokers, the
-    largest partitions first; whether there were any. What its brokers have no room for stays, and
-    is named in the end. An expansion brings none.
-    """
-    layout, hosts = problem.layout, problem.tree.hosts & problem.layout.arrays.brokers.takes
-    outside = outside_sets(layout.arrays, layout.rows).any(axis=1) & problem.partitions
-    if not outside.any() or (problem.takes != (problem.gives & hosts)).any():
-        return False
-    partitions = np.flatnonzero(outside)
-    placer, everyone = (
-        Placer(layout, problem.tree, capacity, takes=problem.takes),
-        problem.gives.all(),
-    )
-    for partition in partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist():
-        before = layout.rows[partition].copy()
-        with suppress(InvalidRequestError):
-            placer.complete(partition, int((before != NONE).sum()))
-        after = layout.rows[partition].tolist()
-        left = [broker for broker in before.tolist() if broker not in after]
-        if not everyone and not problem.gives[left].all():
-            for slot, broker in enumerate(before.tolist()):
-                layout.move(partition, slot, broker)
-    return True
