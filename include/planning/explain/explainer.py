@@ -6,8 +6,6 @@ the planner goes by: racks, disks, exclusions, and the bands in the plan's summa
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,121 +13,34 @@ import numpy as np
 from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, Floats, Mask, Rows
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.infeasible_text import BUDGET_SPENT, obstacle_text
+from include.domain.plan.infeasible import Subject, SubjectKind
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.request import (
-    ABOUT_LEADERS,
     SPREADS_TOPICS,
-    USED_BY,
     Action,
     ReassignmentRequest,
     spread_tolerance,
 )
 from include.domain.resources import LED, PLACED, RATES, Resource
 from include.errors import InvalidRequestError
+from include.planning.explain.explained import (
+    BrokerAsTarget,
+    BrokerExplained,
+    CopyExplained,
+    PartitionExplained,
+    ReplicaExplained,
+    Verdict,
+)
+from include.planning.explain.stays import Stays
 from include.planning.limits.limited import groups, limited, loads_of
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities, partition_weight
-from include.planning.model.scope import has_source, partitions_in_scope, without_excluded
+from include.planning.model.scope import partitions_in_scope, without_excluded
 from include.planning.model.topic_bands import TopicBands, topic_bands
 from include.planning.result.outcome import tree_of
-
-_BY_LIMITS = (Obstacle.OUTSIDE_SET, Obstacle.SET_TOO_SMALL, Obstacle.CAPS_KEEP_UNEVEN)
-
-
-class Verdict(enum.StrEnum):
-    """What speaks against a broker as the place of a replica."""
-
-    CHOSEN = "chosen"
-    HOLDS_ONE = "holds a replica of the partition already"
-    GONE = "is not live, or is being emptied"
-    UNWILLING = "takes no new replicas: it is excluded, or its log dirs are offline or cordoned"
-    SET = "is not one of the brokers that may hold the topic, by its broker set"
-    CAP = "would be above its cap"
-    RACKS = "would spread the partition less evenly over the racks"
-    DISK = "has no room on its disks"
-    OUTSIDE = "would end further outside its band"
-    TOPIC = "would hold more replicas of the topic than its share and the tolerance allow"
-    POSSIBLE = "would have done as well"
-
-
-@dataclass(frozen=True)
-class BrokerAsTarget:
-    """One broker as the place of a replica.
-
-    :param excess: how far it would be outside its bands with the replica, in shares, beyond
-        where it ends in the plan.
-    :param resource: the resource in which that is most; None where it is in none.
-    """
-
-    broker: BrokerId
-    verdict: Verdict
-    excess: float = 0.0
-    resource: Resource | None = None
-
-
-@dataclass(frozen=True)
-class CopyExplained:
-    """One new replica of a partition: where it goes, and where else it could have gone.
-
-    :param target: the broker that receives it; ``source``: the leader it is copied from.
-    :param choices: every broker, the chosen one first, then by what speaks against it.
-    """
-
-    target: BrokerId
-    source: BrokerId
-    choices: tuple[BrokerAsTarget, ...]
-
-
-@dataclass(frozen=True)
-class ReplicaExplained:
-    """A replica as it lies now: what keeping it there means for its broker.
-
-    :param load: per resource with a band: what the broker would hold at the end of the plan if
-        it kept the replica, and the band's least and most.
-    :param leaves: whether the plan takes it away.
-    """
-
-    broker: BrokerId
-    leaves: bool
-    load: tuple[tuple[Resource, int, int, int], ...]
-
-
-@dataclass(frozen=True)
-class PartitionExplained:
-    """A partition and what the plan makes of it.
-
-    :param move: None where the plan leaves it as it is.
-    :param barred: why the plan could not have moved it; empty where it could.
-    """
-
-    partition: TopicPartition
-    size_bytes: int
-    replicas: tuple[BrokerId, ...]
-    move: Move | None
-    barred: str
-    copies: tuple[CopyExplained, ...]
-    held: tuple[ReplicaExplained, ...]
-
-
-@dataclass(frozen=True)
-class BrokerExplained:
-    """A broker before and after the plan.
-
-    :param loads: per resource: before, after, and the band's least and most (None = no band).
-    :param gives: moves that take a replica off it, largest first; ``receives`` bring one.
-    :param infeasible: targets of it, or of its racks, that could not be met.
-    """
-
-    broker: BrokerId
-    loads: tuple[tuple[Resource, int, int, int | None, int | None], ...]
-    gives: tuple[Move, ...]
-    receives: tuple[Move, ...]
-    infeasible: tuple[Infeasible, ...]
 
 
 class Explainer:
@@ -177,7 +88,7 @@ class Explainer:
             size_bytes=int(self._arrays.size_bytes[p]),
             replicas=replicas,
             move=move,
-            barred="" if move else self._barred(p),
+            barred="" if move else self._stays.why(p),
             copies=tuple(
                 CopyExplained(target, source, self._choices(p, move, target))
                 for target in added
@@ -271,73 +182,12 @@ class Explainer:
         return tree_of(self._arrays, self._hosts, self._request, widest)
 
     @cached_property
+    def _stays(self) -> Stays:
+        return Stays(self._arrays, self._request, self._plan, self._tree)
+
+    @cached_property
     def _incoming(self) -> Floats:
         return np.array([load.bytes_in for load in self._plan.summary.brokers], float)
-
-    def _barred(self, p: int) -> str:
-        arrays = self._arrays
-        if arrays.in_flight[p]:
-            return "it was being reassigned already"
-        if self._unpaid(p):
-            return BUDGET_SPENT
-        if not has_source(arrays, np.array([p]))[0]:
-            return "it had no live leader to copy from"
-        harmed = arrays.offline is not None and bool(arrays.offline[p].any())
-        if self._request.action is Action.FIX_OFFLINE_REPLICAS:
-            if not harmed:
-                return "none of its replicas was offline"
-        elif harmed and self._request.action not in ABOUT_LEADERS:
-            return "one of its replicas was on a broker that was not live, or in a failed log dir"
-        scoped = self._request.action in USED_BY["topics"]
-        if scoped and not partitions_in_scope(arrays, self._request)[p]:
-            return "its topic is not in the scope of the request, or is excluded"
-        return self._limited_otherwise(p) or self._led_otherwise(p) or self._evacuated_otherwise(p)
-
-    def _limited_otherwise(self, p: int) -> str:
-        """What caps or broker sets kept the partition from; "" = nothing."""
-        named = str(self._arrays.partition(p))
-        for item in self._plan.summary.infeasible:
-            if item.obstacle in _BY_LIMITS and item.subject.name == named:
-                return obstacle_text(item)
-        return ""
-
-    def _led_otherwise(self, p: int) -> str:
-        """Why an action that is about leaders leaves a partition; "" = the action is another."""
-        named = str(self._arrays.partition(p))
-        for item in self._plan.summary.infeasible:
-            if self._request.action in ABOUT_LEADERS and item.subject.name == named:
-                return obstacle_text(item)
-        if self._request.action is Action.DEMOTE:
-            return "no broker that is demoted leads it, or is preferred to"
-        if self._request.action is Action.ELECT_PREFERRED:
-            return "its preferred leader led it already"
-        return ""
-
-    def _evacuated_otherwise(self, p: int) -> str:
-        """Why an evacuation leaves a partition; "" = the action is another."""
-        if self._request.action is not Action.EVACUATE_LOG_DIRS:
-            return ""
-        named = str(self._arrays.partition(p))
-        for item in self._plan.summary.infeasible:
-            if item.subject.name == named:
-                return obstacle_text(item)
-        return "none of its replicas lay in a log dir that is to be emptied"
-
-    def _unpaid(self, p: int) -> bool:
-        """Whether the budget leaves it in places that the request asks to change."""
-        if not any(item.obstacle is Obstacle.BUDGET for item in self._plan.summary.infeasible):
-            return False
-        row, request = self._arrays.rows[p], self._request
-        held = row[row != NONE]
-        if request.action is Action.DRAIN:
-            return bool(np.isin(self._arrays.brokers.ids[held], request.brokers).any())
-        if request.action is Action.SET_REPLICATION_FACTOR:
-            return len(held) != request.replication_factor
-        if request.action is Action.FIX_OFFLINE_REPLICAS:
-            return self._arrays.offline is not None and bool(self._arrays.offline[p].any())
-        if request.action is Action.REPAIR_RACKS:
-            return bool(self._tree.of(p).violations(row[None, :]).any())
-        return False
 
     def _weight(self, resource: Resource, p: int) -> float:
         return float(partition_weight(self._arrays, resource)[p])
