@@ -373,7 +373,8 @@ def refuse_own_approval(
 
 
 def _follow_up_request(plan_id: str) -> ReassignmentRequest:
-    from include.execution.completion.drained import FOLLOWED_UP, follow_up_request
+    from include.execution.completion.drained import FOLLOWED_UP
+    from include.execution.completion.follow_up import follow_up_request
 
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id)

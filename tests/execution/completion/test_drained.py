@@ -1,9 +1,9 @@
-"""What counts as left on a drained broker, and whether it may be moved away at once."""
+"""What counts as left on a drained broker."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -27,16 +27,14 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.completion.drained import (
     Drained,
     LeftOver,
-    NoFollowUp,
     Where,
     covers,
     emptied_by,
-    follow_up_request,
     less_unpaid,
     look,
     still_there,
-    why_no_follow_up,
 )
+from include.execution.completion.follow_up import NoFollowUp, why_no_follow_up
 from tests.ledger.small_plans import make_plan, move
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -125,35 +123,6 @@ def test_a_drain_is_about_the_topics_that_it_names(
     topics: tuple[str, ...], topic: str, internal: bool, is_covered: bool
 ) -> None:
     assert covers(replace(DRAIN, topics=topics), topic, internal=internal) is is_covered
-
-
-@pytest.mark.parametrize(
-    ("found", "changes", "why"),
-    [
-        (FOUND, {}, None),
-        (FOUND, {"window_end": NOW + timedelta(seconds=1)}, None),
-        (FOUND, {"window_end": NOW}, NoFollowUp.WINDOW),
-        (FOUND, {"budget_bytes": 1001}, None),
-        (FOUND, {"budget_bytes": 1000}, NoFollowUp.BUDGET),
-        (FOUND, {"budget_moves": 2}, NoFollowUp.BUDGET),
-        (
-            Drained((3,), (LeftOver(3, TopicPartition("t", 0), Where.ON_DISK, "/d"),)),
-            {},
-            NoFollowUp.ONLY_ON_DISK,
-        ),
-    ],
-)
-def test_what_appeared_is_moved_away_while_window_and_budget_allow(
-    found: Drained, changes: dict[str, Any], why: NoFollowUp | None
-) -> None:
-    assert why_no_follow_up(found, replace(DRAIN, **changes), PLAN, NOW) is why
-
-
-def test_a_follow_up_has_what_the_plan_left_of_the_budget() -> None:
-    asked = replace(DRAIN, budget_bytes=1500, budget_moves=5, approval=True)
-    left = replace(DRAIN, budget_bytes=500, budget_moves=3, approval=True)
-    assert follow_up_request(asked, PLAN) == left
-    assert follow_up_request(DRAIN, PLAN) == DRAIN
 
 
 def test_what_a_budget_left_is_told_apart_from_what_appeared() -> None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from include.domain.kafka import LogDirName
     from include.domain.plan.plan import Plan
-    from include.execution.completion.drained import Drained, NoFollowUp
+    from include.execution.completion.drained import Drained
+    from include.execution.completion.follow_up import NoFollowUp
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory
@@ -81,7 +82,8 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def _conclude(
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
     ) -> None:
-        from include.execution.completion.drained import FOLLOWED_UP, NoFollowUp, why_no_follow_up
+        from include.execution.completion.drained import FOLLOWED_UP
+        from include.execution.completion.follow_up import NoFollowUp, why_no_follow_up
         from include.warehouse import PlanDirectory
 
         directory = PlanDirectory(record.plan_dir)

@@ -1,0 +1,47 @@
+"""Whether what is left on a drained broker may be moved away at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from include.domain.kafka import TopicPartition
+from include.execution.completion.drained import Drained, LeftOver, Where
+from include.execution.completion.follow_up import (
+    NoFollowUp,
+    follow_up_request,
+    why_no_follow_up,
+)
+from tests.execution.completion.test_drained import DRAIN, FOUND, NOW, PLAN
+
+
+@pytest.mark.parametrize(
+    ("found", "changes", "why"),
+    [
+        (FOUND, {}, None),
+        (FOUND, {"window_end": NOW + timedelta(seconds=1)}, None),
+        (FOUND, {"window_end": NOW}, NoFollowUp.WINDOW),
+        (FOUND, {"budget_bytes": 1001}, None),
+        (FOUND, {"budget_bytes": 1000}, NoFollowUp.BUDGET),
+        (FOUND, {"budget_moves": 2}, NoFollowUp.BUDGET),
+        (
+            Drained((3,), (LeftOver(3, TopicPartition("t", 0), Where.ON_DISK, "/d"),)),
+            {},
+            NoFollowUp.ONLY_ON_DISK,
+        ),
+    ],
+)
+def test_what_appeared_is_moved_away_while_window_and_budget_allow(
+    found: Drained, changes: dict[str, Any], why: NoFollowUp | None
+) -> None:
+    assert why_no_follow_up(found, replace(DRAIN, **changes), PLAN, NOW) is why
+
+
+def test_a_follow_up_has_what_the_plan_left_of_the_budget() -> None:
+    asked = replace(DRAIN, budget_bytes=1500, budget_moves=5, approval=True)
+    left = replace(DRAIN, budget_bytes=500, budget_moves=3, approval=True)
+    assert follow_up_request(asked, PLAN) == left
+    assert follow_up_request(DRAIN, PLAN) == DRAIN
