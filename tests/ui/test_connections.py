@@ -35,8 +35,8 @@ def test_a_cluster_is_reached_by_the_connection_that_leads_there(
         ("of_ben", "x1"),
     ):
         site.ledger.record_connection(connection, cluster_id)
-    found = [planning._connection_to(one) for one in ("b1", "o1", "x1", "unseen")]
+    found = [planning.connection_offered(one) for one in ("b1", "o1", "x1", "unseen")]
     assert found == ["kafka_berlin", "kafka_default", "of_ben", "kafka_default"]
-    days = [clusters._demands(one, site.ledger).window_days for one in ("b1", "o1")]
+    days = [clusters.demands_of(one, site.ledger).window_days for one in ("b1", "o1")]
     assert days[0] == 3
     assert days[1] != 3

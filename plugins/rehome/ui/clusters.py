@@ -32,7 +32,7 @@ def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView:
     :raises HTTPException: 404: there is none.
     """
     uri = _newest_uri(cluster_id)
-    return _view(uri, ledger, _demands(cluster_id, ledger) if load else None)
+    return _view(uri, ledger, demands_of(cluster_id, ledger) if load else None)
 
 
 def connection_to(cluster_id: str, ledger: Ledger) -> str | None:
@@ -75,7 +75,7 @@ def _topics(uri: str) -> tuple[tuple[str, int, bool], ...]:
     )
 
 
-def _demands(cluster_id: str, ledger: Ledger) -> Demands:
+def demands_of(cluster_id: str, ledger: Ledger) -> Demands:
     """By the cluster's own settings."""
     settings = installation.settings(connection_to(cluster_id, ledger))
     return Demands(settings.history_days, settings.min_history_hours)

@@ -100,7 +100,7 @@ def have_it_planned(
 ) -> Response:
     """Trigger a dry run in the user's name, and go where its plan will be."""
     view = _seen(cluster_id)
-    through = connection.strip() or _connection_to(cluster_id)
+    through = connection.strip() or connection_offered(cluster_id)
     try:
         params = form.params()
     except InvalidRequestError as error:
@@ -133,7 +133,7 @@ def have_another_planned(
         access.VIEWED_DAG,
         {
             **params,
-            "kafka_config_id": record.planned_through or _connection_to(record.cluster_id),
+            "kafka_config_id": record.planned_through or connection_offered(record.cluster_id),
             "cluster_id": record.cluster_id,
         },
         user.get_name(),
@@ -156,12 +156,12 @@ def _form_values(view: ClusterView, form: PlanForm) -> dict[str, Any]:
         "form": form,
         "choices": CHOICES,
         "words": WORDS,
-        "connection": _connection_to(view.cluster_id),
+        "connection": connection_offered(view.cluster_id),
         "problems": (),
     }
 
 
-def _connection_to(cluster_id: str) -> str:
+def connection_offered(cluster_id: str) -> str:
     """The one that its newest plan was made through, or that was seen to lead there."""
     newest = plans.ledger.plans_on(cluster_id, 1)
     through = newest[0].planned_through if newest else None
