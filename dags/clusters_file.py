@@ -5,6 +5,6 @@ It names every problem. All DAGs stay: see dags/clusters.py.
 
 from __future__ import annotations
 
-from rehome.clusters import file
+from rehome.fleet.clusters import file
 
 file()

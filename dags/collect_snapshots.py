@@ -5,8 +5,8 @@ Airflow looks for DAGs in files that name it and them: this one makes its own el
 
 from __future__ import annotations
 
-from rehome.clusters import default_cluster
-from rehome.scheduled import collect_snapshots
-from rehome.scheduled_texts import COLLECT_SNAPSHOTS
+from rehome.fleet.clusters import default_cluster
+from rehome.fleet.scheduled import collect_snapshots
+from rehome.fleet.scheduled_texts import COLLECT_SNAPSHOTS
 
 dag = collect_snapshots(default_cluster(), COLLECT_SNAPSHOTS)

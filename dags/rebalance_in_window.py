@@ -5,8 +5,8 @@ Airflow looks for DAGs in files that name it and them: this one makes its own el
 
 from __future__ import annotations
 
-from rehome.clusters import default_cluster
-from rehome.scheduled import rebalance_in_window
-from rehome.scheduled_texts import REBALANCE_IN_WINDOW
+from rehome.fleet.clusters import default_cluster
+from rehome.fleet.scheduled import rebalance_in_window
+from rehome.fleet.scheduled_texts import REBALANCE_IN_WINDOW
 
 dag = rebalance_in_window(default_cluster(), REBALANCE_IN_WINDOW)

@@ -5,8 +5,8 @@ Airflow looks for DAGs in files that name it and them: this one makes its own el
 
 from __future__ import annotations
 
-from rehome.clusters import default_cluster
-from rehome.scheduled import sweep_throttles
-from rehome.scheduled_texts import SWEEP_THROTTLES
+from rehome.fleet.clusters import default_cluster
+from rehome.fleet.scheduled import sweep_throttles
+from rehome.fleet.scheduled_texts import SWEEP_THROTTLES
 
 dag = sweep_throttles(default_cluster(), SWEEP_THROTTLES)

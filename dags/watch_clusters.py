@@ -8,11 +8,11 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import DAG
 
 from rehome.assets import SNAPSHOTS
+from rehome.fleet.watching import STARTED_DAG
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.watch import WatchClustersOperator
 from rehome.task_texts import task
 from rehome.ui.links import flow_picture
-from rehome.watching import STARTED_DAG
 
 DOC = f"""
 ### Watch clusters

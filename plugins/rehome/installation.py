@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from include.clusters.clusters_file import ClustersFileError
 from include.errors import InvalidRequestError
 from include.settings import Settings, env_name
-from rehome import clusters
+from rehome.fleet import clusters
 
 if TYPE_CHECKING:
     from include.ledger.store import Ledger

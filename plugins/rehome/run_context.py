@@ -17,8 +17,9 @@ from include.clusters.clusters_file import ClustersFileError
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError, RehomeError
 from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
-from rehome import clusters, installation
+from rehome import installation
 from rehome.executors import UnsharedLedgerError
+from rehome.fleet import clusters
 from rehome.params import FORM_DEFAULTS
 from rehome.timetables.maintenance_window import WINDOWS
 

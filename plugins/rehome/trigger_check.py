@@ -40,7 +40,7 @@ def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _reassignment(conf: Mapping[str, Any], dag_id: str) -> None:
     from include.domain.request.parameters import parse_request
-    from rehome.clusters import asked, connection_of_dag
+    from rehome.fleet.clusters import asked, connection_of_dag
     from rehome.params import FORM_DEFAULTS
 
     now = datetime.now(UTC)
@@ -91,7 +91,7 @@ class TriggerCheck:
 def _base(dag_id: str) -> str:
     if not dag_id:  # every other request of Airflow: it loads nothing of Rehome
         return ""
-    from rehome.clusters import base_of
+    from rehome.fleet.clusters import base_of
 
     return base_of(dag_id)
 

@@ -44,7 +44,7 @@ class KafkaClusterHook(KafkaBaseHook):
             in both places, or the clusters file cannot be used.
         """
         from include.execution.access.connection_policy import KEY, ConnectionPolicy
-        from rehome import clusters
+        from rehome.fleet import clusters
 
         own = ConnectionPolicy.parse(self._extra.get(KEY), self.kafka_config_id)
         entry = clusters.through(self.kafka_config_id)

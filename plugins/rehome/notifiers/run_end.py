@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier
 
 from include.errors import RehomeError
-from rehome import alerting, clusters, installation, plan_of_run, run_context
+from rehome import alerting, installation, plan_of_run, run_context
+from rehome.fleet import clusters
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
-from rehome import alerting, assets, clusters, installation, metrics, watching
+from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
+from rehome.fleet import clusters, watching
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.ledger.store import Ledger
     from include.watching.rules import WatchRules
-    from rehome.watching import Fresh, Judged
+    from rehome.fleet.watching import Fresh, Judged
 
 NEWEST = 10
 """So many snapshots of a cluster are judged at most: after a pause, older ones have no say."""

@@ -10,7 +10,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.settings import FIRST_POLL_S
 from rehome import alerting
-from rehome.clusters import work_through
+from rehome.fleet.clusters import work_through
 from rehome.triggers.watch import PlanWatch, ReassignmentWatch
 
 

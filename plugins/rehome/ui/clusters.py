@@ -12,7 +12,7 @@ from include.load_history.known_rates import Demands, LoadHistory
 from include.page.cluster_view import ClusterView, Ours, cluster_view
 from include.warehouse import cluster_of, read_snapshot, taken_at_of
 from rehome import installation
-from rehome.clusters import DEFAULT_CONNECTION, connections_of_file
+from rehome.fleet.clusters import DEFAULT_CONNECTION, connections_of_file
 
 KEPT = 256
 

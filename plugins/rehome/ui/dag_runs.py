@@ -20,7 +20,7 @@ from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.page.controls import WindowAhead
-from rehome import clusters
+from rehome.fleet import clusters
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ui.access import CONTROL_DAG
 

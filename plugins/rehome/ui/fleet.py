@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from include.clusters.clusters_file import ClustersFileError
 from include.ledger.store import Ledger
 from include.page.fleet import FleetLine, fleet_lines, members
-from rehome.clusters import file
+from rehome.fleet.clusters import file
 from rehome.ui import clusters, dag_runs
 
 

@@ -16,7 +16,7 @@ from include.ledger.base.lines import PlanFilter
 from include.page.files import PlanFiles
 from include.page.findings import finding_lines
 from rehome import installation, run_context
-from rehome.clusters import base_of
+from rehome.fleet.clusters import base_of
 from rehome.ui import access, clusters, dag_runs, fleet
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render

@@ -16,7 +16,7 @@ from include.execution.completion.drained import covers
 from include.page.choices import Instead, params_instead
 from include.page.cluster_view import ClusterView
 from include.page.plan_form import CHOICES, WORDS, PlanForm
-from rehome.clusters import DEFAULT_CONNECTION
+from rehome.fleet.clusters import DEFAULT_CONNECTION
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import PlannerDep, UserDep
 from rehome.ui.rendering import render

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.sdk import DAG
 
-from rehome.clusters import ScheduledCluster
+from rehome.fleet.clusters import ScheduledCluster
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.rollup import RollUpSnapshotsOperator
 from rehome.operators.snapshot import SnapshotClusterOperator

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from include.watching.rules import WatchRules
-from rehome import clusters, installation
+from rehome import installation
+from rehome.fleet import clusters
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from airflow.utils.file import might_contain_dag
 
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import PolicyError
-from rehome import clusters, installation, run_context
+from rehome import installation, run_context
+from rehome.fleet import clusters
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.timetables.maintenance_window import SeveralWindowsTimetable
 from rehome.trigger_check import problems_of

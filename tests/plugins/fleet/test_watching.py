@@ -21,7 +21,8 @@ from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind, WatchPolicy
-from rehome import assets, installation, watching
+from rehome import assets, installation
+from rehome.fleet import watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
 from rehome.operators.watch import WatchClustersOperator
