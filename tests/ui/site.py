@@ -58,11 +58,13 @@ class Site:
         dag_id: str = "reassign_partitions",
         actor: str = "ann",
         figures: Mapping[str, Any] | None = None,
+        through: str = "kafka_prod",
         **request: Any,
     ) -> Plan:
         """A drain of broker 4 as the plan job records it, with its files; or what is requested.
 
         :param figures: fields of its summary.
+        :param through: the connection that it was planned through.
         """
         chosen = moves or drain_moves(12)
         made = make_plan(plan_id, *chosen, cluster_id=cluster_id)
@@ -77,7 +79,7 @@ class Site:
         directory.write_json("dry_run.json", dict(dry_run_json()))
         directory.write_text("report.html", "<!doctype html><title>the report</title>")
         self.ledger.create_plan(
-            plan, params, directory.uri, f"manual__{plan_id}", actor, "kafka_prod", dag_id
+            plan, params, directory.uri, f"manual__{plan_id}", actor, through, dag_id
         )
         return plan
 

@@ -178,11 +178,11 @@ def test_a_move_is_planned_in_a_browser(
         assert (run["conf"]["action"], run["conf"]["brokers"]) == ("drain", [4])
 
 
-def looked_at(site: Site) -> int:
+def looked_at(site: Site, **plan: Any) -> int:
     """A plan that a dry run has made, which offers others; its bytes."""
     copied = sum(move.bytes_to_move for move in drain_moves(12))
     figures = offered(copied, 12)
-    site.plan("looked", figures=figures, action="rebalance", brokers=[], dry_run=True)
+    site.plan("looked", figures=figures, action="rebalance", brokers=[], dry_run=True, **plan)
     return copied
 
 
@@ -275,7 +275,7 @@ def test_a_smaller_plan_is_chosen_in_a_browser(
 def test_a_plan_is_handed_over_to_a_window_that_the_dialog_names(
     client: Client, site: Site, triggered: list[dict[str, Any]], window: WindowAhead
 ) -> None:
-    looked_at(site)
+    looked_at(site, through="kafka_default")
     user = client("op")
     asked = user.get("plans/looked/controls/next_window").text
     assert f"It opens at {window.opens_at:%Y-%m-%d %H:%M} UTC, for 4 h." in asked
@@ -290,3 +290,12 @@ def test_a_plan_is_handed_over_to_a_window_that_the_dialog_names(
     assert "The next maintenance window carries this plan out." in shown
     assert "controls/next_window" not in shown
     assert "next window" in user.get("").text
+
+
+def test_no_window_is_promised_through_a_connection_that_no_dag_is_known_to_use(
+    client: Client, site: Site, window: WindowAhead
+) -> None:
+    looked_at(site, through="kafka_elsewhere")
+    asked = client("op").get("plans/looked/controls/next_window").text
+    assert "When that window opens is not known" in asked
+    assert f"{window.opens_at:%Y-%m-%d}" not in asked

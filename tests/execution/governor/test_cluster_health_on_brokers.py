@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import ReplicaId
+from include.domain.configs import ConfigResource
+from include.domain.kafka import BrokerError, ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.policy import Policy
@@ -23,7 +24,7 @@ from include.execution.decide import decide, needs_worker
 from include.execution.governor.cluster_health import RISING_LOOKS, bystanders
 from include.execution.governor.control_loop import CALM_S, first_rate
 from include.execution.poll import poll
-from include.execution.throttle.keys import FOLLOWER_RATE
+from include.execution.throttle.keys import FOLLOWER_RATE, own_value
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
@@ -235,11 +236,15 @@ def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caug
 
 def assert_halved(cut: RateChange, run: Run) -> None:
     assert (cut.target_bytes_per_s, cut.limit_bytes_per_s) == (ASKED // 2, ASKED)
-    told = str(cut.rate_bytes_per_s)
-    wait_until(
-        lambda: throttles_of(run.gateway, [])["broker "].get(FOLLOWER_RATE) == told,
-        "the lower rate on the brokers",
-    )
+    rate, every_broker = str(cut.rate_bytes_per_s), ConfigResource.cluster_default()
+
+    def is_set() -> bool:
+        configs = run.gateway.describe_configs([every_broker], [FOLLOWER_RATE])[every_broker]
+        if isinstance(configs, BrokerError):  # the broker that was paused is not back yet
+            return False
+        return own_value(every_broker, configs.get(FOLLOWER_RATE)) == rate
+
+    wait_until(is_set, "the lower rate on the brokers", 60)
 
 
 def whole(run: Run) -> bool:
