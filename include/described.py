@@ -7,8 +7,9 @@ a :class:`Unit`, its place in a form in a :class:`Section`. What is shown is rea
 from __future__ import annotations
 
 import enum
+import json
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -108,6 +109,8 @@ def _shown_default(info: FieldInfo, default: Any) -> str:
         return "yes" if default else "no"
     if isinstance(default, float) and default.is_integer():
         return f"{default:.0f}"
+    if isinstance(default, Mapping):
+        return json.dumps({str(key): value for key, value in default.items()}, ensure_ascii=False)
     return str(default)
 
 
@@ -135,8 +138,12 @@ def _type_text(annotation: Any) -> str:
     raise TypeError(f"{annotation} is not told by its type: give the field a Kind")
 
 
-def _bounds(metadata: Iterable[Any]) -> Iterable[str]:
+def _bounds(metadata: Sequence[Any]) -> Iterable[str]:
+    """A type's own bound may stand beside the field's: of the two that say "more", one is told."""
+    above = [item.gt for item in metadata if isinstance(item, annotated_types.Gt)]
     for item in metadata:
+        if isinstance(item, annotated_types.Ge) and any(item.ge <= bound for bound in above):
+            continue
         match item:
             case annotated_types.Gt(gt=bound):
                 yield f"more than {bound}"

@@ -21,6 +21,7 @@ def text_of(summary: PlanSummary) -> str:
     terms = Terms(summary.plan_hash, 10_000_000, ends, additional=True)
     return approval_text(
         summary,
+        "Drain broker 0",
         terms,
         "http://airflow/plugin/reassignments/rehome/plans/p1",
         lasting_s=7200,
@@ -46,6 +47,7 @@ def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
     drained = plan(cluster([""] * 3, [(0, 1)]), action="drain", brokers=[0], rate=10)
     text = text_of(drained.summary)
     assert drained.plan_hash in text
+    assert "| Drain broker 0 |" in text
     assert "20 s to 1 min 15 s at 10 MB/s per broker and direction (auto: half of what" in text
     assert "10 MB/s (10000000 bytes per second) for each broker and direction at most" in text
     assert "until 2030-01-01 05:00:00 UTC, when nothing is in flight any more" in text

@@ -28,7 +28,7 @@ BODY = """
 {sent_back}\
 **[{summary.plan_id}]({page})** is ready.
 
-| {summary.action} | |
+| {what} | |
 |---|---|
 | partitions | {summary.partitions} |
 | replicas to copy | {summary.replica_moves} |
@@ -86,6 +86,7 @@ class ApprovePlanOperator(ApprovalOperator):
     def execute(self, context: Context) -> Any:
         """Wait, or approve in the name of the run's parameters."""
         from include.domain.run.states import PlanState
+        from include.reporting.titles import title_of
 
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -105,6 +106,7 @@ class ApprovePlanOperator(ApprovalOperator):
             tried = self._tried(context, plan, request, terms)
             self.body = approval_text(
                 plan.summary,
+                title_of(record),
                 terms,
                 page_of_plan(plan.plan_id),
                 lasting_s=installation.settings().approval_lasts_s,
@@ -295,6 +297,7 @@ def time_left(context: Context) -> timedelta | None:
 
 def approval_text(
     summary: PlanSummary,
+    what: str,
     terms: Terms,
     page: str,
     *,
@@ -304,6 +307,7 @@ def approval_text(
 ) -> str:
     """What a person reads who is asked to approve a plan, as Markdown.
 
+    :param what: the plan's title: ``Drain broker 4``.
     :param page: the address of the plan's page.
     :param tried: dry_run.json.
     :param sent_back: what has come of an earlier answer.
@@ -315,6 +319,7 @@ def approval_text(
     return BODY.format(
         sent_back=f"{sent_back}\n\n" if sent_back else "",
         summary=summary,
+        what=what,
         bytes_to_move=bytes_text(summary.bytes_to_move),
         lower_bound=bytes_text(summary.lower_bound_bytes),
         duration=str(TimeRange(**predicted)) if predicted else "it would never end",
