@@ -140,9 +140,9 @@ def _type_text(annotation: Any) -> str:
 
 def _bounds(metadata: Sequence[Any]) -> Iterable[str]:
     """A type's own bound may stand beside the field's: of the two that say "more", one is told."""
-    above = [item.gt for item in metadata if isinstance(item, annotated_types.Gt)]
+    above: list[Any] = [item.gt for item in metadata if isinstance(item, annotated_types.Gt)]
     for item in metadata:
-        if isinstance(item, annotated_types.Ge) and any(item.ge <= bound for bound in above):
+        if isinstance(item, annotated_types.Ge) and any(bound >= item.ge for bound in above):
             continue
         match item:
             case annotated_types.Gt(gt=bound):
