@@ -185,7 +185,9 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
             "the brokers to follow",
             TIMEOUT_S,
         )
-        expect(page.locator("#plan-head")).to_contain_text("throttle 1")
+        expect(page.locator("#plan-head")).to_contain_text(
+            "throttle 150 kB/s per broker (set on brokers: 1"
+        )
         keep(tab, "running in Airflow")
         refused_to_viewers(browser, world, plan_id)
         ask(page, "Pause")
