@@ -103,7 +103,7 @@ def plan_a_drain(
     """Fill in the form for a drain of broker 1; the id of the plan that its dry run has made."""
     page.goto(f"{world.airflow.url}/plugin/reassignments")
     frame = page.frame_locator("iframe")
-    frame.get_by_role("link", name="Clusters").click()
+    frame.locator("header").get_by_role("link", name="Clusters").click()
     frame.get_by_role("link", name=cluster_id).click()
     expect(frame.get_by_role("heading", name=cluster_id)).to_be_visible()
     keep(page, "cluster in Airflow")
