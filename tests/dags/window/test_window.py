@@ -19,7 +19,7 @@ from local.process.waiting import wait_until
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from spark_jobs import plan as plan_job
 from spark_jobs.gated_plan import read_request
-from tests.dags.cleared_tasks import ClearedRun, Outcome, reach
+from tests.dags.clearing.cleared_tasks import ClearedRun, Outcome, reach
 from tests.dags.clusters import throttles_of
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move

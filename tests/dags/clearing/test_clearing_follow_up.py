@@ -16,7 +16,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.controller import give_up
 from include.execution.throttle.set_up import clear_throttle
 from local.process.waiting import wait_until
-from tests.dags.cleared_tasks import (
+from tests.dags.clearing.cleared_tasks import (
     FOLLOW_UP,
     TASKS,
     WITH_FOLLOW_UP,

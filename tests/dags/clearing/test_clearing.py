@@ -21,7 +21,7 @@ from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
-from tests.dags.cleared_tasks import TASKS, ClearedRun, Outcome, reach
+from tests.dags.clearing.cleared_tasks import TASKS, ClearedRun, Outcome, reach
 from tests.dags.clusters import throttles_of, to
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move

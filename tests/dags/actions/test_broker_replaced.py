@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from local.process.waiting import wait_until
+from tests.dags.actions.test_leader_actions import led
 from tests.dags.site import Site
-from tests.dags.test_leader_actions import led
 
 
 def test_a_broker_is_replaced_in_its_places_and_its_leadership_goes_along(site: Site) -> None:
