@@ -23,9 +23,9 @@ from include.execution.observation.waiting_metadata import AssumedStates
 from include.execution.poll import Poll, poll
 from include.ledger.store import Ledger
 from include.ledger.stores.events import BESIDE_NAMED, REASSIGNED_BESIDE
+from tests.execution.advance.test_advance_properties import record
 from tests.execution.observed import POLICY, T0, seen
 from tests.execution.simulated_cluster import SimulatedCluster
-from tests.execution.test_advance_properties import record
 from tests.ledger.small_plans import make_plan, move
 
 IN_FLIGHT = 4
