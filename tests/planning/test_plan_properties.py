@@ -16,7 +16,7 @@ from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from tests.examples import examples
 from tests.planning.clusters import Cluster
-from tests.planning.evenness import even_sets, is_even
+from tests.planning.placement.evenness import even_sets, is_even
 from tests.planning.strategies import clusters
 
 THOROUGH = examples(100)

@@ -14,8 +14,8 @@ from include.planning.options import PlanOptions
 from include.planning.sharded.planner import plan_in_slices
 from include.warehouse import Warehouse, replicas_uri
 from spark_jobs.spark_shards import slices_of, spark_slices
-from tests.planning.in_process import InProcess
 from tests.planning.large import large_snapshot
+from tests.planning.sharded.in_process import InProcess
 from tests.planning.sharded.test_sharded_planner import with_rates
 from tests.spark.works import Seen
 

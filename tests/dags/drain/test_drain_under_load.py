@@ -17,7 +17,7 @@ from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway, revive
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
-from tests.planning.evenness import is_even
+from tests.planning.placement.evenness import is_even
 from tests.plugins.mailbox import Told, text_of
 
 DRAINED = 4

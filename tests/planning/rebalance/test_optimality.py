@@ -17,8 +17,8 @@ from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.reconsider import UNMET_TRIALS
 from include.planning.rebalance.solver import UNMET_WAYS, rebalance
 from include.planning.search.local_search import Polisher
-from tests.planning.exact import TOLERANCE, Exact, bands, fewest_bytes, placed
 from tests.planning.posed import posed
+from tests.planning.rebalance.exact import TOLERANCE, Exact, bands, fewest_bytes, placed
 
 QUICK = (11, 30, 35, 36)
 """Seeds of clusters that the solver is done with in a few seconds."""
