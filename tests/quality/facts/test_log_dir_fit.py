@@ -18,7 +18,7 @@ from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.jbod import with_disks
 from tests.planning.result.test_log_dir_choice import REQUESTS, jbods
-from tests.quality.cases import planned, with_moves
+from tests.quality.plan.cases import planned, with_moves
 
 GB = 10**9
 

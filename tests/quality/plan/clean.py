@@ -17,7 +17,7 @@ from include.planning.rollback import rollback_plan
 from include.quality.facts.subject import Checked
 from include.quality.facts.unplannable import at_caps
 from tests.planning.clusters import Cluster
-from tests.quality.cases import MIN_FREE, Broken, planned, with_files
+from tests.quality.plan.cases import MIN_FREE, Broken, planned, with_files
 
 ACTIONS = (
     Action.REBALANCE,

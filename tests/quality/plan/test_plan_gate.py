@@ -15,13 +15,13 @@ from include.quality.facts.subject import Checked
 from include.quality.gates import check_plan
 from include.quality.plan.rules import plan_rules
 from tests.planning.clusters import cluster
-from tests.quality.action_corruptions import SOUND as SOUND_ACTIONS
-from tests.quality.cases import (
+from tests.quality.plan.action_corruptions import SOUND as SOUND_ACTIONS
+from tests.quality.plan.cases import (
     Broken,
     broken_by,
     planned,
 )
-from tests.quality.checked_plans import (
+from tests.quality.plan.checked_plans import (
     COUNTED,
     drain,
     fixed,
@@ -34,9 +34,9 @@ from tests.quality.checked_plans import (
     repaired,
     tree,
 )
-from tests.quality.clean import forgivable, sound_plans
-from tests.quality.limit_corruptions import SOUND as SOUND_LIMITS
-from tests.quality.plan_corruptions import (
+from tests.quality.plan.clean import forgivable, sound_plans
+from tests.quality.plan.limit_corruptions import SOUND as SOUND_LIMITS
+from tests.quality.plan.plan_corruptions import (
     CORRUPTIONS,
     FILES,
     LOG_DIR,

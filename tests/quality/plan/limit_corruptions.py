@@ -12,8 +12,8 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.facts.subject import Checked
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both
-from tests.quality.cases import planned, with_move, with_moves, with_summary
-from tests.quality.checked_plans import plus
+from tests.quality.plan.cases import planned, with_move, with_moves, with_summary
+from tests.quality.plan.checked_plans import plus
 
 OF_ITS_SET = "a copy goes to a broker of its topic's broker set"
 ENDS_IN_SET = "a partition ends on brokers of its broker set, or is named"

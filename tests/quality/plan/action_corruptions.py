@@ -11,8 +11,8 @@ from include.domain.plan.move import Move, MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.facts.subject import Checked
 from tests.planning.clusters import cluster
-from tests.quality.cases import planned, with_move, with_moves, with_summary
-from tests.quality.checked_plans import left, move, named, plus, seen
+from tests.quality.plan.cases import planned, with_move, with_moves, with_summary
+from tests.quality.plan.checked_plans import left, move, named, plus, seen
 from tests.quality.snapshots import Rows
 
 LEFT_OUT = "no partition that the request is about is left out"

@@ -12,7 +12,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.facts.subject import Checked
 from tests.planning.clusters import Cluster, cluster
-from tests.quality.cases import (
+from tests.quality.plan.cases import (
     copied,
     planned,
     with_move,

@@ -13,7 +13,7 @@ from include.quality.facts.subject import Checked
 from include.quality.gates import Evidence, check_evidence, check_evidences
 from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables
-from tests.quality.checked_plans import drain, rebalance, without_one
+from tests.quality.plan.checked_plans import drain, rebalance, without_one
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

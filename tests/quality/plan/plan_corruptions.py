@@ -11,14 +11,14 @@ from include.domain.plan.plan_hash import sealed
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.facts.subject import Checked
-from tests.quality.action_corruptions import OF_ACTIONS
-from tests.quality.cases import (
+from tests.quality.plan.action_corruptions import OF_ACTIONS
+from tests.quality.plan.cases import (
     copied,
     with_move,
     with_moves,
     with_summary,
 )
-from tests.quality.checked_plans import (
+from tests.quality.plan.checked_plans import (
     COUNTED,
     DRAIN,
     ENTRY,
@@ -61,7 +61,7 @@ from tests.quality.checked_plans import (
     without_leader,
     without_one,
 )
-from tests.quality.limit_corruptions import OF_LIMITS
+from tests.quality.plan.limit_corruptions import OF_LIMITS
 from tests.quality.snapshots import SIZE_BYTES, Rows
 
 SPREAD_1, SPREAD_2, SPREAD_3 = (
