@@ -28,7 +28,7 @@ from spark_jobs import gated_plan
 from spark_jobs import plan as job
 from spark_jobs.background_process import beside
 from tests.quality.snapshots import Rows
-from tests.spark.jobs import DRAIN, TO_CARRY_OUT, Job
+from tests.spark.plan.jobs import DRAIN, TO_CARRY_OUT, Job
 
 NO_SUCH_BROKER = {"action": "drain", "brokers": [77]}
 

@@ -17,7 +17,7 @@ from spark_jobs.spark_shards import slices_of, spark_slices
 from tests.planning.large import large_snapshot
 from tests.planning.sharded.in_process import InProcess
 from tests.planning.sharded.test_sharded_planner import with_rates
-from tests.spark.works import Seen
+from tests.spark.plan.works import Seen
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from include.warehouse import Warehouse
 from spark_jobs import plan as job
 from spark_jobs.session import MANY_REPLICAS, compile_for
 from tests.quality.snapshots import Rows
-from tests.spark.jobs import DRAIN, TO_CARRY_OUT, Job
+from tests.spark.plan.jobs import DRAIN, TO_CARRY_OUT, Job
 from tests.spark.submit import submit
 
 if TYPE_CHECKING:
