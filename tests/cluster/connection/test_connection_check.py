@@ -16,7 +16,7 @@ from include.cluster.connection.settings import Connection
 from include.cluster.interface.errors import ClusterUnreachableError
 from local.kafka.certificates import CertificateAuthority
 from local.kafka.cluster import LocalCluster
-from tests.ending import BEYOND_PATIENCE_S, ends
+from tests.cluster.ending import BEYOND_PATIENCE_S, ends
 
 
 def cause_of(settings: dict[str, str], *, timeout_s: float = BEYOND_PATIENCE_S) -> str:

@@ -28,9 +28,9 @@ from include.cluster.clients.wire import NoAnswerError, Wire
 from include.cluster.connection.keys import MECHANISMS
 from include.cluster.connection.settings import Connection
 from local.process.waiting import wait_until
-from tests.ending import BEYOND_PATIENCE_S, ends
+from tests.cluster.ending import BEYOND_PATIENCE_S, ends
 
-INCLUDE = Path(__file__).parents[2] / "include"
+INCLUDE = Path(__file__).parents[3] / "include"
 
 
 @pytest.mark.parametrize(
