@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[2]
 _SPARK = "Spark"
 _COSTLY = {
     "Airflow": re.compile(r"\bworld: World\b"),

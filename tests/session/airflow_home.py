@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(tempfile.mkdtemp(prefix="rehome-test-airflow-"))
 
 assert "airflow" not in sys.modules, "Airflow reads its settings when it is imported: too late"
