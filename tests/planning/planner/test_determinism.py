@@ -26,7 +26,7 @@ from tests.planning.large import large_snapshot
 
 SPREADS_TOPICS = True  # see conftest: the processes that plan elsewhere know nothing of it
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 REQUESTS = {
     "rebalance": ReassignmentRequest(Action.REBALANCE, seed=7),
     "strict": ReassignmentRequest(Action.REBALANCE, tolerances={"replicas": 0.1, "leaders": 0.1}),
@@ -58,7 +58,7 @@ def hashes() -> dict[str, str]:
 def elsewhere(**environment: str) -> dict[str, str]:
     """The hashes that another process comes to."""
     script = (
-        "import json; from tests.planning.test_determinism import hashes; "
+        "import json; from tests.planning.planner.test_determinism import hashes; "
         "print(json.dumps(hashes()))"
     )
     run = subprocess.run(
