@@ -53,7 +53,7 @@ def poll(
     policy: Policy,
     backlog: Backlog,
     clock: Clock = utc_now,
-    beside: Collection[TopicPartition] = (),
+    bystanders: Collection[TopicPartition] = (),
 ) -> Poll | None:
     """Poll once, record how far the plan is, and decide; None where it does not run.
 
@@ -62,7 +62,7 @@ def poll(
     wait for their turn, metadata are assumed until they are chosen.
 
     :param backlog: follows the plan from poll to poll.
-    :param beside: partitions to watch for strain, too.
+    :param bystanders: partitions to watch for strain, too.
     :raises ClusterError: the cluster could not be observed.
     """
     view = ledger.view_of_open(plan.plan_id, backlog.view)
@@ -73,7 +73,7 @@ def poll(
     plan.prepare(changed)
     flying = [plan.by_partition[p] for p, s in view.moves.items() if s is MoveState.ADMITTED]
     filling = {*(+backlog.filling), *_filled(plan, changed)}
-    seen = observe(cluster, flying, clock(), beside=beside, filling=filling)
+    seen = observe(cluster, flying, clock(), bystanders=bystanders, filling=filling)
     assumed = backlog.assumed.follow(changed, plan.by_partition, seen.live_brokers)
     seen = backlog.assumed.complete(seen, {move.partition for move in flying})
     backlog.follow(_moves(plan, {*changed, *assumed}), view, seen)

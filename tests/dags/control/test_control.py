@@ -36,13 +36,13 @@ def in_mid_run(
 
     Returns the rates that each later poll finds on the cluster.
     """
-    from rehome.triggers.watch import Look, PlanWatch
+    from rehome.triggers.watch import PlanWatch, PollOutcome
 
     def arrange(ask: Callable[[str], None]) -> list[int | None]:
-        real, rates = PlanWatch.look, list[int | None]()
+        real, rates = PlanWatch.poll, list[int | None]()
         asked: list[str] = []
 
-        def look(watch: PlanWatch) -> Look:
+        def poll(watch: PlanWatch) -> PollOutcome:
             if asked:
                 rate = throttles_of(gateway, [])["broker "].get(LEADER_RATE)
                 rates.append(None if rate is None else int(rate))
@@ -53,7 +53,7 @@ def in_mid_run(
                 ask(plan.plan_id)
             return found
 
-        monkeypatch.setattr(PlanWatch, "look", look)
+        monkeypatch.setattr(PlanWatch, "poll", poll)
         return rates
 
     return arrange

@@ -91,14 +91,14 @@ def test_each_poll_is_a_sign_of_life_of_its_run_and_wakes_a_worker_once_the_leas
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
     with closing(PlanWatch(gateway, plan.plan_id)) as watch:
-        assert watch.look().text
+        assert watch.poll().text
         holder = site.ledger.holder(plan.cluster_id)
         assert holder is not None
         assert holder.owner == "dead-run"
         assert holder.expires_at - utc_now() > timedelta(seconds=30)
         site.ledger.acquire_lease(plan.cluster_id, "dead-run", 0.0)
         other = site.ledger.acquire_lease(plan.cluster_id, "another-run", 60.0)
-        assert watch.look().reason == "another run has taken the lease over"
+        assert watch.poll().reason == "another run has taken the lease over"
         site.ledger.release_lease(other)
 
 
@@ -114,12 +114,12 @@ def test_a_stall_is_told_also_where_each_look_finds_something_to_do(
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
     with closing(PlanWatch(gateway, plan.plan_id)) as watch:
         found = wait_until(
-            lambda: (look := watch.look()).due and look, "a look at which nothing has moved"
+            lambda: (outcome := watch.poll()).due and outcome, "a poll at which nothing has moved"
         )
         assert found
         assert [due.kind for due in found.due] == [AlertKind.STALLED]
         assert found.reason == "there is something to do"
-        assert watch.look().due == (), "this process was to send it"
+        assert watch.poll().due == (), "this process was to send it"
 
 
 def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(
@@ -137,10 +137,10 @@ def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(
     with closing(watching.PlanWatch(gateway, plan.plan_id)) as watch:
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as writer:
             writer.execute("BEGIN IMMEDIATE")
-            look = watch.look()
-            assert look.reason == ""
-            assert "database is locked" in look.text
+            outcome = watch.poll()
+            assert outcome.reason == ""
+            assert "database is locked" in outcome.text
             later = time.monotonic() + installation.settings().stall_timeout_s + 1
             monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: later))
-            assert watch.look().reason == "the ledger is away"
-        assert watch.look().reason == "there is something to do", "the ledger is back"
+            assert watch.poll().reason == "the ledger is away"
+        assert watch.poll().reason == "there is something to do", "the ledger is back"

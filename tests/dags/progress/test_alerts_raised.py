@@ -103,11 +103,11 @@ def test_polls_tell_once_of_a_throttle_that_was_lowered_and_of_a_window_that_wil
     with closing(PlanWatch(gateway, plan.plan_id)) as watch:
 
         def both() -> bool:
-            alerting.send(watch.look().due)
+            alerting.send(watch.poll().due)
             return len(told.webhook.told) >= 2
 
         wait_until(both, "both to be told", 80, 1)
-        alerting.send(watch.look().due)
+        alerting.send(watch.poll().due)
     assert sorted(told.kinds()) == ["throttle_lowered", "window_will_be_missed"]
     assert "2 followers left their ISR" in told.only("throttle_lowered")["text"]
     assert "after the window closes" in told.only("window_will_be_missed")["text"]

@@ -71,25 +71,25 @@ def throttle_of_somebody(gateway: ClusterGateway, topics: Topics) -> Iterator[Th
 
 
 @pytest.fixture
-def first_look(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Set when an observer has looked for the first time."""
-    from rehome.triggers.watch import Look, ReassignmentWatch
+def first_poll(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when an observer has polled for the first time."""
+    from rehome.triggers.watch import PollOutcome, ReassignmentWatch
 
-    looked = threading.Event()
-    real = ReassignmentWatch.look
+    polled = threading.Event()
+    real = ReassignmentWatch.poll
 
-    def look(watch: ReassignmentWatch) -> Look:
+    def poll(watch: ReassignmentWatch) -> PollOutcome:
         found = real(watch)
-        looked.set()
+        polled.set()
         return found
 
-    monkeypatch.setattr(ReassignmentWatch, "look", look)
-    return looked
+    monkeypatch.setattr(ReassignmentWatch, "poll", poll)
+    return polled
 
 
 @pytest.mark.parametrize("deferrable", [True, False])
 def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_nothing(
-    deferrable: bool, throttle_of_somebody: Throttle, first_look: threading.Event, site: Site
+    deferrable: bool, throttle_of_somebody: Throttle, first_poll: threading.Event, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2], [2, 3]])
     site.topics.fill(topic, 1200, size_bytes=10_000)
@@ -100,7 +100,7 @@ def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_n
     set_since: list[Throttles] = []
 
     def hurry() -> None:
-        assert first_look.wait(120)
+        assert first_poll.wait(120)
         set_since.append(throttle_of_somebody(topic, 5_000_000))
 
     somebody = threading.Thread(target=hurry, daemon=True)
@@ -123,7 +123,7 @@ def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_n
 
 
 def test_an_observer_fails_when_somebody_cancels_and_waits_for_nothing_that_starts_later(
-    throttle_of_somebody: Throttle, first_look: threading.Event, site: Site
+    throttle_of_somebody: Throttle, first_poll: threading.Event, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2], [2, 1]])
     site.topics.fill(topic, 1200, size_bytes=10_000)
@@ -133,7 +133,7 @@ def test_an_observer_fails_when_somebody_cancels_and_waits_for_nothing_that_star
     site.gateway.alter_reassignments({watched: [4, 2]})
 
     def interfere() -> None:
-        assert first_look.wait(120)
+        assert first_poll.wait(120)
         site.gateway.alter_reassignments({watched: None, later: [4, 1]})
 
     somebody = threading.Thread(target=interfere, daemon=True)
@@ -259,17 +259,17 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """Theirs begins in mid-run: 10 MB, of which one goes at once and another every 5 s."""
-    from rehome.triggers.watch import Look, PlanWatch
+    from rehome.triggers.watch import PlanWatch, PollOutcome
 
-    looks: list[str] = []
-    real = PlanWatch.look
+    polls: list[str] = []
+    real = PlanWatch.poll
 
-    def look(watch: PlanWatch) -> Look:
+    def poll(watch: PlanWatch) -> PollOutcome:
         found = real(watch)
-        looks.append(found.text)
+        polls.append(found.text)
         return found
 
-    monkeypatch.setattr(PlanWatch, "look", look)
+    monkeypatch.setattr(PlanWatch, "poll", poll)
     monkeypatch.setenv("REHOME_POLL_INTERVAL_S", "1")
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
     monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "12")
@@ -298,7 +298,7 @@ def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
     assert run.state == "success", run.log
     waits = "Held back: another client's reassignment runs. The plan goes on when that has ended."
     assert waits in run.log
-    assert any(look.endswith("Held back: another client's reassignment runs") for look in looks)
+    assert any(poll.endswith("Held back: another client's reassignment runs") for poll in polls)
     (plan,) = site.ledger.plans()
     first, second = site.ledger.reassignments(plan.plan_id)
     assert first.ended_at is not None

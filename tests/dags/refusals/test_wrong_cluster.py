@@ -132,9 +132,9 @@ def test_a_poll_through_another_clusters_connection_writes_nothing_and_wakes_the
     before = site.ledger.samples(plan.plan_id)
     gateway = ClusterGateway(Connection.from_settings(other.client_settings()))
     with closing(PlanWatch(gateway, plan.plan_id)) as watch:
-        look = watch.look()
-    assert look.reason == WRONG_CLUSTER
-    assert f"plan {plan.plan_id} is for cluster {plan.cluster_id}" in look.text
+        outcome = watch.poll()
+    assert outcome.reason == WRONG_CLUSTER
+    assert f"plan {plan.plan_id} is for cluster {plan.cluster_id}" in outcome.text
     assert site.ledger.samples(plan.plan_id) == before
 
 

@@ -13,7 +13,7 @@ from include.cluster.interface.errors import ClusterError
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
-from include.domain.run.progress import ReplicaStanding
+from include.domain.run.progress import ReplicaState
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import SetRate
 from include.execution.admission.backlog import Backlog
@@ -80,7 +80,7 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
         progress, view = record_progress(plan, view, ledger, seen, SLOW, backlog)
         status = {s.replica: s for s in progress.statuses}[copy]
         wakes.append(needs_worker(decide(plan, view, seen, seen.taken_at, SLOW)))
-        if status.standing is ReplicaStanding.BEHIND and status.messages_behind is not None:
+        if status.state is ReplicaState.BEHIND and status.messages_behind is not None:
             assert not wakes[-1]
             behind.append(status.messages_behind)
             offset_lags.extend(
@@ -91,7 +91,7 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
             if len(set(behind)) == 3:
                 change_rate(plan, ledger, gateway, SetRate(FAST.rate_bytes_per_s, "seen enough"))
         if wakes[-1]:
-            assert status.standing is ReplicaStanding.IN_SYNC
+            assert status.state is ReplicaState.IN_SYNC
         return wakes[-1]
 
     wait_until(finished, "the copy", 240)
@@ -277,6 +277,6 @@ def test_a_broker_whose_disks_have_no_room_gets_nothing_until_they_have(
     step = advance(plan, ledger, gateway, replace(FAST, min_free_disk_fraction=1.0))
     assert (step.admitted, step.holds) == (
         [],
-        ["1 moves wait: broker 4 has no room on its disks"],
+        ["1 moves wait: broker 4 has too little free space on its disks"],
     )
     assert run(plan, ledger, gateway).finished is PlanState.DONE

@@ -13,7 +13,7 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
-from include.domain.run.progress import ReplicaStanding
+from include.domain.run.progress import ReplicaState
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import SetRate
 from include.execution.advance import advance
@@ -69,7 +69,7 @@ def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_return
         assert step.admitted == [TopicPartition(topic, 1)]
         seen = observe(gateway, plan.moves, utc_now())
         dead = replica_statuses(plan.moves[:1], seen)[0]
-        assert dead.standing is ReplicaStanding.UNKNOWN_BROKER
+        assert dead.state is ReplicaState.UNKNOWN_BROKER
         assert status_text(dead) == "Unknown broker"
         wait_until(lambda: advance(plan, ledger, gateway, policy).in_flight == 0, "the other move")
         assert ledger.view(plan.plan_id).moves == {

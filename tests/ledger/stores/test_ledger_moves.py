@@ -13,7 +13,7 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import PartitionState, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
@@ -209,7 +209,7 @@ def test_a_sample_that_comes_late_is_dropped(ledger: Ledger, plan: Plan) -> None
 
 def test_the_newest_status_of_a_replica_is_kept(ledger: Ledger, plan: Plan) -> None:
     replica = ReplicaId("t", 0, 3)
-    status = ReplicaStatus(replica, ReplicaStanding.BEHIND, T0, None, 9, 9, 900, 100)
+    status = ReplicaStatus(replica, ReplicaState.BEHIND, T0, None, 9, 9, 900, 100)
     ledger.add_samples("p1", [status], sample(0, 0, 9))
     newer = replace(
         status, status_at=T0 + timedelta(seconds=1), messages_behind=3, last_in_isr_at=T0

@@ -10,7 +10,7 @@ from include.domain.kafka import PartitionState, ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.lines import MoveFilter, MoveOrder, PlanFilter
 from include.ledger.store import Ledger
@@ -45,7 +45,7 @@ def plan(ledger: Ledger) -> Plan:
     behind = {0: 100, 1: 350, 2: 999}  # partition 2 is done: what it lacked then counts no more
     statuses = [
         ReplicaStatus(
-            ReplicaId("orders", number, target), ReplicaStanding.BEHIND, T0, bytes_behind=left
+            ReplicaId("orders", number, target), ReplicaState.BEHIND, T0, bytes_behind=left
         )
         for (number, left), target in zip(behind.items(), (3, 13, 3), strict=True)
     ]

@@ -49,7 +49,7 @@ def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
     assert "20 s to 1 min 15 s at 10 MB/s per broker and direction (auto: half of what" in text
     assert "10 MB/s (10000000 bytes per second) for each broker and direction at most" in text
     assert "until 2030-01-01 05:00:00 UTC, when nothing is in flight any more" in text
-    assert "also beside reassignments of others" in text
+    assert "also while other clients reassign partitions" in text
     assert "2 h after it was given" in text
     assert "| findings of the dry run | 1 warning, 2 notes |" in text
     assert "(http://airflow/plugin/reassignments/rehome/plans/p1)" in text

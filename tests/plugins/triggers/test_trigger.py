@@ -12,22 +12,22 @@ import pytest
 from include.alerts.kinds import AlertKind
 from include.ledger.base.alert_records import DueAlert
 from rehome.triggers.progress import ReassignmentTrigger
-from rehome.triggers.watch import Look
+from rehome.triggers.watch import PollOutcome
 
 
 class Finds:
-    """A watch that finds something to be told at its first look, and looks on."""
+    """A watch that finds something to report at its first poll, and polls on."""
 
     def __init__(self, told: threading.Event) -> None:
-        self.looks = 0
+        self.polls = 0
         self.told = told
 
-    def look(self) -> Look:
-        self.looks += 1
-        due = (DueAlert(AlertKind.STALLED, "p1", {}),) if self.looks == 1 else ()
-        if self.looks == 5:
+    def poll(self) -> PollOutcome:
+        self.polls += 1
+        due = (DueAlert(AlertKind.STALLED, "p1", {}),) if self.polls == 1 else ()
+        if self.polls == 5:
             self.told.set()
-        return Look("there is something to do" if self.looks == 5 else "", "", due)
+        return PollOutcome("there is something to do" if self.polls == 5 else "", "", due)
 
     def close(self) -> None:
         pass
@@ -52,7 +52,7 @@ def test_a_channel_that_hangs_holds_no_poll_up_and_is_waited_for_at_the_end(
             assert event.payload["reason"] == "there is something to do"
 
     asyncio.run(run())
-    assert (watch.looks, sent) == (5, ["p1"])
+    assert (watch.polls, sent) == (5, ["p1"])
 
 
 class SlowToClose:
@@ -62,8 +62,8 @@ class SlowToClose:
         self.loop_goes_on = threading.Event()
         self.closed_in_time = False
 
-    def look(self) -> Look:
-        return Look("there is something to do", "")
+    def poll(self) -> PollOutcome:
+        return PollOutcome("there is something to do", "")
 
     def close(self) -> None:
         self.closed_in_time = self.loop_goes_on.wait(timeout=120)
