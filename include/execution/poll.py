@@ -79,8 +79,8 @@ def poll(
     backlog.follow(_moves(plan, {*changed, *assumed}), view, seen)
     progress, view = record_progress(plan, view, ledger, seen, policy, backlog)
     backlog.view = view
-    if beside_it := _not_of(plan, view, seen):
-        ledger.note_reassigned_beside(plan.plan_id, beside_it)
+    if foreign := _not_of(plan, view, seen):
+        ledger.note_foreign_reassignments(plan.plan_id, foreign)
     found = look_at_throttles(plan, view, seen, ledger, cluster)
     seen = replace(seen, unthrottled=found.unthrottled, throttles_unread=found.unread)
     seen, actions = _decided(plan, view, seen, cluster, policy, backlog)

@@ -89,7 +89,7 @@ def test_the_throttle_is_text_that_leaves_what_others_have_set_and_puts_it_back(
     assert told["2"] == told["3"] == ["--add-config", rates]
     assert told["1"] == ["--add-config", f"{FOLLOWER_RATE}=5000000"]
     assert f"# broker 1: {LEADER_RATE} 77 is set by another client, and stays." in sets
-    assert "# What stands on broker 3 is not known (CLUSTER_AUTHORIZATION_FAILED)" in sets
+    assert "# The value on broker 3 is not known (CLUSTER_AUTHORIZATION_FAILED)" in sets
     added = ",".join(f"{n}:3" for n in range(5))
     held = ",".join(f"{n}:{b}" for n in range(5) for b in (1, 2))
     lists = f"{LEADER_REPLICAS}=[9:9,{held}],{FOLLOWER_REPLICAS}=[{added}]"

@@ -175,7 +175,7 @@ class ReassignmentSensor(ClusterOperator):
         if often:
             found = throttles_restored(ledger.plan(plan_id), often, self._interval_s())
             alerting.raise_alerts(ledger, [found])
-            ledger.mark_throttles_told(often)
+            ledger.mark_throttles_reported(often)
 
     def _interval_s(self) -> float:
         return self.poll_interval_s or installation.settings().poll_interval_s
