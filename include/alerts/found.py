@@ -1,4 +1,4 @@
-"""What is to be told: by a poll, the ledger, a sweep, a forecast or a question. Pure, or reads."""
+"""Alerts that are due: by a poll, the ledger, a sweep, a forecast or a question. Pure, or reads."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ OVER_WITH_ITS_RUN = (
 QUIET_S = 300.0
 """What a poll judges is over when it was not so for this long."""
 LOST_OFTEN = 3
-"""After so many losses of one key people are told, and again after as many more."""
+"""After so many losses of one key people are notified, and again after as many more."""
 
 AlertKey = tuple[AlertKind, str]
 
 
 def at_poll(
-    record: PlanRecord, found: Poll, policy: Policy, told: Sequence[AlertRecord]
+    record: PlanRecord, found: Poll, policy: Policy, raised: Sequence[AlertRecord]
 ) -> list[Alert]:
-    """What a poll of a running plan has found that is to be told.
+    """What a poll of a running plan has found that people must know.
 
     :param record: of the plan after the poll.
-    :param told: what was raised about it before.
+    :param raised: what was raised about it before.
     """
     view, sample, now = found.view, found.progress.sample, found.seen.taken_at
     in_flight = MoveState.ADMITTED in view.moves.values()
@@ -75,7 +75,7 @@ def at_poll(
         patience_s=patience_s(view, policy.stall_alert_s, in_flight=in_flight),
         gives_up_s=policy.stall_timeout_s,
         waits_for=waits_for(found.actions),
-        told=tuple(told),
+        raised=tuple(raised),
     )
     return [alert for alert in alerts_of(signs) if alert.kind in WATCHED]
 
@@ -122,8 +122,8 @@ def debts(ledger: Ledger, cluster_id: str) -> tuple[list[Alert], list[AlertKey]]
             copies = [str(move.partition) for move in moves]
         alerts.append(debt(record, by_plan.get(plan_id, ()), copies))
     owing = {alert.subject for alert in alerts}
-    told = ledger.open_alerts(AlertKind.OWED, cluster_id=cluster_id)
-    return alerts, [(each.kind, each.subject) for each in told if each.subject not in owing]
+    raised = ledger.open_alerts(AlertKind.OWED, cluster_id=cluster_id)
+    return alerts, [(each.kind, each.subject) for each in raised if each.subject not in owing]
 
 
 def debt(record: PlanRecord, settings: Sequence[str], copies: Sequence[str] = ()) -> Alert:

@@ -1,4 +1,4 @@
-"""Questions that nobody answers are told of again while they last. Pure, or reads the ledger."""
+"""Reminders of approvals that are still missing. Pure, or reads the ledger."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from include.ledger.base.alert_records import AlertRecord, RaisedAlert
 from include.ledger.store import Ledger
 
 LAST_CALL = timedelta(hours=1)
-"""So long before its deadline people are told once more that a plan is not approved."""
+"""So long before its deadline people are reminded once more that a plan is not approved."""
 _LAST = "#last"
 """What the last call's occurrence ends with: it is another one, and there is one of it."""
 
@@ -36,33 +36,33 @@ class Reminder:
 
 
 def unanswered(ledger: Ledger, now: datetime) -> tuple[list[Reminder], list[tuple[AlertKind, str]]]:
-    """Approvals that people wait for, of whatever cluster; and those that nobody can give any more:
+    """Approvals that people wait for, of whatever cluster; and those that can no longer be given:
     their deadline has passed, or their plan has ended.
     """
     reminders, over = [], []
-    for told in ledger.open_alerts(AlertKind.APPROVAL_WAITING):
-        ended = told.plan_id is not None and ledger.plan(told.plan_id).state.ended
-        reminder = None if ended else reminder_of(told, now)
+    for record in ledger.open_alerts(AlertKind.APPROVAL_WAITING):
+        ended = record.plan_id is not None and ledger.plan(record.plan_id).state.ended
+        reminder = None if ended else reminder_of(record, now)
         if reminder is None:
-            over.append((told.kind, told.subject))
+            over.append((record.kind, record.subject))
         else:
             reminders.append(reminder)
     return reminders, over
 
 
-def reminder_of(told: AlertRecord, now: datetime) -> Reminder | None:
-    """The reminder of an approval that nobody has given yet; None = its deadline has passed.
+def reminder_of(record: AlertRecord, now: datetime) -> Reminder | None:
+    """The reminder of an approval that is still missing; None = its deadline has passed.
 
     The ledger sends it at its interval. In the last hour it is another occurrence, once.
     """
-    alert = Alert.from_json(told.alert)
+    alert = Alert.from_json(record.alert)
     deadline = alert.facts.get("deadline")
     if not deadline:
-        return Reminder(alert, told.occurrence)
+        return Reminder(alert, record.occurrence)
     left = datetime.fromisoformat(deadline) - now
     if left <= timedelta():
         return None
-    if left <= LAST_CALL and not told.occurrence.endswith(_LAST):
+    if left <= LAST_CALL and not record.occurrence.endswith(_LAST):
         text = sentences.last_call(alert.text)
-        alert = replace(alert, text=text, occurrence=told.occurrence + _LAST)
-    return Reminder(alert, told.occurrence)
+        alert = replace(alert, text=text, occurrence=record.occurrence + _LAST)
+    return Reminder(alert, record.occurrence)

@@ -22,7 +22,7 @@ from include.ledger.base.records import PlanRecord
 
 LATE_BY = 1.1
 """A window will be missed when the time left is so many times what the window leaves: an estimate
-that is about right would come and go. Once told, it stays until the rest fits."""
+that is about right would come and go. Once raised, it stays until the rest fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Signs:
     :param patience_s: how long nothing may move before that is an alert.
     :param gives_up_s: after how long the plan is ended for that.
     :param waits_for: why moves do not start, where that is known.
-    :param told: what was raised about the plan, open or not.
+    :param raised: what was raised about the plan, open or not.
     """
 
     record: PlanRecord
@@ -53,7 +53,7 @@ class Signs:
     patience_s: float
     gives_up_s: float
     waits_for: str = ""
-    told: tuple[AlertRecord, ...] = field(default=())
+    raised: tuple[AlertRecord, ...] = field(default=())
 
 
 def alerts_of(signs: Signs) -> tuple[Alert, ...]:
@@ -74,13 +74,13 @@ def _found(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
         yield AlertKind.OWED, sentences.throttles_left(signs.owed)
     if signs.record.state is PlanState.RUNNING:
         yield from _of_running(signs)
-    for words in not_sent(signs.told):
+    for words in not_sent(signs.raised):
         yield AlertKind.CHANNEL_FAILED, words
 
 
-def not_sent(told: Iterable[AlertRecord]) -> Iterator[Words]:
+def not_sent(raised: Iterable[AlertRecord]) -> Iterator[Words]:
     """Alerts that last, and have not reached every channel."""
-    for each in told:
+    for each in raised:
         if each.failed_channels and each.closed_at is None:
             why = next(iter(each.failed_channels.values()))
             yield sentences.channel_failed(each.kind, list(each.failed_channels), why)
@@ -129,9 +129,9 @@ def _of_rate(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
 def _window_will_be_missed(signs: Signs) -> bool:
     if signs.window_end is None or signs.ends_at is None:
         return False
-    told = any(
+    raised = any(
         each.kind is AlertKind.WINDOW_WILL_BE_MISSED and each.closed_at is None
-        for each in signs.told
+        for each in signs.raised
     )
-    left, room = signs.ends_at - signs.now, signs.window_end - signs.now
-    return left > room if told else left > LATE_BY * max(room, timedelta())
+    left, until_close = signs.ends_at - signs.now, signs.window_end - signs.now
+    return left > until_close if raised else left > LATE_BY * max(until_close, timedelta())

@@ -1,4 +1,4 @@
-"""What is to be told of findings of watched clusters. Pure."""
+"""Alerts of findings of watched clusters. Pure."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ TOLD_ELSEWHERE: Mapping[FindingKind, AlertKind] = {
 CAUSES: Mapping[FindingKind, frozenset[FindingKind]] = {
     FindingKind.UNDER_REPLICATED: frozenset({FindingKind.DEAD_BROKER, FindingKind.OFFLINE_LOG_DIR})
 }
-"""What explains a finding: while one of these is open, it alone is told of."""
+"""What explains a finding: while one of these is open, it alone raises an alert."""
 _NEXT_STEPS: Mapping[FindingKind, str] = {
-    FindingKind.UNDER_MIN_ISR: "Producers with acks=all are refused: look at the brokers that hold "
+    FindingKind.UNDER_MIN_ISR: "Producers with acks=all are refused: check the brokers that hold "
     "the replicas out of sync.",
-    FindingKind.UNDER_REPLICATED: "Look at the brokers that hold the replicas out of sync.",
-    FindingKind.SLOW_BROKER: "Look at its disks, its network and its logs.",
-    FindingKind.SLOW_LOG_DIR: "Look at the disk; evacuate_log_dirs empties it.",
+    FindingKind.UNDER_REPLICATED: "Check the brokers that hold the replicas out of sync.",
+    FindingKind.SLOW_BROKER: "Check its disks, its network and its logs.",
+    FindingKind.SLOW_LOG_DIR: "Check the disk; evacuate_log_dirs empties it.",
     FindingKind.FOREIGN_REASSIGNMENT: "Rehome leaves it alone. Plans wait for it, unless they are "
-    "allowed to run beside it (additional).",
+    "allowed to run at the same time (additional).",
 }
 
 
 def of_findings(
     findings: Iterable[FindingRecord],
-    told: Iterable[AlertRecord],
+    raised: Iterable[AlertRecord],
     connection: str,
     rules: WatchRules,
 ) -> tuple[list[Alert], list[AlertKey]]:
     """An alert for each open finding that no other alert is about; and which are over.
 
-    :param told: alerts of this kind about the cluster that are open.
+    :param raised: alerts of this kind about the cluster that are open.
     """
     shown = list(findings)
     there = {each.kind for each in shown}
@@ -52,7 +52,7 @@ def of_findings(
         if each.kind not in TOLD_ELSEWHERE and not there & CAUSES.get(each.kind, frozenset())
     ]
     lasting = {subject_of(each) for each in shown}
-    return alerts, [(each.kind, each.subject) for each in told if each.subject not in lasting]
+    return alerts, [(each.kind, each.subject) for each in raised if each.subject not in lasting]
 
 
 def healing_stopped(cluster_id: str, connection: str, rules: WatchRules) -> Alert:
@@ -89,7 +89,7 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
 def next_step(kind: FindingKind, policy: WatchPolicy) -> str:
     """What a person should do, or what happens without anybody."""
     if kind not in REMEDIED:
-        return _NEXT_STEPS.get(kind, "Look at the cluster's page.")
+        return _NEXT_STEPS.get(kind, "Read the cluster's page.")
     action = f"reassign_partitions with action {action_of(kind)}"
     match policy:
         case WatchPolicy.WATCH:

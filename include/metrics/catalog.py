@@ -32,7 +32,7 @@ class Unit(enum.StrEnum):
 
 
 class Label(enum.StrEnum):
-    """What tells series of one metric apart. All but ``PLAN`` have few values."""
+    """Labels of a metric's series. All but ``PLAN`` have few values."""
 
     CLUSTER = "cluster"  # Kafka's cluster id
     PLAN = "plan"

@@ -124,8 +124,8 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
 def step_readings(plan: Polled, done: Advance) -> Iterator[Reading]:
     """What one step of a worker has found and changed. Counters grow by 0, too: so they begin."""
     cluster_id, at = plan.cluster_id, {Label.CLUSTER: plan.cluster_id}
-    if done.look is not None:
-        yield from _gauges(plan, replace(done.look, view=_after(done, done.look.view)))
+    if done.last_poll is not None:
+        yield from _gauges(plan, replace(done.last_poll, view=_after(done, done.last_poll.view)))
     yield Reading(catalog.BYTES_MOVED, done.copied_bytes, at)
     yield Reading(catalog.MOVES_ADMITTED, len(done.admitted), at)
     ended = Counter(done.settled.values())

@@ -184,7 +184,7 @@ class PlanFollower:
             owed=0 if finishing else owed,
             patience_s=self._patience(record),
             gives_up_s=self._gives_up_s,
-            told=tuple(ledger.alerts(plan_id)),
+            raised=tuple(ledger.alerts(plan_id)),
         )
         elapsed_s = None
         if record.started_at is not None:

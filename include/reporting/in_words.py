@@ -17,7 +17,7 @@ from include.execution.throttle.configs import named
 from include.execution.throttle.set_up import NOT_SET
 from include.execution.throttle.setting import FOREIGN_RATE
 from include.ledger.base.records import ThrottleState
-from include.ledger.stores.events import REASSIGNED_BESIDE
+from include.ledger.stores.events import REASSIGNED_MEANWHILE
 from include.ledger.stores.throttles import THROTTLE_GONE
 from include.reporting.data import ReportData
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
@@ -161,7 +161,7 @@ _KINDS = {
     FOREIGN_RATE: "another client's rate",
     NOT_SET: "rate not set",
     NOT_SET_AGAIN: "throttle not set again",
-    REASSIGNED_BESIDE: "reassigned beside the plan",
+    REASSIGNED_MEANWHILE: "reassigned beside the plan",
     THROTTLE_GONE: "throttle taken away",
 }
 """Kinds of events that are exceptions, as the report names them."""

@@ -79,7 +79,7 @@ def test_it_is_told_of_again_at_the_interval_and_once_more_in_the_last_hour(
     assert [10 * number for number, times in enumerate(told) if times] == [60, 90]
     assert not ledger.open_alerts(AlertKind.APPROVAL_WAITING), "the window has closed"
     (record,) = ledger.alerts("p1")
-    assert "Nobody has answered yet, and less than an hour is left." in record.alert["text"]
+    assert "There is no answer yet, and less than an hour is left." in record.alert["text"]
 
 
 def test_a_question_that_lapses_before_the_window_closes_has_that_deadline(ledger: Ledger) -> None:

@@ -85,7 +85,7 @@ def test_alerts_come_and_go_with_their_cause(signs: Signs, kinds: list[AlertKind
     assert [alert.kind for alert in alerts_of(signs)] == kinds
 
 
-def told(closed: bool) -> AlertRecord:
+def raised(closed: bool) -> AlertRecord:
     closed_at = NOW if closed else None
     kind = AlertKind.WINDOW_WILL_BE_MISSED
     return AlertRecord(kind, "p", "", "p", "c", NOW, NOW, closed_at, None, NOW, NOW, 1, {})
@@ -96,25 +96,25 @@ def told(closed: bool) -> AlertRecord:
     [
         (65, (), False),  # an estimate that is about right
         (67, (), True),
-        (61, (told(closed=False),), True),  # until the rest fits
-        (61, (told(closed=True),), False),
-        (59, (told(closed=False),), False),
+        (61, (raised(closed=False),), True),  # until the rest fits
+        (61, (raised(closed=True),), False),
+        (59, (raised(closed=False),), False),
     ],
 )
 def test_an_estimate_that_is_about_right_does_not_have_a_window_missed_and_kept_by_turns(
     minutes: int, before: tuple[AlertRecord, ...], missed: bool
 ) -> None:
-    hour = replace(WELL, window_end=NOW + timedelta(hours=1), told=before)
+    hour = replace(WELL, window_end=NOW + timedelta(hours=1), raised=before)
     found = alerts_of(replace(hour, ends_at=NOW + timedelta(minutes=minutes)))
     assert bool(found) is missed
 
 
 def test_a_channel_that_has_not_taken_an_alert_is_shown_as_long_as_that_lasts() -> None:
-    failed = replace(told(closed=False), failed_channels={"mail": "it answers 503"})
-    (alert,) = alerts_of(replace(ENDED, owed=0, told=(failed,)))
+    failed = replace(raised(closed=False), failed_channels={"mail": "it answers 503"})
+    (alert,) = alerts_of(replace(ENDED, owed=0, raised=(failed,)))
     assert alert.kind is AlertKind.CHANNEL_FAILED
     assert "window_will_be_missed could not be sent through mail: it answers 503" in alert.text
-    assert not alerts_of(replace(ENDED, owed=0, told=(replace(failed, closed_at=NOW),)))
+    assert not alerts_of(replace(ENDED, owed=0, raised=(replace(failed, closed_at=NOW),)))
 
 
 def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() -> None:

@@ -21,8 +21,8 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster, Security
 from local.process.waiting import wait_until
+from tests.cluster.ending import BEYOND_PATIENCE_S, PATIENCE_S, ends
 from tests.conftest import Topics
-from tests.ending import BEYOND_PATIENCE_S, PATIENCE_S, ends
 
 REQUEST_S, CONNECT_S = 4.0, 2.0
 RATE = "follower.replication.throttled.rate"

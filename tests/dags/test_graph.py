@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.airflow_home import HOME, ROOT
+from tests.session.airflow_home import HOME, ROOT
 
 # isort: split
 from airflow.sdk.exceptions import ParamValidationError

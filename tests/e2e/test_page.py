@@ -18,11 +18,11 @@ from include.domain.configs import ConfigResource
 from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE
 from local.process.waiting import wait_until
-from tests.browser import keep, opened
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World
 from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, wait_for_state
+from tests.session.browser import keep, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FrameLocator, Page

@@ -17,7 +17,7 @@ from mkdocs.exceptions import Abort
 from playwright.sync_api import expect
 
 from handbook.screenshots import IMAGES, LARGEST_BYTES, SHOWN
-from tests.browser import opened
+from tests.session.browser import opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -12,7 +12,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason
 from include.domain.run.ledger_view import LedgerView, MoveSums
 from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import SetRate
 from include.execution.advance import Advance
@@ -58,7 +58,7 @@ def a_poll(view: LedgerView, seen: Observation, sample: ProgressSample) -> Poll:
     statuses = tuple(
         ReplicaStatus(
             replica=_replica(partition, broker),
-            standing=ReplicaStanding.BEHIND,
+            state=ReplicaState.BEHIND,
             status_at=AT,
             messages_behind=lag,
         )
@@ -155,7 +155,7 @@ def test_a_step_tells_what_it_changed_and_what_it_saw() -> None:
         admitted=[first],
         settled={second: MoveState.DONE},
         errors={first: BrokerError(39, "INVALID_REPLICA_ASSIGNMENT", "")},
-        look=found,
+        last_poll=found,
         copied_bytes=1234,
     )
     told = names(step_readings(POLLED, done))

@@ -12,7 +12,7 @@ from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.execution.control.cancel import NOT_CANCELLED
 from include.ledger.base.records import Event, SetBy, ThrottleState
-from include.ledger.stores.events import REASSIGNED_BESIDE
+from include.ledger.stores.events import REASSIGNED_MEANWHILE
 from include.reporting.data import ReportData
 from include.reporting.in_words import asked_for, done, ended_note, planned_note, time_taken
 from include.reporting.rate_chart import rate_picture
@@ -89,7 +89,7 @@ def test_nothing_is_said_to_have_moved_before_the_start() -> None:
 def test_what_failed_what_others_did_and_what_was_not_cancelled_are_exceptions() -> None:
     stuck = Event(START, "rehome", NOT_CANCELLED, "orders-2: REQUEST_TIMED_OUT (7)", "plan-1", "c1")
     states = (MoveState.FAILED, MoveState.SUPERSEDED, MoveState.ADMITTED)
-    beside = replace(stuck, kind=REASSIGNED_BESIDE, detail="pay-3 to brokers 1, 4")
+    beside = replace(stuck, kind=REASSIGNED_MEANWHILE, detail="pay-3 to brokers 1, 4")
     data = carried_out(PlanState.FAILED, "asked to", *states)
     told = page(replace(data, events=(*data.events, stuck, beside))).text
     told = told[told.index("what where why at") :]

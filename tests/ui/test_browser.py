@@ -12,7 +12,7 @@ from playwright.sync_api import ViewportSize, expect
 
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
-from tests.browser import CONTRAST, keep, opened, overflow, serious
+from tests.session.browser import CONTRAST, keep, opened, overflow, serious
 from tests.ui.site import RATE, Site, drain_moves, served, snapshot_of, token_of
 
 if TYPE_CHECKING:

@@ -126,14 +126,14 @@ class Setting:
         for choice in choices:
             where, wanted = (choice.resource, choice.key), choice.wanted or ""
             changes.append(ConfigChange(*where, ConfigOperation.SET, wanted))
-            entry = self._entry(*where, (wanted,), choice.standing)
+            entry = self._entry(*where, (wanted,), choice.current)
             before = known.get(where)
             if before is not None:
                 ours = (*before.ours, wanted)
                 prior, source = before.prior_value, before.prior_source
                 entry = replace(entry, ours=ours, prior_value=prior, prior_source=source)
-            told = f"it held {choice.standing or 'nothing'}, and is set to {wanted}"
-            entries.append(replace(entry, detail=told) if gone else entry)
+            text = f"it held {choice.current or 'nothing'}, and is set to {wanted}"
+            entries.append(replace(entry, detail=text) if gone else entry)
         brokers = {change.resource for change in changes} - {DEFAULT}
         return put(
             *(self.ledger, self.cluster, entries, changes),
@@ -162,7 +162,7 @@ class Setting:
     def lists(self, moves: Collection[Move], *, trim: bool, in_flight: bool = False) -> ListsSet:
         """Append what is missing.
 
-        :param trim: moves start, or have: make room on a list that would be too long, by what is
+        :param trim: moves start, or have: shorten a list that would be too long, by what is
             ours of ended moves; and go on without topics that cannot be read, or refuse.
         :param in_flight: the moves rely on them already: what is gone is counted and reported.
         """
@@ -180,12 +180,12 @@ class Setting:
             resource = ConfigResource.topic(topic)
             if resource not in found:
                 continue  # not known; or the topic has gone, and the next poll settles its moves
-            standing = own_value(resource, found[resource].get(key))
-            missing = _missing(wanted, standing)
-            entry = self._list_entry(resource, key, wanted, standing, others)
-            if trim and not _fits(standing, missing):
-                standing = self._trim(entry, moves)
-            if not _fits(standing, missing):
+            present = own_value(resource, found[resource].get(key))
+            missing = _missing(wanted, present)
+            entry = self._list_entry(resource, key, wanted, present, others)
+            if trim and not _fits(present, missing):
+                present = self._trim(entry, moves)
+            if not _fits(present, missing):
                 too_long.add(topic)
             elif missing or entry.ours:
                 gone = f"{','.join(missing)} was not on it any more, and is set again"
@@ -206,16 +206,16 @@ class Setting:
         resource: ConfigResource,
         key: str,
         wanted: Collection[str],
-        standing: str | None,
+        present: str | None,
         others: Mapping[Where, ThrottleEntry],
     ) -> ThrottleEntry:
         """What is to be journalled: ours are the items missing, and what another plan owes."""
-        missing = _missing(wanted, standing)
+        missing = _missing(wanted, present)
         owed = others.get((resource, key))
-        inherited = tuple(i for i in split(standing) if owed is not None and i in owed.ours)
+        inherited = tuple(i for i in split(present) if owed is not None and i in owed.ours)
         if owed is None or not (inherited and (missing or set(inherited) & set(wanted))):
-            return self._entry(resource, key, missing, standing)
-        prior = without(standing, inherited)
+            return self._entry(resource, key, missing, present)
+        prior = without(present, inherited)
         if split(prior) == split(owed.prior_value):
             prior = owed.prior_value
         return self._entry(resource, key, (*inherited, *missing), prior)
@@ -226,8 +226,8 @@ class Setting:
         needed = {str(move.partition.partition) for move in starting}
         needed |= {str(p.partition) for p, state in states.items() if state is MoveState.ADMITTED}
         where = entry.resource, entry.key
-        standing = read(self.cluster, [entry.resource], [entry.key])[entry.resource].get(entry.key)
-        there = own_value(entry.resource, standing)
+        present = read(self.cluster, [entry.resource], [entry.key])[entry.resource].get(entry.key)
+        there = own_value(entry.resource, present)
         own, _ = self._journal([entry.resource], [entry.key])
         known = own[where].ours if where in own else ()
         spare = [i for i in known if i in split(there) and i.partition(":")[0] not in needed]
@@ -270,10 +270,10 @@ def _standing_of_others(
     }
 
 
-def _missing(wanted: Collection[str], standing: str | None) -> tuple[str, ...]:
-    there = set(split(standing))
+def _missing(wanted: Collection[str], present: str | None) -> tuple[str, ...]:
+    there = set(split(present))
     return () if EVERY_REPLICA in there else tuple(i for i in wanted if i not in there)
 
 
-def _fits(standing: str | None, missing: Collection[str]) -> bool:
-    return not missing or len(",".join([*split(standing), *missing])) <= LIST_LIMIT
+def _fits(present: str | None, missing: Collection[str]) -> bool:
+    return not missing or len(",".join([*split(present), *missing])) <= LIST_LIMIT

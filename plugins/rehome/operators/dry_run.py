@@ -101,10 +101,10 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         directory: PlanDirectory,
     ) -> None:
         """Write the files for Kafka's own tools."""
-        from include.execution.export import export, standing_throttles
+        from include.execution.export import current_throttles, export
 
         with self.gateway() as cluster:
-            standing = standing_throttles(plan, cluster)
+            standing = current_throttles(plan, cluster)
         most = installation.settings().max_partitions_in_flight
         made = export(plan, request, result.rate_bytes_per_s, most, standing)
         uri = directory.replace_folder(EXPORT, made.texts)

@@ -177,7 +177,10 @@ def test_what_was_never_sent_waits_for_brokers_disks_and_a_free_place_at_the_con
     for there, obstacle in (
         (seen(ONE, live=(1, 2)), "broker 3 is not alive"),
         (seen(ONE, missing=silent), "broker 3 cannot be read: REQUEST_TIMED_OUT (7)"),
-        (seen(ONE, disks={3: (Disk("/d", 9000, 4000),)}), "broker 3 has no room on its disks"),
+        (
+            seen(ONE, disks={3: (Disk("/d", 9000, 4000),)}),
+            "broker 3 has too little free space on its disks",
+        ),
     ):
         reason = f"1 moves wait: {obstacle}"
         assert decide(ONE, unsent, there, T0, POLICY) == [
@@ -342,7 +345,7 @@ def test_what_a_copy_in_flight_still_lacks_is_no_room() -> None:
         return decide(plan, view, there, T0, POLICY)
 
     assert then(900) == [Admit((TP[1],))]
-    assert then(899) == [Hold("1 moves wait: broker 3 has no room on its disks")]
+    assert then(899) == [Hold("1 moves wait: broker 3 has too little free space on its disks")]
 
 
 def test_a_log_dir_that_is_named_must_have_the_room() -> None:
@@ -355,7 +358,7 @@ def test_a_log_dir_that_is_named_must_have_the_room() -> None:
     assert len(admitted_of(plan, POLICY, disks={3: tight})) == 1
     full = (disk(9000, "/a"), disk(499, "/b"))
     actions = decide(plan, running(plan), seen(plan, disks={3: full}), T0, POLICY)
-    assert actions == [Hold("2 moves wait: broker 3 has no room in /b")]
+    assert actions == [Hold("2 moves wait: broker 3 has too little free space in /b")]
 
 
 def test_a_broker_that_is_alive_and_does_not_answer_gets_no_new_copies() -> None:

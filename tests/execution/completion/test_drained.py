@@ -31,7 +31,7 @@ from include.execution.completion.drained import (
     covers,
     emptied_by,
     less_unpaid,
-    look,
+    read_drained,
     still_there,
 )
 from include.execution.completion.follow_up import NoFollowUp, why_no_follow_up
@@ -79,7 +79,7 @@ class Seen:
 
 
 def found(seen: Seen, request: ReassignmentRequest = DRAIN) -> Drained:
-    return look(OwnCluster.itself(cast(ClusterPort, seen)), request)
+    return read_drained(OwnCluster.itself(cast(ClusterPort, seen)), request)
 
 
 def test_metadata_and_log_dirs_both_count() -> None:
@@ -168,7 +168,7 @@ def test_what_a_plan_has_emptied_is_looked_at_although_it_is_not_cordoned_any_mo
     emptied = emptied_by(make_plan("p", moved))
     assert emptied == {LogDirName(3, "/d")}
     own = OwnCluster.itself(cast(ClusterPort, seen))
-    assert look(own, EVACUATION).text() == "No log dir was to be emptied."
-    assert look(own, EVACUATION, emptied).left == (
+    assert read_drained(own, EVACUATION).text() == "No log dir was to be emptied."
+    assert read_drained(own, EVACUATION, emptied).left == (
         LeftOver(3, TopicPartition("new", 0), Where.ASSIGNED, "/d"),
     )

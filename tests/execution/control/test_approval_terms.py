@@ -33,7 +33,7 @@ GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
         ({"on_window_end": OnWindowEnd.CANCEL}, Lapse.WINDOW, "in flight is cancelled"),
         ({"unthrottled": 4}, Lapse.UNTHROTTLED, "it would run without a throttle: 4 moves"),
         ({"unthrottled": 4}, Lapse.UNTHROTTLED, "approved was: at 5 MB/s ("),
-        ({"additional": True}, Lapse.ADDITIONAL, "also beside reassignments of others"),
+        ({"additional": True}, Lapse.ADDITIONAL, "also while other clients reassign partitions"),
     ],
 )
 def test_an_approval_is_of_a_plan_a_rate_a_window_and_its_company(

@@ -19,7 +19,7 @@ from include.execution.dry_run.replica_checks import broker_findings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway, revive
-from tests.execution.checked import check, found
+from tests.execution.dry_run.checked import check, found
 from tests.ledger.small_plans import make_plan, move
 
 Targets = Mapping[TopicPartition, Sequence[int] | None]

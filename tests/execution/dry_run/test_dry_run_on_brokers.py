@@ -28,7 +28,7 @@ from include.settings import Settings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.execution.checked import REQUEST, check, everything, found, snapshot_of
+from tests.execution.dry_run.checked import REQUEST, check, everything, found, snapshot_of
 from tests.ledger.small_plans import move
 
 Configure = Callable[[ConfigResource, str, str], None]

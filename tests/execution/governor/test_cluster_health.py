@@ -89,7 +89,7 @@ def test_bystanders_are_seen_beside_the_plan_on_real_brokers(
     plan = make_plan("p", move(mine, 0, (1, 2), (1, 2)))
     watched = bystanders(plan, gateway.describe_topics([mine, others]))
     assert watched == (TopicPartition(others, 0), TopicPartition(mine, 0))
-    found = observe(gateway, plan.moves, T0, beside=watched)
+    found = observe(gateway, plan.moves, T0, bystanders=watched)
     assert found.partitions.keys() == plan.by_partition.keys()
     assert found.log_end_offsets[ReplicaId(others, 0, 1)] == 10
     assert strain_of(found) == Strain(0, 0)

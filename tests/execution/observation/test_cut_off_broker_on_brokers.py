@@ -26,8 +26,8 @@ from include.execution.control.cancel import abort, ended_meanwhile
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.execution.cut_off import CutOffCluster
 from tests.execution.driven import run
+from tests.execution.observation.cut_off import CutOffCluster
 from tests.ledger.small_plans import move
 
 REMOTE = 4

@@ -9,7 +9,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
-from include.domain.run.progress import ReplicaStanding
+from include.domain.run.progress import ReplicaState
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.control.cancel import abort
@@ -92,6 +92,6 @@ def test_what_somebody_else_moves_can_be_watched(
     (watched,) = moves_of(gateway.list_reassignments())
     assert (set(watched.current), watched.target) == ({1, 2}, (4, 2))
     copy, other = replica_statuses([watched], observe(gateway, [watched], utc_now()))
-    assert (copy.replica.broker, copy.standing) == (4, ReplicaStanding.BEHIND)
-    assert (other.replica.broker, other.standing) == (2, ReplicaStanding.IN_SYNC)
+    assert (copy.replica.broker, copy.state) == (4, ReplicaState.BEHIND)
+    assert (other.replica.broker, other.state) == (2, ReplicaState.IN_SYNC)
     gateway.alter_reassignments({TopicPartition(topic, 0): None})

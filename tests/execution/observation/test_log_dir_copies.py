@@ -22,7 +22,7 @@ from include.execution.advance import Advance, advance
 from include.execution.control.cancel import abort
 from include.execution.control.owed_log_dir_copies import stop_owed_copies
 from include.ledger.store import Ledger
-from tests.execution.log_dir_cluster import A, B, C, LogDirCluster
+from tests.execution.observation.log_dir_cluster import A, B, C, LogDirCluster
 from tests.execution.simulated_cluster import Crash
 from tests.ledger.small_plans import move
 

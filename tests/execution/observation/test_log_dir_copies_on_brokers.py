@@ -17,7 +17,7 @@ from include.cluster.snapshot.take import take_snapshot
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.progress import ReplicaStanding
+from include.domain.run.progress import ReplicaState
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.completion.verify import verify
@@ -94,7 +94,7 @@ def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_told(
     def ended() -> bool:
         step = advance(moving.plan, ledger, gateway, SLOW)
         status = ledger.latest(plan_id).get(moving.replica)
-        if status and status.standing is ReplicaStanding.BEHIND and status.bytes_behind is not None:
+        if status and status.state is ReplicaState.BEHIND and status.bytes_behind is not None:
             behind.append(status.bytes_behind)
         return step.finished is PlanState.DONE
 

@@ -16,9 +16,9 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.poll import poll
 from include.ledger.store import Ledger
+from tests.execution.advance.test_advance_properties import record
 from tests.execution.observed import POLICY, T0
 from tests.execution.simulated_cluster import SimulatedCluster
-from tests.execution.test_advance_properties import record
 from tests.ledger.small_plans import make_plan, move
 
 

@@ -112,7 +112,7 @@ def test_what_somebody_deletes_in_mid_copy_is_back_within_one_poll_and_told_of(
     told, _ = throttle_restored(often, 5)
     assert f"{key} was gone 3 times" in told
     assert "Each time it was set again." in told
-    ledger.mark_throttles_told(often)
+    ledger.mark_throttles_reported(often)
     assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == [], "told once"
 
 

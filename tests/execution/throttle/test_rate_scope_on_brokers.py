@@ -32,7 +32,7 @@ from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
-from tests.execution.checked import check, found
+from tests.execution.dry_run.checked import check, found
 from tests.execution.killed import run_until_killed
 from tests.execution.throttle.test_set_up_on_brokers import set_config, standing
 from tests.ledger.small_plans import move
