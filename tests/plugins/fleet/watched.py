@@ -15,6 +15,7 @@ from include.cluster.snapshot.take import take_snapshot
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from rehome import assets
 from rehome.operators.watch import WatchClustersOperator
 
@@ -57,6 +58,30 @@ class Watched:
         """Kind and subject of each open finding."""
         found = self.ledger.open_findings(self.cluster.cluster_id)
         return {(each.kind.value, each.subject) for each in found}
+
+    def kill(self, broker: int) -> None:
+        """Until every other broker knows."""
+        self.cluster.kill(broker)
+        self._wait_for(broker, there=False)
+
+    def restart(self, broker: int) -> None:
+        """Until every broker knows, and every replica is in sync."""
+        self.cluster.restart(broker)
+        self._wait_for(broker, there=True)
+        wait_until(self._in_sync, "every replica to be in sync", 240)
+
+    def _wait_for(self, broker: int, *, there: bool) -> None:
+        asked = [self.cluster.address(each) for each in self.cluster.broker_ids if each != broker]
+
+        def known() -> bool:
+            return all((broker in self.cluster.brokers_known_at(each)) is there for each in asked)
+
+        wait_until(known, f"broker {broker} to be {'there' if there else 'gone'}", 240)
+
+    def _in_sync(self) -> bool:
+        topics = self.gateway.describe_topics().values()
+        partitions = (each for topic in topics for each in topic.partitions.values())
+        return all(set(each.isr) == set(each.replicas) for each in partitions)
 
 
 def watch_by(patch: pytest.MonkeyPatch, cluster: LocalCluster, **rules: Any) -> None:
