@@ -166,7 +166,8 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "`watch_clusters` opens a finding: a broker is dead, partitions are under-replicated, "
         "brokers are out of balance and the like. One for each cluster, kind and subject. "
         "Leftover throttles and full disks have alerts of their own; under-replicated partitions "
-        "have none while a dead broker or an offline log dir explains them.",
+        "have none while a dead broker or an offline log dir explains them. The alert has the "
+        "severity of the finding's kind: error, warning or info.",
         "The finding closes: as many snapshots in a row do not show it as the watch rules say.",
         "Read the cluster's page. Where the rules propose or heal, a run is started.",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from include.alerts.alert import Alert
@@ -82,6 +83,7 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
         next_step(finding.kind, rules.policy_of(finding.kind)),
         cluster_id=finding.cluster_id,
         connection=connection,
+        graded=finding.kind.severity,
         facts={"finding": finding.kind.value, "subject": finding.subject, **finding.facts},
     )
 
@@ -100,9 +102,7 @@ def next_step(kind: FindingKind, policy: WatchPolicy) -> str:
             return f"A run of {action} is started, in a window where the cluster has any."
 
 
-def kinds_counted(findings: Sequence[FindingRecord]) -> dict[str, int]:
-    """How many of each kind are open; every kind is there."""
-    counted = {kind.value: 0 for kind in FindingKind}
-    for each in findings:
-        counted[each.kind.value] += 1
-    return counted
+def kinds_counted(findings: Sequence[FindingRecord]) -> dict[tuple[str, str], int]:
+    """How many of each kind are open, by kind and severity; every kind is there."""
+    counted = Counter(each.kind for each in findings)
+    return {(kind.value, kind.severity.value): counted[kind] for kind in FindingKind}

@@ -187,10 +187,10 @@ def test_a_sweep_tells_of_its_cluster_and_a_plans_end_only_what_it_knows() -> No
     assert (told["cluster.plans.c1.done"], told["cluster.plans.c1.failed"]) == (3, 0)
     assert (told["cluster.plans_orphaned.c1"], told["cluster.throttles_owed.c1"]) == (1, 2)
     assert told["cluster.throttles_foreign.c1"] == 0
-    watched = ClusterFacts("c1", findings={"dead_broker": 2, "imbalance": 0})
+    watched = ClusterFacts("c1", findings={("dead_broker", "error"): 2, ("imbalance", "info"): 0})
     assert names(cluster_readings(watched)) == {
-        "cluster.findings.c1.dead_broker": 2,
-        "cluster.findings.c1.imbalance": 0,
+        "cluster.findings.c1.dead_broker.error": 2,
+        "cluster.findings.c1.imbalance.info": 0,
     }
     assert names(cluster_readings(ClusterFacts("c1", owed=0))) == {"cluster.throttles_owed.c1": 0}
 
@@ -205,7 +205,7 @@ def test_a_plan_job_tells_how_long_it_took_and_which_gate_failed() -> None:
 
 
 def test_every_metric_of_the_catalogue_has_a_source() -> None:
-    facts = ClusterFacts("c1", T0, AT, {}, 0, 0, 0, {"dead_broker": 0})
+    facts = ClusterFacts("c1", T0, AT, {}, 0, 0, 0, {("dead_broker", "error"): 0})
     sources = (
         poll_readings(POLLED, midway()),
         step_readings(POLLED, Advance()),

@@ -342,6 +342,7 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     site.ledger.follow_findings("test", at, [seen], WatchRules())
     text = client("viewer").get("clusters/test").text
     assert "2 partitions below min.insync.replicas: &lt;b&gt;-0, t-1." in text
+    assert '<span class="severity error">Under min ISR' in text
     assert "1 finding" in client("viewer").get("clusters").text
     assert client("viewer").get("clusters/unknown").status_code == 404
     assert "could not be sent" not in text

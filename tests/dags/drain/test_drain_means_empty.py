@@ -72,6 +72,37 @@ def test_what_appears_on_a_drained_broker_is_moved_away_by_a_plan_that_follows_u
     assert not site.ledger.throttles(open_only=True)
 
 
+def test_what_appears_on_a_broker_that_is_replaced_goes_to_its_replacement_too(
+    site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
+) -> None:
+    topic, early = site.topics.create([[DRAINED, 1]]), site.topics.create([[DRAINED]], "late")
+    site.topics.fill(topic, 500)
+    late: list[str] = []
+
+    def create_once() -> None:
+        if not late:
+            late.append(site.topics.create([[1, DRAINED]], "late"))
+
+    in_mid_run(create_once)
+    run = site.run(
+        action="replace",
+        replacements={str(DRAINED): 3},
+        topics=[topic, "late*"],
+        ignore_racks=True,
+        throttle=1_000_000,
+    )
+    assert run.state == "success", run.log
+    found = site.gateway.current_topics([topic, early, *late])
+    rows = {name: found[name].partitions[0].replicas for name in (topic, early, *late)}
+    assert rows == {topic: (3, 1), early: (3,), late[0]: (1, 3)}
+    second, first = site.ledger.plans()
+    assert second.plan_id == f"{first.plan_id}-follow_up"
+    assert [plan.action for plan in (first, second)] == ["replace"] * 2
+    assert (first.state, second.state) == (PlanState.DONE, PlanState.DONE)
+    assert [m.topic for m in site.ledger.moves(second.plan_id)] == late
+    assert not site.ledger.throttles(open_only=True)
+
+
 def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_with_the_list(
     site: Site,
     in_mid_run: Callable[[Callable[[], Any]], None],
