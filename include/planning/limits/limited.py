@@ -9,7 +9,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.request.limits import BrokerCaps, BrokerSet, set_of_topic
-from include.domain.resources import LED, PLACED, Resource
+from include.domain.resources import LED, OPTIONAL, PLACED, Resource
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.limits import NO_SET, Limits
 from include.planning.model.resource_loads import partition_weight
@@ -36,7 +36,7 @@ def _caps(arrays: ClusterArrays, caps: BrokerCaps) -> tuple[Floats, Floats]:
     found = [caps.of(broker) for broker in arrays.brokers.ids.tolist()]
 
     def row(resource: Resource) -> list[float]:
-        if resource is Resource.BYTES:
+        if resource is Resource.BYTES or resource in OPTIONAL:
             return [np.inf] * len(found)
         values = (getattr(limits, resource.value) for limits in found)
         return [np.inf if value is None else float(np.floor(value)) for value in values]

@@ -63,7 +63,7 @@ def placed_targets(
     """
     layers = [
         _Layer(layout, tree, partitions, brokers, weight, resource)
-        for weight, resource in zip(weights, PLACED, strict=True)
+        for weight, resource in zip(weights, PLACED[: len(weights)], strict=True)
     ]
     bands = [
         layer.band(np.where(brokers, size, 0.0), tolerance)
