@@ -32,6 +32,24 @@ def limited(
     return replace(arrays, limits=Limits(placed, led, group_of, allowed, names, sets))
 
 
+def without_idle_caps(arrays: ClusterArrays) -> ClusterArrays:
+    """The same without caps that a broker keeps even if it holds, and leads, every partition: a
+    search that knows no limits at all finds better plans of small clusters.
+    """
+    limits = arrays.limits
+    if limits is None:
+        return arrays
+    placed, led = (
+        np.where(
+            caps < np.array([[partition_weight(arrays, r).sum()] for r in kinds]), caps, np.inf
+        )
+        for caps, kinds in ((limits.placed, PLACED), (limits.led, LED))
+    )
+    if not limits.has_sets and np.isinf(placed).all() and np.isinf(led).all():
+        return replace(arrays, limits=None)
+    return replace(arrays, limits=replace(limits, placed=placed, led=led))
+
+
 def _caps(arrays: ClusterArrays, caps: BrokerCaps) -> tuple[Floats, Floats]:
     found = [caps.of(broker) for broker in arrays.brokers.ids.tolist()]
 

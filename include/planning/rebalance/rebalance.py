@@ -18,6 +18,7 @@ from include.planning.leadership.min_leaders import Keeper, MinLeaders, cheapest
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.limit_checks import caps_too_low, set_too_small
+from include.planning.limits.limited import without_idle_caps
 from include.planning.limits.set_trees import fair_capacity
 from include.planning.model.arrays import ClusterArrays, fresh
 from include.planning.model.layout import Layout
@@ -70,7 +71,7 @@ def _planned(
     *,
     fill_only: bool,
 ) -> Outcome:
-    hosts = arrays.brokers.live
+    arrays, hosts = without_idle_caps(arrays), arrays.brokers.live
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     small = movable & set_too_small(arrays, hosts, arrays.replication_factor)
