@@ -24,7 +24,11 @@ TOPIC_SPREAD = "topic_spread"
 MIN_LEADERS = "min_leaders"
 """The target that brokers lead so many partitions of named topics at least."""
 
-TOLERANCES = ("replicas", "bytes_in", "leaders", "bytes_out", TOPIC_SPREAD)
+TOLERANCES = (
+    *("replicas", "bytes_in", "leaders", "bytes_out"),
+    *("potential_bytes_out", "leader_bytes_in"),
+    TOPIC_SPREAD,
+)
 """What a request may give a tolerance; that of bytes has a parameter of its own."""
 
 

@@ -317,9 +317,11 @@ class ReassignmentParams(BaseModel):
             title="Tolerances of other resources",
             description="The same for "
             + ", ".join(param_types.TOLERANCES)
-            + "; null means any. Left out: traffic is balanced to 0.05 where it is known, counts "
-            f"are free, and topic_spread is {SPREAD_TOLERANCE}: each topic's replicas and leaders "
-            "stay spread over brokers, also in a drain.",
+            + "; null means any. Left out: bytes_in and bytes_out are balanced to 0.05 where the "
+            "history knows them, and the others are free. potential_bytes_out is what a broker "
+            "would send if every replica on it led; leader_bytes_in what producers write into its "
+            f"leaders. Left out, topic_spread is {SPREAD_TOLERANCE}: each topic's replicas and "
+            "leaders stay spread over brokers, also in a drain.",
             examples=[{"replicas": 0.05, "topic_spread": None}],
         ),
     ]

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from include.domain.kafka import TopicPartition
+from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.move import Move, MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.facts.subject import Checked
+from include.quality.plan.broker_table import brokers_after
 from tests.planning.clusters import Cluster, cluster
 from tests.quality.plan.cases import (
     copied,
@@ -72,6 +74,44 @@ def crowded() -> Cluster:
     rows = [(number % 3, (number + 1) % 3) for number in range(24)]
     disks = dict.fromkeys(range(4), (100_000, 90_000))
     return cluster([""] * 4, rows, SIZE_BYTES, topic="payments", disks=disks)
+
+
+TRAFFIC_FREE = {"bytes_in": None, "bytes_out": None, "topic_spread": None}
+BOTH = {"potential_bytes_out": 0.1, "leader_bytes_in": 0.1}
+
+
+def hot() -> Cluster:
+    """The same, where the traffic is that of the partitions on brokers 0 and 1."""
+    of = crowded()
+    rates = {p: 100.0 if p.partition % 3 == 0 else 1.0 for p in of.replicas}
+    return replace(of, bytes_in=rates, bytes_out={p: 2 * rate for p, rate in rates.items()})
+
+
+def evened_out() -> Checked:
+    """What brokers would send if all replicas led, and what producers write, is evened out."""
+    return planned(hot().snapshot(), replace(REBALANCE, tolerances=TRAFFIC_FREE | BOTH))
+
+
+def unheeded(resource: Resource) -> Checked:
+    """A plan that knows nothing of a resource that its request asks for, but for its figures."""
+    made = planned(hot().snapshot(), replace(REBALANCE, tolerances=TRAFFIC_FREE))
+    asked = TRAFFIC_FREE | {resource.value: 0.1}
+    checked = replace(made, request=replace(made.request, tolerances=asked))
+    rows = brokers_after(checked).to_pylist()
+    before, after = (tuple(row["computed"][at] for row in rows) for at in (-2, -1))
+    stated = ResourceBalance(resource.value, True, None, before, after)
+    return with_summary(checked, resources=(*made.plan.summary.resources, stated))
+
+
+def other_traffic(resource: Resource, *, add: int | None) -> Checked:
+    """The summary states more of a resource before the plan, or None of it at all."""
+    made, kept = evened_out(), []
+    for balance in made.plan.summary.resources:
+        if balance.resource != resource:
+            kept.append(balance)
+        elif add is not None:
+            kept.append(replace(balance, before=(balance.before[0] + add, *balance.before[1:])))
+    return with_summary(made, resources=tuple(kept))
 
 
 def tree() -> Checked:

@@ -48,6 +48,7 @@ from tests.quality.plan.checked_plans import (
     of_leaders,
     of_topics,
     one_sided,
+    other_traffic,
     plus,
     raised,
     reassign,
@@ -58,6 +59,7 @@ from tests.quality.plan.checked_plans import (
     small_disk,
     small_disks,
     tree_with,
+    unheeded,
     without_leader,
     without_one,
 )
@@ -102,6 +104,14 @@ AS_ASKED = "a partition goes where the request's file says"
 SPREAD = "a topic ends spread over brokers within tolerance, or is named"
 SHARE = "a broker ends within tolerance of its share of bytes, or the summary states why not"
 COUNT = "a broker ends within tolerance of its share of replicas, or the summary states why not"
+POTENTIAL = (
+    "a broker ends within tolerance of its share of potential bytes out, or the summary states why "
+    "not"
+)
+INTO_LEADERS = (
+    "a broker ends within tolerance of its share of bytes into leaders, or the summary states why "
+    "not"
+)
 LEAST_LED = "each broker leads its minimum of a topic's partitions, or is named"
 GIVES_UP = "no broker gives up leaders that min_leaders asks for"
 BANDS = "a broker ends within the bands that the summary states, or is named"
@@ -112,6 +122,23 @@ KEEPS_IN_SYNC = "a partition that gives up replicas keeps those that are in sync
 LEADER_IS_ABLE = "a new preferred leader is in sync, or gets a copy"
 
 CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
+    # Traffic that counts where it is asked for
+    "potential bytes out that were not heeded": (
+        lambda: unheeded(Resource.POTENTIAL_BYTES_OUT),
+        {POTENTIAL},
+    ),
+    "bytes into leaders that were not heeded": (
+        lambda: unheeded(Resource.LEADER_BYTES_IN),
+        {INTO_LEADERS},
+    ),
+    "another figure of potential bytes out": (
+        lambda: other_traffic(Resource.POTENTIAL_BYTES_OUT, add=1),
+        {LOADS_TOLD},
+    ),
+    "bytes into leaders that the summary leaves out": (
+        lambda: other_traffic(Resource.LEADER_BYTES_IN, add=None),
+        {LOADS_TOLD},
+    ),
     # Leaders
     "a broker without the leaders asked for": (
         lambda: of_leaders(0, (1, 3)),

@@ -24,6 +24,7 @@ from tests.quality.plan.cases import (
 from tests.quality.plan.checked_plans import (
     COUNTED,
     drain,
+    evened_out,
     fixed,
     lost_on_drained,
     lowered,
@@ -66,6 +67,7 @@ def broken(spark: SparkSession) -> dict[str, list[Broken]]:
     sound = {"sound drain": drain(), "sound rebalance": rebalance(), "sound tree": tree()}
     sound |= {"sound factor": raised(), "sound reassign": reassign(), "sound repair": repaired()}
     sound |= {"sound lower factor": lowered(), "sound homes": fixed()}
+    sound |= {"sound traffic": evened_out()}
     sound |= {"sound drain of a dead broker": lost_on_drained()}
     sound |= {"sound one-sided": one_sided(), "sound counts": rebalance(tolerances=COUNTED)}
     sound |= {name: make() for name, make in SOUND_ACTIONS.items()}
