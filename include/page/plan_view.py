@@ -25,7 +25,7 @@ from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
 from include.page.throughput import Throughput, throughput
-from include.reporting.status_summary import StatusFacts, StatusSummary, standing_of
+from include.reporting.status_summary import StatusFacts, StatusSummary, overview_of
 from include.reporting.titles import title_of
 
 FINISHING = timedelta(minutes=2)
@@ -118,7 +118,7 @@ class PlanFollower:
         self._files_of: PlanState | None = None
 
     def mark(self) -> Mark | None:
-        """What tells cheaply whether there is anything new; None = there is no such plan."""
+        """A cheap mark of whether there is anything new; None = there is no such plan."""
         return self._ledger.mark(self._plan_id)
 
     def view(self, now: datetime) -> PlanView:
@@ -201,7 +201,7 @@ class PlanFollower:
         return PlanView(
             record=record,
             title=title_of(record),
-            status=standing_of(facts),
+            status=overview_of(facts),
             alerts=alerts_of(signs),
             sums=sums,
             bytes_done=_bytes_done(record, sums, sample),

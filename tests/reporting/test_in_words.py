@@ -96,7 +96,7 @@ def test_what_failed_what_others_did_and_what_was_not_cancelled_are_exceptions()
     assert "failed orders-0 refused by the controller" in told
     assert "taken over by another client orders-1" in told
     assert "not cancelled orders-2: REQUEST_TIMED_OUT (7)" in told
-    assert "reassigned beside the plan pay-3 to brokers 1, 4" in told
+    assert "reassigned by another client meanwhile pay-3 to brokers 1, 4" in told
     owed = replace(good_end(), throttles=(throttle(ThrottleState.OWED, "broker 3 is dead"),))
     assert "follower.replication.throttled.rate broker 3 is dead" in page(owed).text
     assert "None: no move failed" in page(good_end()).text

@@ -149,9 +149,9 @@ class PlanReassignmentOperator(SparkSubmitOperator):
     def _refuse(self, failure: Mapping[str, Any]) -> NoReturn:
         """What the job refused stays refused: no other attempt."""
         kind = failure["kind"].replace("_", " ")
-        told = f"No plan ({kind}). {failure['message']}\nNothing was changed."
-        self.log.error("%s", told)
-        raise AirflowFailException(told) from None
+        message = f"No plan ({kind}). {failure['message']}\nNothing was changed."
+        self.log.error("%s", message)
+        raise AirflowFailException(message) from None
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
         """Show what the gates said, and measure the job; however it has ended."""

@@ -59,7 +59,7 @@ class RollUpSnapshotsOperator(BaseOperator):
             self._forecast(context, cluster_id)
 
     def _forecast(self, context: Context, cluster_id: str) -> None:
-        """Tell people of disks that will be full soon, as replicas lie and grow now."""
+        """Alert people to disks that will be full soon, as replicas lie and grow now."""
         from include.alerts.found import disks_full
         from include.alerts.kinds import AlertKind
         from include.load_history.forecast import disk_forecast
