@@ -51,7 +51,7 @@ def test_a_page_of_an_alert_says_what_it_means_what_to_look_at_and_what_to_do(
 ) -> None:
     text = (ROOT / entry.runbook).read_text()
     assert text.startswith(f"# Alert: {entry.kind}\n")
-    for part in ("**What it means.**", "## What to look at", "## What to do"):
+    for part in ("**What it means.**", "## What to check", "## What to do"):
         assert part in text
 
 
