@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from include.alerts.alert import Alert
-from include.alerts.signs import Signs, alerts_of
+from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample, RateChange, silence_s
@@ -18,7 +18,7 @@ from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
-from include.execution.control.resume import orphaned
+from include.execution.access.lease import orphaned
 from include.ledger.base.lines import Delivered, Mark
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger

@@ -14,8 +14,8 @@ from include.domain.time_range import TimeRange
 from include.execution.advance import NOT_SET_AGAIN
 from include.execution.control.cancel import NOT_CANCELLED, NOT_READ
 from include.execution.throttle.configs import named
+from include.execution.throttle.plan_throttle import FOREIGN_RATE
 from include.execution.throttle.set_up import NOT_SET
-from include.execution.throttle.setting import FOREIGN_RATE
 from include.ledger.base.records import ThrottleState
 from include.ledger.stores.events import REASSIGNED_MEANWHILE
 from include.ledger.stores.throttles import THROTTLE_GONE

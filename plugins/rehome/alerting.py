@@ -52,7 +52,7 @@ def remind(ledger: Ledger) -> None:
     """Remind people of approvals that are missing, on every cluster. What a person
     answers meanwhile is not raised again.
     """
-    from include.alerts.reminders import unanswered
+    from include.alerts.approval_reminders import unanswered
 
     again_s = installation.settings().alert_again_s
     reminders, over = unanswered(ledger, utc_now())

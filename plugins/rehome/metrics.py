@@ -97,7 +97,7 @@ def emit_cluster(
 
 
 def _facts(ledger: Ledger, cluster_id: str) -> ClusterFacts:
-    from include.execution.control.resume import orphaned
+    from include.execution.access.lease import orphaned
     from include.metrics.readings import ClusterFacts
 
     active = ledger.active_plan(cluster_id)

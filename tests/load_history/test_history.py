@@ -14,9 +14,9 @@ from include.load_history.history import (
     last_days,
     merged,
     pending_days,
-    remove_old,
     roll_up,
 )
+from include.load_history.retention import remove_old
 from include.load_history.rollup import Rollup
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from include.load_history.intervals import Interval, between
-from include.load_history.readings import Readings
+from include.load_history.log_readings import Readings
 from tests.load_history.logs import Log, read
 
 

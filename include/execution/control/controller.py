@@ -14,14 +14,13 @@ from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
-from include.execution.access.lease import hold
+from include.execution.access.lease import hold, orphaned
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.cancel import Cancelled, abort
 from include.execution.control.resume import (
     can_be_run,
     in_time,
     only_planned,
-    orphaned,
     recorded_rate,
     same_bounds,
     unthrottled,

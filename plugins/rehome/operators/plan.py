@@ -205,7 +205,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:
     """Raise an alert where a plan would leave brokers whose disks are full soon."""
     from include.alerts.alert import about_plan
-    from include.alerts.found import disks_full
+    from include.alerts.detect import disks_full
 
     if not directory.exists("load.json"):
         return

@@ -74,7 +74,7 @@ class SweepThrottlesOperator(ClusterOperator):
         """
         from include.domain.run.states import Control
         from include.execution.access.connection_policy import ANYTHING
-        from include.execution.control.resume import orphaned
+        from include.execution.access.lease import orphaned
 
         plan = ledger.active_plan(cluster_id)
         if plan is None or not orphaned(plan, ledger):
@@ -96,7 +96,7 @@ class SweepThrottlesOperator(ClusterOperator):
         foreign: ForeignThrottles,
     ) -> None:
         """Alert people to what only they can mend; again after a while."""
-        from include.alerts.found import debts, foreign_leftovers, orphan
+        from include.alerts.detect import debts, foreign_leftovers, orphan
         from include.alerts.kinds import AlertKind
 
         found, over = debts(ledger, cluster_id)

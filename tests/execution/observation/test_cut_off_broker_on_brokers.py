@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.calls import current
+from include.cluster.calls import fresh_metadata
 from include.cluster.clients.clients import Clients
 from include.cluster.clients.wire import metadata_request
 from include.cluster.connection.settings import Connection
@@ -157,7 +157,7 @@ def test_without_a_metadata_quorum_nothing_is_told_on_which_brokers_differ(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Brokers with ZooKeeper have none; these are real ones that are not asked for it."""
-    monkeypatch.setattr(current, "quorum_of_controllers", lambda _: None)
+    monkeypatch.setattr(fresh_metadata, "quorum_of_controllers", lambda _: None)
     partition = move(topic, 0, (1, 2), (3, 2)).partition
     port = cast(ClusterPort, told_by_the_remote)
     assert port.alter_reassignments({partition: (3, 2)}) == {partition: None}

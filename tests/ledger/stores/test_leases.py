@@ -15,7 +15,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
-from include.execution.control.resume import orphaned
+from include.execution.access.lease import orphaned
 from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
 from include.ledger.base.records import ThrottleEntry, ThrottleState, driver_name
 from include.ledger.store import Ledger

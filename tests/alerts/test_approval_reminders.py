@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from include.alerts.alert import Alert
-from include.alerts.found import approval_waits
+from include.alerts.approval_reminders import Reminder, reminder_of, unanswered
+from include.alerts.detect import approval_waits
 from include.alerts.kinds import AlertKind
-from include.alerts.reminders import Reminder, reminder_of, unanswered
 from include.domain.run.states import PlanState
 from include.ledger.base.alert_records import AlertRecord
 from include.ledger.store import Ledger
