@@ -34,7 +34,7 @@ def ended_after(seconds: float) -> ReportData:
     return replace(data, record=replace(data.record, ended_at=START + timedelta(seconds=seconds)))
 
 
-def test_what_was_asked_for_is_told_with_its_bounds_and_people() -> None:
+def test_what_was_asked_for_is_reported_with_its_bounds_and_people() -> None:
     data = good_end()
     assert data.record is not None
     request = {
@@ -64,7 +64,9 @@ def test_what_was_asked_for_is_told_with_its_bounds_and_people() -> None:
         (66, ": shorter than predicted by 22 s (25 %)."),
     ],
 )
-def test_the_time_is_told_with_how_far_it_is_outside_of_the_range(seconds: int, told: str) -> None:
+def test_the_time_is_reported_with_how_far_it_is_outside_of_the_range(
+    seconds: int, told: str
+) -> None:
     data = ended_after(seconds)
     assert time_taken(data).endswith(told)
     assert time_taken(data) in page(data).text

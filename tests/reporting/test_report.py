@@ -262,7 +262,7 @@ def test_what_went_wrong_is_listed_first() -> None:
     assert "refused by the controller" in told
 
 
-def test_the_eta_that_was_foretold_is_judged_when_the_plan_is_done() -> None:
+def test_the_eta_that_was_predicted_is_judged_when_the_plan_is_done() -> None:
     data = good_end()
     told = tuple(replace(sample, eta_s=81.0) for sample in data.samples[:2]) + data.samples[2:]
     done = page(replace(data, samples=told)).text
@@ -300,7 +300,7 @@ def test_of_many_brokers_those_that_change_are_drawn() -> None:
     assert picture.bars[-1].after_percent == 100
 
 
-def test_the_curve_runs_from_start_to_the_last_sample_beside_the_prediction() -> None:
+def test_the_curve_runs_from_start_to_the_last_sample_along_with_the_prediction() -> None:
     curve = progress_curve(good_end())
     assert curve is not None
     assert curve.line.startswith("0.0,200.0 ")
@@ -344,7 +344,7 @@ def test_a_report_is_collected_from_the_plans_files_and_the_ledger(tmp_path: Pat
     assert "every live broker answered" in told
 
 
-def test_each_start_is_told_with_what_kip_240_wants_known_of_it() -> None:
+def test_each_start_is_reported_with_what_kip_240_wants_known_of_it() -> None:
     flying = replace(START_OF_ONE, reassignment_id="77aa01", first_leader=4, ended_at=None)
     starts = (START_OF_ONE, replace(flying, outcome=None))
     text = Page(render(replace(good_end(), reassignments=starts))).text

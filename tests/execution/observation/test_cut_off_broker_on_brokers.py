@@ -150,7 +150,7 @@ def test_a_move_that_ended_before_its_cancel_is_not_put_back_for_such_a_broker(
     assert port.current_topics([topic])[topic].partitions[0].replicas == made.target
 
 
-def test_without_a_metadata_quorum_nothing_is_told_on_which_brokers_differ(
+def test_without_a_metadata_quorum_nothing_is_said_on_which_brokers_differ(
     cluster: CutOffCluster,
     topic: str,
     told_by_the_remote: ToldByTheRemote,

@@ -109,7 +109,7 @@ def test_a_crash_of_the_gate_comes_before_the_planners_refusal(
 
 
 @pytest.mark.usefixtures("gates")
-def test_what_the_planner_refuses_is_told_once_the_gate_has_passed(ahead: Job) -> None:
+def test_what_the_planner_refuses_is_reported_once_the_gate_has_passed(ahead: Job) -> None:
     assert ahead.run(Rows(), NO_SUCH_BROKER) == 2
     failure = ahead.failure()
     assert failure["kind"] == "invalid_request"
