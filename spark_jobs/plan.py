@@ -46,7 +46,7 @@ from include.warehouse import (
     replicas_in,
     replicas_uri,
 )
-from spark_jobs.background_process import beside
+from spark_jobs.background_process import in_background
 from spark_jobs.gated_plan import (
     EXIT_CODES,
     Limits,
@@ -111,7 +111,7 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     here = partial(work, partial(plan_request, options, request))
     with ExitStack() as held:
         many = replicas >= MANY_REPLICAS and not overlaid
-        planned = held.enter_context(beside(here)) if many else here
+        planned = held.enter_context(in_background(here)) if many else here
         spark = held.enter_context(spark_session("rehome-plan", meanwhile=prepare))
         compile_for(spark, replicas)
         proof = Proof(spark, out, request, _limits(options), options.quality)

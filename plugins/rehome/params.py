@@ -119,4 +119,4 @@ def _written(example: Any) -> str:
 FORM_DEFAULTS: Mapping[str, Any] = {
     name: param.value for name, param in reassignment_params().items()
 }
-"""What the form of `reassign_partitions` shows where nobody has touched it."""
+"""What the form of `reassign_partitions` shows before it is edited."""

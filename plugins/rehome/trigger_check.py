@@ -69,7 +69,7 @@ _CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
 
 
 class TriggerCheck:
-    """ASGI middleware: looks at requests that trigger a run, and lets all others pass."""
+    """ASGI middleware: checks requests that trigger a run, and lets all others pass."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -137,8 +137,8 @@ def _again(messages: list[Message], receive: Receive) -> Receive:
 
 
 async def _refuse(send: Send, problems: tuple[str, ...]) -> None:
-    told = "This run would be refused. " + " ".join(problems)
-    body = json.dumps({"detail": told}).encode()
+    detail = "This run would be refused. " + " ".join(problems)
+    body = json.dumps({"detail": detail}).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

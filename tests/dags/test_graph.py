@@ -128,7 +128,7 @@ def test_the_form_has_every_parameter_of_a_request() -> None:
 
 
 @pytest.mark.parametrize("params", [reassignment_params, partition_params, control_params])
-def test_the_form_tells_of_every_field_what_it_is_for(params: Callable[[], Any]) -> None:
+def test_the_form_says_of_every_field_what_it_is_for(params: Callable[[], Any]) -> None:
     for name, param in params().items():
         schema = param.schema
         assert schema["title"], name
@@ -166,7 +166,7 @@ def test_limits_of_the_form_reach_the_request(params) -> None:
 
 
 @pytest.mark.parametrize("action", list(Action), ids=str)
-def test_a_form_whose_limits_nobody_touched_is_refused_by_no_action(action: Action) -> None:
+def test_a_form_whose_limits_were_not_edited_is_refused_by_no_action(action: Action) -> None:
     needed = {"brokers": [1], "replication_factor": 2, "plan_id": "p", "reassignment": NEEDED_FILE}
     needed |= {"replacements": {"1": 2}}
     name = NEEDED.get(action)

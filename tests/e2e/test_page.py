@@ -226,7 +226,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
     assert ("admin", "cancel requested") in said
 
 
-def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_told_of(
+def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
     world: World, topics: Topics, gateway: ClusterGateway, browser: Browser
 ) -> None:
     topic = topics.create([[1, 2]])

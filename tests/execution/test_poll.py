@@ -99,7 +99,7 @@ class InProgress:
         return self.at[-1]
 
 
-def test_of_a_plan_ten_times_as_large_a_look_reads_as_much(tmp_path: Path) -> None:
+def test_of_a_plan_ten_times_as_large_a_poll_reads_as_much(tmp_path: Path) -> None:
     read = []
     for moves, done in ((60, 50), (600, 540)):
         plan = InProgress(tmp_path, moves, done)
@@ -193,7 +193,7 @@ def test_a_leader_is_assumed_among_the_living_and_kept_as_it_was_read() -> None:
     assert leaders() == {one: None}
 
 
-def test_what_is_reassigned_beside_the_plan_is_written_down_once(tmp_path: Path) -> None:
+def test_what_another_client_reassigns_meanwhile_is_written_down_once(tmp_path: Path) -> None:
     """Of a partition that waits for its turn, and of one that the plan does not know."""
     plan = InProgress(tmp_path, 57, 50)
     others = [TopicPartition("of-others", n) for n in range(FOREIGN_NAMED)]

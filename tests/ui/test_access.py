@@ -416,7 +416,9 @@ def test_the_pictures_of_dags_are_served_to_those_who_are_logged_in(client: Clie
     assert client("viewer").get("flows/another.svg").status_code == 404
 
 
-def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_told(client: Client, site: Site) -> None:
+def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_reported(
+    client: Client, site: Site
+) -> None:
     from rehome.run_context import run_digest
 
     digest = run_digest("reassign_partitions", "manual__1")

@@ -148,7 +148,7 @@ def test_a_plan_moves_without_a_reload(browser: Browser, url: str, site: Site) -
         assert page.evaluate("window.sameDocument") is True
 
 
-def test_the_age_of_what_is_shown_is_told_and_warns(
+def test_the_age_of_what_is_shown_is_reported_and_warns(
     browser: Browser, url: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = site.plan("p1")

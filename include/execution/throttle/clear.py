@@ -27,7 +27,7 @@ from include.execution.throttle.keys import (
     own_value,
     put_back,
 )
-from include.execution.throttle.needs import NeededThrottles, needs
+from include.execution.throttle.still_needed import NeededThrottles, needs
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 

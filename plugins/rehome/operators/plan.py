@@ -149,9 +149,9 @@ class PlanReassignmentOperator(SparkSubmitOperator):
     def _refuse(self, failure: Mapping[str, Any]) -> NoReturn:
         """What the job refused stays refused: no other attempt."""
         kind = failure["kind"].replace("_", " ")
-        told = f"No plan ({kind}). {failure['message']}\nNothing was changed."
-        self.log.error("%s", told)
-        raise AirflowFailException(told) from None
+        message = f"No plan ({kind}). {failure['message']}\nNothing was changed."
+        self.log.error("%s", message)
+        raise AirflowFailException(message) from None
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
         """Show what the gates said, and measure the job; however it has ended."""
@@ -205,7 +205,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:
     """Raise an alert where a plan would leave brokers whose disks are full soon."""
     from include.alerts.alert import about_plan
-    from include.alerts.found import disks_full
+    from include.alerts.detect import disks_full
 
     if not directory.exists("load.json"):
         return

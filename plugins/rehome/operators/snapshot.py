@@ -138,7 +138,8 @@ class SnapshotClusterOperator(ClusterOperator):
         """
         from include.domain.run.states import PlanState
         from include.errors import PlanConflictError
-        from include.execution.control.resume import orphaned, waits_for_window
+        from include.execution.access.lease import orphaned
+        from include.execution.control.resume import waits_for_window
 
         named = run_context.named_plan_id(context)
         if named is not None and ledger.plan(named).state is not PlanState.PLANNED:

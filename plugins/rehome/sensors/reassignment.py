@@ -155,9 +155,9 @@ class ReassignmentSensor(ClusterOperator):
         if not outcome.reason:
             self._defer(None, [item.to_json() for item in watch.watched])
         if watch.ended_otherwise:
-            told = "; ".join(f"{p}: {why}" for p, why in sorted(watch.ended_otherwise.items()))
+            others = "; ".join(f"{p}: {why}" for p, why in sorted(watch.ended_otherwise.items()))
             raise AirflowFailException(
-                f"Not every reassignment that was watched is complete: {told}. "
+                f"Not every reassignment that was watched is complete: {others}. "
                 "This task only watched, and changed nothing."
             )
         self.log.info("%d reassignments are complete", len(watch.watched))
@@ -168,8 +168,8 @@ class ReassignmentSensor(ClusterOperator):
         return outcome
 
     def _tell_of_throttles(self, ledger: Ledger, plan_id: str) -> None:
-        """Tell people of throttles that are taken away again and again, or cannot be put back."""
-        from include.alerts.found import LOST_OFTEN, throttles_restored
+        """Alert people to throttles that are removed again and again, or cannot be put back."""
+        from include.alerts.detect import LOST_OFTEN, throttles_restored
 
         often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
         if often:

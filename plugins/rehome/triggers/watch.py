@@ -29,7 +29,7 @@ class PollOutcome:
 
     :param reason: why the worker is needed; "" = it is not.
     :param text: for the log.
-    :param due: what people are to be told of, by who has looked.
+    :param due: alerts that are due by this poll.
     """
 
     reason: str
@@ -64,7 +64,7 @@ class PlanWatch:
         self._first_poll = True
 
     def poll(self) -> PollOutcome:
-        """Observe once. A cluster or a ledger that is away is borne for as long as a stall is."""
+        """Observe once. A cluster or ledger that is away is tolerated as long as a stall is."""
         from include.ledger.base.database import LedgerUnavailableError
         from include.metrics.readings import ErrorKind
 
@@ -121,8 +121,8 @@ class PlanWatch:
         return PollOutcome(reason, text, self._due(found))
 
     def _due(self, found: Poll) -> tuple[DueAlert, ...]:
-        """What this poll has found that nobody was told of yet."""
-        from include.alerts.found import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
+        """Alerts of this poll that were not sent yet."""
+        from include.alerts.detect import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
 
         plan_id, ledger = self._plan.plan_id, self._ledger
         if self._first_poll:

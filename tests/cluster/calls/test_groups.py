@@ -57,7 +57,7 @@ def groups_of(gateway: ClusterGateway) -> dict[str, ConsumerGroup]:
     return {group.name: group for group in found.value}
 
 
-def test_every_group_tells_what_it_has_committed(
+def test_every_group_shows_what_it_has_committed(
     gateway: ClusterGateway, cluster: LocalCluster, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("include.cluster.calls.groups.GROUPS_PER_REQUEST", 2)  # several rounds
@@ -137,7 +137,7 @@ def test_a_log_begins_where_its_first_records_were_deleted(
     wait_until(deleted, "the log to begin at 30")
 
 
-def test_a_snapshot_tells_where_the_leaders_logs_begin_and_how_topics_are_cleaned(
+def test_a_snapshot_shows_where_the_leaders_logs_begin_and_how_topics_are_cleaned(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     topic = topics.create([[2, 1]], config={"cleanup.policy": "compact,delete"})

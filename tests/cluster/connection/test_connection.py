@@ -40,7 +40,7 @@ def test_sasl_settings_reach_both_clients() -> None:
     assert ours["sasl.password"] == theirs["sasl_plain_password"] == "s3cret-word"
 
 
-def test_certificates_are_verified_unless_told_otherwise() -> None:
+def test_certificates_are_verified_unless_set_otherwise() -> None:
     strict = Connection.from_settings(SECURED).ssl_context()
     assert strict.verify_mode is ssl.CERT_REQUIRED
     assert strict.check_hostname

@@ -54,13 +54,13 @@ def tls_server(certificate: Path) -> Iterator[str]:
         thread.join(120)
 
 
-def test_a_good_connection_is_told_in_a_sentence(cluster: LocalCluster) -> None:
+def test_a_good_connection_is_reported_in_a_sentence(cluster: LocalCluster) -> None:
     sentence = check_connection(Connection.from_settings(cluster.client_settings()))
     assert cluster.cluster_id in sentence
     assert "brokers: 1, 2, 3, 4" in sentence
 
 
-def test_a_secured_connection_is_told_with_its_principal(secured_cluster: LocalCluster) -> None:
+def test_a_secured_connection_is_reported_with_its_principal(secured_cluster: LocalCluster) -> None:
     sentence = check_connection(Connection.from_settings(secured_cluster.client_settings("nobody")))
     assert "SASL_SSL with SCRAM-SHA-512" in sentence
     assert "User:nobody" in sentence

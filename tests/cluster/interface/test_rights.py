@@ -187,7 +187,7 @@ def test_each_right_of_a_role_is_missed_when_it_is_taken_away(
             assert lacking == [named(right, topic)]
 
 
-def test_nobody_lacks_every_cluster_right_and_an_unknown_topic_is_no_right(
+def test_no_one_lacks_every_cluster_right_and_an_unknown_topic_is_no_right(
     gateway_of: GatewayOf, secured_cluster: LocalCluster
 ) -> None:
     gateway = gateway_of("nobody")

@@ -70,7 +70,7 @@ def clear_tasks_of(
             task.execute(context | {"task": task})
 
 
-def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_tells(
+def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_shows(
     cluster: LocalCluster,
     topics: Topics,
     gateway: ClusterGateway,
@@ -193,7 +193,7 @@ def test_a_person_decides_where_that_is_asked_for(
     assert len(replicas_of(gateway, topic)) == partitions
 
 
-def test_everything_that_is_wrong_with_a_request_is_told_at_once() -> None:
+def test_everything_that_is_wrong_with_a_request_is_reported_at_once() -> None:
     bad = {"partitions": {"a": 0, "b": "many"}, "exclude_brokers": "x", "partition": 1}
     with pytest.raises(InvalidRequestError) as refused:
         parse_partition_counts(bad)

@@ -99,7 +99,7 @@ def test_an_approval_that_becomes_mandatory_before_the_plan_starts_is_heeded(
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["requester", "another"])
-def test_an_approval_that_is_mandatory_is_asked_for_and_given_by_somebody_else(
+def test_an_approval_that_is_mandatory_is_asked_for_and_given_by_another_person(
     own: bool, site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rehome import run_context
@@ -204,7 +204,7 @@ def test_a_policy_that_changes_before_partitions_are_created_is_heeded(
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["requester", "another"])
-def test_an_approval_of_new_partitions_that_is_mandatory_is_given_by_somebody_else(
+def test_an_approval_of_new_partitions_that_is_mandatory_is_given_by_another_person(
     own: bool, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.providers.standard.operators.hitl import ApprovalOperator

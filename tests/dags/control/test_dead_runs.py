@@ -102,7 +102,7 @@ def test_each_poll_is_a_sign_of_life_of_its_run_and_wakes_a_worker_once_the_leas
         site.ledger.release_lease(other)
 
 
-def test_a_stall_is_told_also_where_each_look_finds_something_to_do(
+def test_a_stall_is_reported_also_where_each_poll_finds_something_to_do(
     site: Site, abandoned: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the controller refuses, again and again, what the worker is woken for."""

@@ -141,7 +141,7 @@ def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_w
     assert late[0] in report
 
 
-def test_what_appears_while_the_follow_up_runs_is_told_of_and_the_run_fails(
+def test_what_appears_while_the_follow_up_runs_is_reported_and_the_run_fails(
     site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
 ) -> None:
     topic, _ = site.topics.create([[DRAINED, 1]]), site.topics.create([[1]], "late")

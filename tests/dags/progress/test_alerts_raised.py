@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 
-from include.alerts.found import approval_waits
+from include.alerts.detect import approval_waits
 from include.alerts.kinds import AlertKind
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
@@ -27,7 +27,7 @@ NOBODY = 99
 """A broker that there is not."""
 
 
-def test_a_sweep_tells_once_of_debts_and_of_throttles_that_others_have_left(
+def test_a_sweep_reports_debts_and_throttles_that_others_have_left_once(
     site: Site, told: Told
 ) -> None:
     topic, cluster_id = site.topics.create([[1, 2]]), site.cluster.cluster_id
@@ -83,7 +83,7 @@ def test_a_sweep_tells_once_of_debts_and_of_throttles_that_others_have_left(
     assert len(told.webhook.told) == 4
 
 
-def test_polls_tell_once_of_a_throttle_that_was_lowered_and_of_a_window_that_will_be_missed(
+def test_polls_report_a_lowered_throttle_and_a_window_that_will_be_missed_once(
     site: Site, abandoned: Callable[..., Plan], told: Told
 ) -> None:
     """20 MB at 10 kB/s, and a window that is open for a minute and a half."""

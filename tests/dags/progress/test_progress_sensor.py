@@ -122,7 +122,7 @@ def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_n
     assert not site.ledger.plans()
 
 
-def test_an_observer_fails_when_somebody_cancels_and_waits_for_nothing_that_starts_later(
+def test_an_observer_fails_when_a_client_cancels_and_waits_for_nothing_that_starts_later(
     throttle_of_somebody: Throttle, first_poll: threading.Event, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2], [2, 1]])
@@ -187,7 +187,7 @@ def test_without_a_triggerer_a_worker_drives_the_plan_to_its_end(
     assert not site.ledger.throttles(open_only=True)
 
 
-def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
+def test_without_a_triggerer_too_a_stall_is_reported_once_then_given_up(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """One fetch exceeds such a throttle: for 11 s, longer than the stall's 8 s, nothing comes.
@@ -217,7 +217,7 @@ def test_without_a_triggerer_too_a_stall_is_told_once_then_given_up(
     assert not site.ledger.throttles(open_only=True)
 
 
-def test_people_are_told_of_a_throttle_that_is_taken_away_for_the_third_time(
+def test_people_are_alerted_to_a_throttle_that_is_taken_away_for_the_third_time(
     site: Site, told: Told
 ) -> None:
     """The leaders' list stays, so that the copy lasts until then: 1 MB of 10 comes every 11 s."""
@@ -255,7 +255,7 @@ def test_people_are_told_of_a_throttle_that_is_taken_away_for_the_third_time(
     assert not site.ledger.throttles(open_only=True)
 
 
-def test_a_plan_outlasts_somebody_elses_reassignment_and_says_what_it_waits_for(
+def test_a_plan_outlasts_another_clients_reassignment_and_says_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """Theirs begins in mid-run: 10 MB, of which one goes at once and another every 5 s."""

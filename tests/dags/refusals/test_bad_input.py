@@ -22,7 +22,7 @@ def entry(topic: str, partition: int, replicas: list[int], **more: Any) -> dict[
     return {"topic": topic, "partition": partition, "replicas": replicas} | more
 
 
-def test_all_that_is_wrong_with_a_reassignment_in_itself_is_told_before_anything_is_read(
+def test_all_that_is_wrong_with_a_reassignment_in_itself_is_reported_before_anything_is_read(
     site: Site,
 ) -> None:
     topic = site.topics.create([[1, 2]] * 3)
@@ -42,7 +42,7 @@ def test_all_that_is_wrong_with_a_reassignment_in_itself_is_told_before_anything
     assert not site.ledger.plans()
 
 
-def test_all_of_a_reassignment_that_the_cluster_contradicts_is_told(site: Site) -> None:
+def test_all_of_a_reassignment_that_the_cluster_contradicts_is_reported(site: Site) -> None:
     topic = site.topics.create([[1, 2]] * 3)
     before = state_of(site.gateway, [topic])
     wanted = to(topic, {0: [1, 9], 1: [3], 7: [1, 2]})
@@ -88,7 +88,7 @@ def test_a_foreign_reassignment_in_flight_refuses_the_run_unless_additional(site
     assert not site.ledger.throttles()
 
 
-def test_a_wrong_password_is_told_and_not_tried_again(
+def test_a_wrong_password_is_reported_and_not_tried_again(
     secured_cluster: LocalCluster, ledger: Ledger, rehome: Callable[..., Run]
 ) -> None:
     wrong = secured_cluster.client_settings() | {"sasl.password": "not-the-password"}

@@ -81,7 +81,7 @@ def test_a_snapshot_lands_in_the_warehouse_and_in_the_history_of_plans(
     assert [item["problems"] for item in load["resources"]] == [[told]] * 3
 
 
-def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
+def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
     foreign_throttle: Callable[[str], Throttles], site: Site, statsd: StatsdListener
 ) -> None:
     topic = site.topics.create([[1, 2], [2, 3]])
@@ -139,7 +139,7 @@ def test_the_sweep_takes_back_what_is_owed_and_only_tells_of_what_is_not_ours(
     assert left_alone(running) == told - {rate}, "the plan had a lower rate stand there"
 
 
-def test_the_schedule_opens_no_connection_that_nobody_has_planned_through(ledger: Ledger) -> None:
+def test_the_schedule_opens_no_connection_that_no_plan_was_made_through(ledger: Ledger) -> None:
     from rehome.operators.sweep import was_planned_through
 
     assert not was_planned_through(ledger, "kafka_default")

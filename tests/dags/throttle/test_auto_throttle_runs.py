@@ -68,7 +68,7 @@ def told(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return found
 
 
-def test_auto_gives_what_is_spare_beside_the_measured_traffic_and_says_so(
+def test_auto_gives_what_is_left_by_the_measured_traffic_and_says_so(
     site: Site, traffic: Workload, told: list[tuple[str, str]]
 ) -> None:
     topic = site.topics.create([[1]])

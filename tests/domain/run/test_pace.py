@@ -23,7 +23,7 @@ def drained(sizes: list[int], **options: float) -> Plan:
     return make_plan(snapshot, request, PlanOptions(plan_id="p", **pace))  # type: ignore[arg-type]
 
 
-def test_the_last_look_comes_on_top_of_the_bytes() -> None:
+def test_the_last_poll_comes_on_top_of_the_bytes() -> None:
     assert drained([1000] * 4).summary.predicted_s == pytest.approx(80)
     assert drained([1000] * 4, reaction_s=15).summary.predicted_s == pytest.approx(95)
 

@@ -268,7 +268,7 @@ def test_a_pause_lets_what_is_in_flight_end_and_a_claim_goes_on(
     assert run(plan, ledger, gateway, one_by_one).finished is PlanState.DONE
 
 
-def test_a_broker_whose_disks_have_no_room_gets_nothing_until_they_have(
+def test_a_broker_whose_disks_are_full_gets_nothing_until_they_have(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])

@@ -41,7 +41,7 @@ class HalfHeard(SimulatedCluster):
         return verdicts | {OTHER.partition: UNANSWERED}
 
 
-def test_a_part_of_a_batch_that_is_not_answered_is_judged_by_the_next_look(
+def test_a_part_of_a_batch_that_is_not_answered_is_judged_by_the_next_poll(
     ledger: Ledger, approved: Any
 ) -> None:
     plan = approved(MOVE, OTHER, cluster_id="sim")

@@ -53,7 +53,7 @@ def open_gateway(cluster: LocalCluster, *user: str) -> ClusterGateway:
     return ClusterGateway(Connection.from_settings(cluster.client_settings(*user)))
 
 
-def test_a_topic_that_is_hidden_in_mid_run_keeps_nobody_from_cancelling_and_clearing_the_others(
+def test_with_a_topic_hidden_in_mid_run_the_others_are_cancelled_and_cleared(
     secured_cluster: LocalCluster,
     secured_topics: Topics,
     rights: Callable[[str, bool], None],
@@ -138,7 +138,7 @@ def test_a_topic_whose_configs_cannot_be_read_holds_back_its_own_moves_only(
         assert not clear_throttle(plan.plan_id, ledger, gateway).owed
 
 
-def test_a_broker_that_refuses_its_log_dirs_keeps_nobody_from_cancelling(
+def test_a_broker_that_refuses_its_log_dirs_does_not_keep_a_run_from_cancelling(
     secured_cluster: LocalCluster,
     secured_topics: Topics,
     rights: Callable[[str, bool], None],

@@ -107,7 +107,7 @@ def test_a_cluster_that_never_makes_a_change_is_given_up_for_want_of_progress(
     assert READINGS_WITHOUT_NEWS < rounds < 40
 
 
-def test_a_throttle_that_does_not_read_back_is_refused_after_more_than_one_look(
+def test_a_throttle_that_does_not_read_back_is_refused_after_more_than_one_poll(
     time: VirtualTime, ledger: Ledger, approved: MakePlan
 ) -> None:
     plan = approved(move("t", 0, (1, 2), (3, 2)), cluster_id="sim")
@@ -118,7 +118,7 @@ def test_a_throttle_that_does_not_read_back_is_refused_after_more_than_one_look(
     assert time.now_s > (READINGS_WITHOUT_NEWS + 2) * cluster.delay_s
 
 
-def test_a_rate_that_keeps_changing_is_told_of_and_everything_else_is_read_once_it_has_settled(
+def test_a_rate_that_keeps_changing_is_reported_and_everything_else_is_read_once_it_has_settled(
     time: VirtualTime, ledger: Ledger, approved: MakePlan
 ) -> None:
     plan = approved(move("t", 0, (1, 2), (3, 2)), cluster_id="sim")

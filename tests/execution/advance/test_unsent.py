@@ -56,7 +56,7 @@ def crashed(approved: Callable[..., Plan], ledger: Ledger, clock: SetClock) -> C
     return Crashed(approved(OURS, cluster_id="sim"), ledger, clock)
 
 
-def test_they_go_on_when_somebody_elses_reassignment_is_over_however_long_it_took(
+def test_they_go_on_when_another_clients_reassignment_is_over_however_long_it_took(
     crashed: Crashed, clock: SetClock
 ) -> None:
     crashed.cluster.targets[THEIRS.partition] = THEIRS.target
@@ -70,7 +70,7 @@ def test_they_go_on_when_somebody_elses_reassignment_is_over_however_long_it_too
     assert crashed.cluster.started == [OURS.partition]
 
 
-def test_the_same_move_that_somebody_else_makes_meanwhile_is_theirs(crashed: Crashed) -> None:
+def test_the_same_move_that_another_client_makes_meanwhile_is_theirs(crashed: Crashed) -> None:
     crashed.cluster.targets[THEIRS.partition] = THEIRS.target
     crashed.step()
     crashed.cluster.targets[OURS.partition] = OURS.target

@@ -97,7 +97,7 @@ def test_metadata_and_log_dirs_both_count() -> None:
     assert {item.partition.topic for item in found(seen).plannable} == {"both", "metadata"}
 
 
-def test_a_broker_is_empty_only_where_nothing_is_found_and_what_was_not_read_is_told() -> None:
+def test_a_broker_is_empty_only_where_nothing_is_found_and_what_was_not_read_is_reported() -> None:
     seen = Seen(on_disk={}, assigned={"t": (1, 2)})
     assert found(seen) == Drained((3,))
     seen.live = {1, 2}
@@ -125,7 +125,7 @@ def test_a_drain_is_about_the_topics_that_it_names(
     assert covers(replace(DRAIN, topics=topics), topic, internal=internal) is is_covered
 
 
-def test_what_a_budget_left_is_told_apart_from_what_appeared() -> None:
+def test_what_a_budget_left_is_distinguished_from_what_appeared() -> None:
     stays, moved = TopicPartition("old", 0), TopicPartition("t", 0)
     seen = replace(FOUND, left=(*FOUND.left, LeftOver(3, stays, Where.ASSIGNED)))
     told = less_unpaid(seen, PLAN, [(3, stays), (3, moved), (1, FOUND.left[0].partition)])

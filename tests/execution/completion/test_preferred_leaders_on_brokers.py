@@ -136,7 +136,7 @@ class LedByTheLast(SimulatedCluster):
         return dict.fromkeys(partitions)
 
 
-def test_unless_told_otherwise_a_few_hundred_are_elected_together() -> None:
+def test_unless_set_otherwise_a_few_hundred_are_elected_together() -> None:
     """In memory: real brokers would take long to make so many partitions."""
     plan = make_plan("p", *[move("t", n, (1, 2), (2, 1)) for n in range(1000)], cluster_id="sim")
     cluster = LedByTheLast(plan.moves)

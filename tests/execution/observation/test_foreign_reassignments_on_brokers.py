@@ -58,7 +58,7 @@ def test_foreign_reassignments_are_never_touched(
     assert replicas_of(gateway, topic, 3) == (1, 4)
 
 
-def test_a_move_that_somebody_else_cancelled_is_recognised_and_its_order_restored(
+def test_a_move_that_another_client_cancelled_is_recognised_and_its_order_restored(
     gateway: ClusterGateway,
     ledger: Ledger,
     approved: MakePlan,
@@ -78,7 +78,7 @@ def test_a_move_that_somebody_else_cancelled_is_recognised_and_its_order_restore
     wait_until(lambda: replicas_of(gateway, topic) == (1, 2, 3), "the order")
 
 
-def test_what_somebody_else_moves_can_be_watched(
+def test_what_another_client_moves_can_be_watched(
     gateway: ClusterGateway,
     topics: Any,
     ledger: Ledger,

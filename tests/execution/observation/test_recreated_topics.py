@@ -76,7 +76,7 @@ class Recreated(SimulatedCluster):
         return {name: replace(topic, topic_id=topic_id) for name, topic in described.items()}
 
 
-def test_an_abort_leaves_what_somebody_starts_on_the_new_topic_alone(
+def test_an_abort_leaves_what_another_client_starts_on_the_new_topic_alone(
     ledger: Ledger, approved: Callable[..., Plan]
 ) -> None:
     plan = approved(OURS, cluster_id="sim")

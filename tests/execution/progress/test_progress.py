@@ -73,7 +73,7 @@ def test_a_table_of_many_replicas_has_fifty_lines_that_say_most_and_one_of_sums(
     )
 
 
-def test_what_cannot_be_known_is_told_by_name() -> None:
+def test_what_cannot_be_known_is_reported_by_name() -> None:
     def state(**changes: object) -> ReplicaState:
         return replica_statuses([MOVE], replace(SEEN, **changes))[0].state
 
@@ -102,7 +102,7 @@ def test_a_status_remembers_the_largest_lag_the_last_time_in_sync_and_the_last_s
     assert fallen.last_in_isr_at == T0
 
 
-def test_copies_are_known_from_the_last_look_only_if_they_were_in_flight_then() -> None:
+def test_copies_are_known_from_the_last_poll_only_if_they_were_in_flight_then() -> None:
     """What an earlier attempt at the same move had copied is gone."""
     statuses = replica_statuses([MOVE], SEEN)
     assert copies_at(T0, statuses)[ReplicaId(*TP, 4)] == Copied(500, 2000)

@@ -190,7 +190,7 @@ def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process
     assert everything(older, plan) == before
 
 
-def test_a_dry_run_asks_each_broker_and_tells_which_lower_rates_will_hold(
+def test_a_dry_run_asks_each_broker_and_shows_which_lower_rates_will_hold(
     older: ClusterGateway, moving: Callable[[], Plan]
 ) -> None:
     plan = moving()

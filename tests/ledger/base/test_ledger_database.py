@@ -156,7 +156,7 @@ def test_a_writer_holds_off_other_writers_from_its_first_statement(sqlite_url: s
     engine.dispose()
 
 
-def test_a_ledger_that_somebody_locks_for_too_long_says_so(
+def test_a_ledger_that_another_process_locks_for_too_long_says_so(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
@@ -174,7 +174,7 @@ def test_a_ledger_that_somebody_locks_for_too_long_says_so(
     assert "try again" in str(raised.value)
 
 
-def test_a_ledger_on_postgresql_that_somebody_locks_for_too_long_says_so(
+def test_a_ledger_on_postgresql_that_another_process_locks_for_too_long_says_so(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 5)

@@ -74,7 +74,7 @@ def test_what_comes_and_goes_is_one_alert(ledger: Ledger, clock: SetClock) -> No
     assert len(sent(ledger)) == 1, "it was away for long enough"
 
 
-def test_what_happens_once_is_told_once_and_another_occurrence_is_another(
+def test_what_happens_once_is_reported_once_and_another_occurrence_is_another(
     ledger: Ledger, clock: SetClock
 ) -> None:
     assert len(sent(ledger, DONE)) == 1
@@ -112,7 +112,7 @@ def test_a_channel_that_failed_is_tried_again_alone_and_stands_in_the_diary(
     assert [record.failed_channels for record in ledger.alerts("p1")] == [{}]
 
 
-def test_what_is_raised_once_and_reached_nobody_is_left_for_the_sweep_for_a_day(
+def test_what_is_raised_once_and_reached_no_channel_is_left_for_the_sweep_for_a_day(
     ledger: Ledger, clock: SetClock
 ) -> None:
     ledger.raise_alerts([DONE])  # who was to send it is killed

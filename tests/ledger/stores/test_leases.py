@@ -15,7 +15,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
-from include.execution.control.resume import orphaned
+from include.execution.access.lease import orphaned
 from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
 from include.ledger.base.records import ThrottleEntry, ThrottleState, driver_name
 from include.ledger.store import Ledger
@@ -93,7 +93,7 @@ def test_a_new_attempt_of_the_owner_gets_the_lease_at_once_and_fences_off_the_ol
     retry.renew_lease()
 
 
-def test_a_late_owner_keeps_its_lease_while_nobody_has_taken_it(
+def test_a_late_owner_keeps_its_lease_while_no_run_has_taken_it(
     ledger: Ledger, clock: SetClock
 ) -> None:
     under = ledger.under(ledger.acquire_lease("c1", "run-1", 60))
@@ -190,7 +190,7 @@ def test_of_processes_that_ask_at_once_exactly_one_gets_the_first_lease(
     assert answers == [1, None]
 
 
-def test_runs_of_two_dags_that_have_the_same_id_are_told_apart(ledger: Ledger) -> None:
+def test_runs_of_two_dags_that_have_the_same_id_are_distinguished(ledger: Ledger) -> None:
     """Every night's run of a schedule has the same id in each DAG of that schedule."""
     plan, night = make_plan("p2"), "scheduled__2030-01-01T01:00:00+00:00"
     ledger.create_plan(plan, {}, "file:///nowhere", night, "ann", dag_id="by_night")

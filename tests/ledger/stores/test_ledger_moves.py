@@ -40,7 +40,7 @@ def plan(ledger: Ledger) -> Plan:
     return plan
 
 
-def test_views_of_open_moves_in_a_row_tell_what_the_whole_one_does(ledger: Ledger) -> None:
+def test_views_of_open_moves_in_a_row_show_what_the_whole_one_does(ledger: Ledger) -> None:
     moves = [move("t", number, (1, 2), (3, 2), 100 + number) for number in range(6)]
     plan = make_plan("p1", *moves)
     ledger.create_plan(plan, {}, "file:///x", "run-1", "ann")

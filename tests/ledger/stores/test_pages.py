@@ -80,7 +80,7 @@ def test_moves_are_sorted_by_the_database(ledger: Ledger, order: MoveOrder) -> N
 
 
 @pytest.mark.usefixtures("plan")
-def test_pages_of_moves_follow_each_other_and_tell_how_many_there_are(ledger: Ledger) -> None:
+def test_pages_of_moves_follow_each_other_and_show_how_many_there_are(ledger: Ledger) -> None:
     everything = listed(ledger, MoveFilter())
     pages = [listed(ledger, MoveFilter(), offset, 2) for offset in (0, 2, 4, 6)]
     assert [name for page in pages for name in page] == everything
@@ -169,7 +169,7 @@ def test_plans_are_filtered_and_the_newest_comes_first(
 
 
 @pytest.mark.usefixtures("many")
-def test_a_list_of_plans_tells_how_far_each_is(ledger: Ledger) -> None:
+def test_a_list_of_plans_shows_how_far_each_is(ledger: Ledger) -> None:
     lines = {line.record.plan_id: line for line in ledger.plan_page(PlanFilter(), 0, 10).lines}
     sample = lines["p1"].sample
     assert sample is not None

@@ -47,7 +47,7 @@ def test_timings_are_of_the_newest_plans_that_are_done(ledger: Ledger, clock: Se
     assert ledger.run_timings() == expected
 
 
-def test_a_plan_without_moves_tells_nothing(ledger: Ledger, clock: SetClock) -> None:
+def test_a_plan_without_moves_says_nothing(ledger: Ledger, clock: SetClock) -> None:
     plan = make_plan("p1")
     ledger.create_plan(plan, {}, "file:///x", "run-1", "ann")
     ledger.approve("p1", plan.plan_hash, "ann")

@@ -148,7 +148,7 @@ def test_a_channel_that_refuses_fails_nothing_and_is_reported(
     assert SECRET not in caplog.text
 
 
-def test_a_server_that_is_not_there_is_told_of_without_its_address(
+def test_a_server_that_is_not_there_is_reported_without_its_address(
     channels: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook, "GIVE_UP_S", 0.1)
@@ -170,7 +170,7 @@ class HangingNotifier(BaseNotifier):
         self.goes_on.wait(60)
 
 
-def test_a_notifier_that_hangs_holds_nobody_up_for_longer_than_the_deadline(
+def test_a_notifier_that_hangs_holds_no_task_up_for_longer_than_the_deadline(
     channels: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "DEADLINE_S", 0.3)

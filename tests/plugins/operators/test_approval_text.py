@@ -28,7 +28,7 @@ def text_of(summary: PlanSummary) -> str:
     )
 
 
-def test_moves_between_log_dirs_are_told_apart_from_what_crosses_the_network():
+def test_moves_between_log_dirs_are_distinguished_from_what_crosses_the_network():
     of = Stored({(0, "/a"): {0: 100, 1: 100, 2: 100, 3: 100}, (0, "/b"): {}})
     text = text_of(plan(of, action="move_log_dirs", rate=10).summary)
     assert "| to move | 0 B;" in text

@@ -17,7 +17,7 @@ from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.mailbox import Mailbox, Told, told_by
 
 
-def test_a_disk_that_will_be_full_is_told_of_once_by_the_roll_up(
+def test_a_disk_that_will_be_full_is_reported_once_by_the_roll_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
@@ -56,7 +56,7 @@ def test_a_disk_that_will_be_full_is_told_of_once_by_the_roll_up(
     assert record.closed_at is not None
 
 
-def test_a_plan_that_would_fill_a_disk_is_told_of_by_its_job(
+def test_a_plan_that_would_fill_a_disk_is_reported_by_its_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")

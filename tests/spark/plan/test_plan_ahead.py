@@ -26,7 +26,7 @@ from include.quality.engine.results import ExpectationOutcome, GateResult, Statu
 from include.quality.gates import Evidence
 from spark_jobs import gated_plan
 from spark_jobs import plan as job
-from spark_jobs.background_process import beside
+from spark_jobs.background_process import in_background
 from tests.quality.snapshots import Rows
 from tests.spark.plan.jobs import DRAIN, TO_CARRY_OUT, Job
 
@@ -109,7 +109,7 @@ def test_a_crash_of_the_gate_comes_before_the_planners_refusal(
 
 
 @pytest.mark.usefixtures("gates")
-def test_what_the_planner_refuses_is_told_once_the_gate_has_passed(ahead: Job) -> None:
+def test_what_the_planner_refuses_is_reported_once_the_gate_has_passed(ahead: Job) -> None:
     assert ahead.run(Rows(), NO_SUCH_BROKER) == 2
     failure = ahead.failure()
     assert failure["kind"] == "invalid_request"
@@ -133,12 +133,12 @@ def test_a_plan_that_is_there_before_the_gate_has_spoken_is_not_written(
 
     @contextmanager
     def planned_at_once(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
-        with beside(work) as wait:
+        with in_background(work) as wait:
             answer = wait()
         written.append(_names(tmp_path))
         yield lambda: answer
 
-    monkeypatch.setattr(job, "beside", planned_at_once)
+    monkeypatch.setattr(job, "in_background", planned_at_once)
     refused = ExpectationOutcome("all is well", "brokers", Status.FAILED, "Make it well.", 1)
     gates["snapshot"] = GateResult("snapshot", (refused,))
     assert ahead.run(Rows(), DRAIN) == 3
@@ -147,20 +147,20 @@ def test_a_plan_that_is_there_before_the_gate_has_spoken_is_not_written(
 
 
 def test_a_refusal_keeps_its_problems_on_its_way() -> None:
-    with beside(_refuse) as wait, pytest.raises(InvalidRequestError) as refused:
+    with in_background(_refuse) as wait, pytest.raises(InvalidRequestError) as refused:
         wait()
     assert refused.value.problems == ("one", "two")
     assert str(refused.value) == str(InvalidRequestError(["one", "two"]))
 
 
 def test_an_error_names_where_it_was_raised() -> None:
-    with beside(_fail) as wait, pytest.raises(ZeroDivisionError) as failed:
+    with in_background(_fail) as wait, pytest.raises(ZeroDivisionError) as failed:
         wait()
     assert "_fail" in failed.value.__notes__[0]
 
 
 def test_a_process_that_is_not_waited_for_ends_with_the_context() -> None:
-    with beside(signal.pause):
+    with in_background(signal.pause):
         (planner,) = _planners()
     assert not planner.is_running()
 
@@ -169,8 +169,8 @@ def test_a_process_ends_with_the_job_however_that_ends() -> None:
     script = (
         "import os, signal\n"
         "from multiprocessing import active_children\n"
-        "from spark_jobs.background_process import beside\n"
-        "with beside(signal.pause):\n"
+        "from spark_jobs.background_process import in_background\n"
+        "with in_background(signal.pause):\n"
         "    print(active_children()[0].pid, flush=True)\n"
         "    input()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

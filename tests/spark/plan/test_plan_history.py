@@ -50,7 +50,7 @@ class Planned:
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("more", [(), ("--max-driver-replicas", "10")], ids=["whole", "in slices"])
-def test_traffic_is_balanced_once_the_history_tells_it(
+def test_traffic_is_balanced_once_the_history_shows_it(
     tmp_path: Path, more: tuple[str, ...]
 ) -> None:
     planned = Planned(tmp_path, "1", *more)
@@ -73,7 +73,7 @@ def test_traffic_is_balanced_once_the_history_tells_it(
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_thin_history_refuses_nothing_and_is_told(
+def test_a_thin_history_refuses_nothing_and_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned = Planned(tmp_path, hours="24")

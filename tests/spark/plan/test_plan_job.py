@@ -94,7 +94,7 @@ def test_a_finished_plan_is_not_replaced(plan_job: Job, capsys: pytest.CaptureFi
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_crashed_expectation_is_told_apart_from_poor_data(
+def test_a_crashed_expectation_is_distinguished_from_poor_data(
     plan_job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weighs = Expectation("expect_column_values_to_not_be_null", '{"column": "weight"}')

@@ -187,7 +187,7 @@ def test_a_broker_with_a_failed_log_dir_can_be_drained(unwell: Unwell) -> None:
         assert set(state.replicas) == state.isr == {1, 2}
 
 
-def test_racks_are_repaired_beside_a_dead_broker_and_a_partition_without_a_leader(
+def test_racks_are_repaired_despite_a_dead_broker_and_a_partition_without_a_leader(
     unwell: Unwell,
 ) -> None:
     plan = unwell.planned("repaired", action="repair_racks", topics=[unwell.uneven, unwell.lost])

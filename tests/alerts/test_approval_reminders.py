@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from include.alerts.alert import Alert
-from include.alerts.found import approval_waits
+from include.alerts.approval_reminders import Reminder, reminder_of, unanswered
+from include.alerts.detect import approval_waits
 from include.alerts.kinds import AlertKind
-from include.alerts.reminders import Reminder, reminder_of, unanswered
 from include.domain.run.states import PlanState
 from include.ledger.base.alert_records import AlertRecord
 from include.ledger.store import Ledger
@@ -68,7 +68,7 @@ def reminded(ledger: Ledger, now: datetime) -> int:
     return sum(sent(ledger, each) for each in reminders)
 
 
-def test_it_is_told_of_again_at_the_interval_and_once_more_in_the_last_hour(
+def test_it_is_repeated_at_the_interval_and_once_more_in_the_last_hour(
     ledger: Ledger, clock: SetClock
 ) -> None:
     asked(ledger, window_end=NOW + timedelta(minutes=150))
@@ -105,7 +105,7 @@ def test_what_a_person_answers_meanwhile_is_not_raised_again(ledger: Ledger) -> 
     assert record.occurrence == "run-1#2", "the other question stays"
 
 
-def test_nobody_is_reminded_of_a_plan_that_has_ended(ledger: Ledger) -> None:
+def test_no_one_is_reminded_of_a_plan_that_has_ended(ledger: Ledger) -> None:
     asked(ledger)
     ledger.transition("p1", PlanState.CANCELLED, "cancelled", "ann")
     assert unanswered(ledger, NOW) == ([], [(AlertKind.APPROVAL_WAITING, "p1")])

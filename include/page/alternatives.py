@@ -54,7 +54,7 @@ class Choices:
 
     :param resources: those that have a target, in the order of the columns.
     :param corners: (x, y) of each budget, in percent of the largest one's bytes and of the worst
-        distance of ``resources[0]``, y downwards as SVG counts; beside its choice.
+        distance of ``resources[0]``, y downwards as SVG counts; each with its choice.
     """
 
     budgets: tuple[Choice, ...]

@@ -9,7 +9,7 @@ from typing import Any
 from include.alerts import sentences
 from include.alerts.alert import Alert, about_plan
 from include.alerts.kinds import AlertKind
-from include.alerts.signs import Signs, alerts_of
+from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.policy import Policy

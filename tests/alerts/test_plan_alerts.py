@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from include.alerts.kinds import AlertKind
-from include.alerts.signs import Signs, alerts_of
+from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.run.flows import FlowSample, RateChange, RateReason
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState

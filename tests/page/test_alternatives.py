@@ -14,7 +14,7 @@ from include.domain.request.parameters import parse_request
 from include.domain.request.request import request_to_params
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
-from include.page.choices import Instead, choices_of, params_instead
+from include.page.alternatives import Instead, choices_of, params_instead
 from tests.ledger.small_plans import make_plan
 from tests.reporting.plans_told import offered
 
