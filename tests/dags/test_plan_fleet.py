@@ -11,7 +11,6 @@ import pytest
 from include.cluster.snapshot.take import take_snapshot
 from include.domain.run.states import PlanState
 from include.warehouse import Warehouse
-from tests.dags.runs import plan_fleet_without_gates
 from tests.dags.site import Site
 
 DAG = "rebalance_in_window"
@@ -19,16 +18,15 @@ FAST = 20_000_000
 
 
 @pytest.mark.long  # in `make test` tests/plugins/fleet has the plan, and test_window the hand-over
-@pytest.mark.parametrize("with_spark", [True, False], ids=["spark", "in_process"])
 def test_what_the_fleet_has_planned_is_carried_out_by_the_window_it_is_handed_over_to(
-    with_spark: bool, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write(opens: datetime) -> None:
         cron = f"{opens.minute} {opens.hour} * * *"
         path.write_text(
             "clusters:\n  main:\n    connection: kafka_default\n"
             f'    windows: [{{cron: "{cron}", hours: 1}}]\n'
-            f'    targets: {{throttle: {FAST}, exclude_topics: ["__*"]}}\n'
+            f"    targets: {{throttle: {FAST}}}\n"
         )
 
     path = tmp_path / "clusters.yaml"
@@ -45,10 +43,7 @@ def test_what_the_fleet_has_planned_is_carried_out_by_the_window_it_is_handed_ov
         return [partition.replicas for partition in partitions.values()]
 
     before = rows()
-    with monkeypatch.context() as patched:
-        if not with_spark:
-            plan_fleet_without_gates(patched)
-        made = site.run(dag="plan_fleet", with_spark=True)
+    made = site.run(dag="plan_fleet", with_spark=True)
     assert made.state == "success", made.log
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.PLANNED
