@@ -9,6 +9,7 @@ from typing import Any
 from airflow.sdk import Param
 from pydantic import BaseModel
 
+from include.clusters.due import FleetParams
 from include.described import Described, described
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.partition_counts import PartitionCountsParams
@@ -40,6 +41,11 @@ def partition_params() -> dict[str, Param]:
 def control_params() -> dict[str, Param]:
     """Which plan, and what is asked of it."""
     return dict(_form(ControlParams))
+
+
+def fleet_params() -> dict[str, Param]:
+    """Which clusters are planned, and how long before their windows."""
+    return dict(_form(FleetParams))
 
 
 def connection_param(only: str | None = None) -> Param:

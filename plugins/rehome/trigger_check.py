@@ -60,11 +60,18 @@ def _control(conf: Mapping[str, Any], _dag_id: str) -> None:
     parse_control(conf)
 
 
+def _fleet(conf: Mapping[str, Any], _dag_id: str) -> None:
+    from include.clusters.due import parse_fleet
+
+    parse_fleet(conf)
+
+
 _CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
     "reassign_partitions": _reassignment,
     "rebalance_in_window": _reassignment,
     "add_partitions": _partitions,
     "control_reassignment": _control,
+    "plan_fleet": _fleet,
 }
 
 

@@ -38,6 +38,7 @@ DAGS = [
     "sweep_throttles",
     "watch_clusters",
     "add_partitions",
+    "plan_fleet",
 ]
 
 
