@@ -1,9 +1,9 @@
 """What caps and broker sets cost: `make bench-limits`.
 
-A cluster is planned without limits, with caps that no broker exceeds, with caps that many exceed,
-with broker sets that many replicas lie outside of, and with all, each once in one process; times
-are seconds of the processor. Writes benchmarks/results/limits.json and a table in
-docs/benchmarks.md.
+A cluster is planned without limits, with caps that no broker comes near, with caps that some and
+that many exceed, with broker sets that many replicas lie outside of, and with caps and sets, each
+once in one process; times are seconds of the processor. Writes benchmarks/results/limits.json and
+a table in docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from include.planning.rebalance.rebalance import plan_rebalance
 RESULTS = Path(__file__).parent / "results" / "limits.json"
 LIMITS: dict[str, tuple[float | None, bool]] = {
     "none": (None, False),
-    "caps that are kept": (1.3, False),
+    "caps out of reach": (3.0, False),
+    "caps that some exceed": (1.3, False),
     "caps that many exceed": (1.15, False),
     "sets": (None, True),
     "caps and sets": (1.3, True),

@@ -1,4 +1,4 @@
-"""Models that tell what each of their fields means: as data, for forms and for documents.
+"""Models that document each of their fields: as data, for forms and for documents.
 
 A field's title, description, examples and bounds stand in its :class:`pydantic.Field`, its unit in
 a :class:`Unit`, its place in a form in a :class:`Section`. What is shown is read from there.
@@ -44,7 +44,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is told of a default that follows from where Rehome runs."""
+    """What is shown of a default that follows from where Rehome runs."""
 
     default: str
 
@@ -100,9 +100,9 @@ def _field(name: str, info: FieldInfo) -> Described:
 
 
 def _shown_default(info: FieldInfo, default: Any) -> str:
-    told = mark(info, Shown)
-    if told is not None:
-        return told.default
+    mark_of = mark(info, Shown)
+    if mark_of is not None:
+        return mark_of.default
     if default is None or default in ("", (), {}):
         return ""
     if isinstance(default, bool):
@@ -115,9 +115,9 @@ def _shown_default(info: FieldInfo, default: Any) -> str:
 
 
 def _kind(info: FieldInfo) -> str:
-    told = mark(info, Kind)
-    if told is not None:
-        return told.text
+    mark_of = mark(info, Kind)
+    if mark_of is not None:
+        return mark_of.text
     kinds = [_type_text(one) for one in _options(info.annotation)]
     return ", ".join([" or ".join(kinds), *_bounds(info.metadata)])
 
@@ -135,7 +135,7 @@ def _type_text(annotation: Any) -> str:
         return ", ".join(str(item.value) for item in annotation)
     if annotation in _KINDS:
         return _KINDS[annotation]
-    raise TypeError(f"{annotation} is not told by its type: give the field a Kind")
+    raise TypeError(f"{annotation} cannot be read from its type: give the field a Kind")
 
 
 def _bounds(metadata: Sequence[Any]) -> Iterable[str]:

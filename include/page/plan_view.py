@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from include.alerts.alert import Alert
-from include.alerts.signs import Signs, alerts_of
+from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample, RateChange, silence_s
@@ -18,14 +18,14 @@ from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
-from include.execution.control.resume import orphaned
+from include.execution.access.lease import orphaned
 from include.ledger.base.lines import Delivered, Mark
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
 from include.page.throughput import Throughput, throughput
-from include.reporting.status_summary import StatusFacts, StatusSummary, standing_of
+from include.reporting.status_summary import StatusFacts, StatusSummary, overview_of
 from include.reporting.titles import title_of
 
 FINISHING = timedelta(minutes=2)
@@ -126,7 +126,7 @@ class PlanFollower:
         self._files_of: PlanState | None = None
 
     def mark(self) -> Mark | None:
-        """What tells cheaply whether there is anything new; None = there is no such plan."""
+        """A cheap mark of whether there is anything new; None = there is no such plan."""
         return self._ledger.mark(self._plan_id)
 
     def view(self, now: datetime) -> PlanView:
@@ -192,7 +192,7 @@ class PlanFollower:
             owed=0 if finishing else owed,
             patience_s=self._patience(record),
             gives_up_s=self._gives_up_s,
-            told=tuple(ledger.alerts(plan_id)),
+            raised=tuple(ledger.alerts(plan_id)),
         )
         done, total = _bytes(record, sums, sample)
         elapsed_s = None
@@ -210,7 +210,7 @@ class PlanFollower:
         return PlanView(
             record=record,
             title=title_of(record),
-            status=standing_of(facts),
+            status=overview_of(facts),
             alerts=alerts_of(signs),
             sums=sums,
             bytes_done=done,

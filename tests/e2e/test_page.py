@@ -18,11 +18,11 @@ from include.domain.configs import ConfigResource
 from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE
 from local.process.waiting import wait_until
-from tests.browser import keep, opened
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World
 from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, wait_for_state
+from tests.session.browser import keep, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FrameLocator, Page
@@ -228,7 +228,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
     assert ("admin", "cancel requested") in said
 
 
-def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_told_of(
+def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
     world: World, topics: Topics, gateway: ClusterGateway, browser: Browser
 ) -> None:
     topic = topics.create([[1, 2]])

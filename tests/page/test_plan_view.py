@@ -66,7 +66,7 @@ def test_a_plan_that_has_just_ended_owes_nothing_yet(ledger: Ledger, clock: SetC
     assert "1 throttle setting is owed" in late.status.state_left.lower()
 
 
-def test_a_plan_that_fails_sends_nobody_to_sweep_while_its_run_cleans_up(
+def test_a_plan_that_fails_sends_no_one_to_sweep_while_its_run_cleans_up(
     ledger: Ledger, clock: SetClock
 ) -> None:
     ledger.transition("p1", PlanState.FAILED, "nothing moved")
@@ -75,7 +75,7 @@ def test_a_plan_that_fails_sends_nobody_to_sweep_while_its_run_cleans_up(
     assert "sweep_throttles" in seen(ledger, clock).status.next_step
 
 
-def test_a_run_that_gives_no_sign_of_life_is_told(ledger: Ledger, clock: SetClock) -> None:
+def test_a_run_that_gives_no_sign_of_life_is_reported(ledger: Ledger, clock: SetClock) -> None:
     clock.pass_s(61)
     kinds = [alert.kind for alert in seen(ledger, clock).alerts]
     assert kinds == [AlertKind.ORPHANED, AlertKind.STALLED]

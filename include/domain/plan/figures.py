@@ -13,8 +13,9 @@ from typing import Any
 class ResourceBalance:
     """One resource on all brokers, each list aligned with ``PlanSummary.brokers``.
 
-    :param resource: bytes, replicas, bytes_in, leaders or bytes_out; rates are per second, and
-        leaders and bytes_out go by the preferred leaders.
+    :param resource: bytes, replicas, bytes_in, leaders or bytes_out, and potential_bytes_out and
+        leader_bytes_in where the request asks for them; rates are per second, and what comes with
+        leaders goes by the preferred ones.
     :param known: whether the cluster's load of it is known; if not, all loads are 0.
     :param tolerance: allowed deviation from a broker's share; None = spread in any way.
     :param low, high: the band that each broker was to end in; empty without a tolerance.

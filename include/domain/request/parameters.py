@@ -233,7 +233,7 @@ class ReassignmentParams(BaseModel):
         _HOW,
         Field(
             title="Least throttle",
-            description="Auto chooses no less, and partitions that suffer beside the copies do "
+            description="Auto chooses no less, and partitions that suffer while copies run do "
             "not bring the throttle lower. Nothing given: a tenth of the throttle.",
             examples=[5000000],
         ),
@@ -317,9 +317,11 @@ class ReassignmentParams(BaseModel):
             title="Tolerances of other resources",
             description="The same for "
             + ", ".join(param_types.TOLERANCES)
-            + "; null means any. Left out: traffic is balanced to 0.05 where it is known, counts "
-            f"are free, and topic_spread is {SPREAD_TOLERANCE}: each topic's replicas and leaders "
-            "stay spread over brokers, also in a drain.",
+            + "; null means any. Left out: bytes_in and bytes_out are balanced to 0.05 where the "
+            "history knows them, and the others are free. potential_bytes_out is what a broker "
+            "would send if every replica on it led; leader_bytes_in what producers write into its "
+            f"leaders. Left out, topic_spread is {SPREAD_TOLERANCE}: each topic's replicas and "
+            "leaders stay spread over brokers, also in a drain.",
             examples=[{"replicas": 0.05, "topic_spread": None}],
         ),
     ]
@@ -360,7 +362,7 @@ class ReassignmentParams(BaseModel):
         LIMITS,
         Field(
             title="Effort",
-            description="For rebalance and expand: how long the planner looks for fewer bytes.",
+            description="For rebalance and expand: how long the planner searches for fewer bytes.",
         ),
     ] = _DEFAULT.effort
     move_overhead_bytes: Annotated[
@@ -370,7 +372,7 @@ class ReassignmentParams(BaseModel):
         LIMITS,
         Field(
             title="Cost of a move",
-            description="What a move costs beside its bytes, in bytes. More means fewer, larger "
+            description="What a move costs on top of its bytes, in bytes. More means fewer, larger "
             "moves.",
             examples=[32000000],
         ),

@@ -128,13 +128,14 @@ class ReassignmentRequest:
     :param tolerance: allowed deviation from a broker's share of bytes (0.02 = 2 %); for
         move_log_dirs, from a log dir's share of its broker's; for set_replication_factor, how
         much fuller than its siblings a branch of the rack tree may be and still have its turn.
-    :param tolerances: the same for other resources (replicas, leaders, bytes_in, bytes_out);
-        None = spread in any way. Of those not named, traffic is balanced to 5 % where it is
-        known, and numbers of replicas and leaders are free. ``topic_spread`` is that of each
-        topic's replicas and leaders per broker, at least one of them: see topic_bands.
+    :param tolerances: the same for other resources (replicas, leaders, bytes_in, bytes_out,
+        potential_bytes_out, leader_bytes_in); None = spread in any way. Of those not named, bytes
+        in and out are balanced to 5 % where they are known, and the others are free.
+        ``topic_spread`` is that of each topic's replicas and leaders per broker, at least one of
+        them: see topic_bands.
     :param one_sided: rebalance: brokers may hold as little as they like; only too much counts.
     :param effort: rebalance, expand: how much time is taken for fewer bytes.
-    :param move_overhead_bytes: what a move costs beside its bytes, for being a move.
+    :param move_overhead_bytes: what a move costs on top of its bytes, for being a move.
     :param exclude_topics: names or patterns that stay where they are.
     :param exclude_brokers: ids that get nothing new, and whose log dirs stay as they are.
     :param weights: relative size of brokers, on top of their disks; 1 where not named. They count

@@ -19,7 +19,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import ReassignmentRequest
-from include.domain.resources import PLACED, Resource
+from include.domain.resources import Resource, placed
 from include.domain.text import bytes_text
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.layout import Layout
@@ -38,7 +38,12 @@ from include.planning.result.outcome import Outcome, WithinBrokers, tree_of
 from include.planning.search.enumeration import enumerate_layouts, is_enumerable
 from include.planning.search.state import Problem
 
-BYTES_ONLY = {"replicas": None, "bytes_in": None, "leaders": None, "bytes_out": None}
+BYTES_ONLY: dict[str, float | None] = {
+    "replicas": None,
+    "bytes_in": None,
+    "leaders": None,
+    "bytes_out": None,
+}
 
 
 def plan_log_dirs(
@@ -114,7 +119,7 @@ class _LogDirBalance:
         everything = np.arange(len(dirs.paths)), np.arange(len(replicas.log_dir))
         self.layout = Layout(_as_cluster(dirs, replicas, *everything))
         self.before = self.layout.load.copy()
-        shape = len(PLACED), len(dirs.paths)
+        shape = len(placed(BYTES_ONLY)), len(dirs.paths)
         self.share, self.fair = np.tile(self.before.astype(float), (2, 1))
         self.low, self.high = np.zeros(shape), np.full(shape, float("inf"))
         self.takes_part = np.zeros(len(dirs.paths), bool)
@@ -150,7 +155,7 @@ class _LogDirBalance:
             layout=self.layout,
             tree=_tree(self.layout.arrays, self._request.seed),
             targets=self._targets(),
-            weights=np.stack([self.replicas.size_bytes.astype(float)] * len(PLACED)),
+            weights=np.stack([self.replicas.size_bytes.astype(float)] * len(placed(BYTES_ONLY))),
             partitions=self.movable,
             gives=self.takes_part,
             takes=self.takes_part & self.dirs.takes,
@@ -159,7 +164,7 @@ class _LogDirBalance:
         )
 
     def _targets(self) -> LoadBands:
-        share = np.stack([self.share] * len(PLACED))
+        share = np.stack([self.share] * len(placed(BYTES_ONLY)))
         return LoadBands(share, self.low, self.high, self.dirs.broker, share, ())
 
     def lower_bound_bytes(self) -> int:

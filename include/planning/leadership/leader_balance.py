@@ -39,10 +39,11 @@ LEADER_CHANGES_PER_ROUND = 4_096
 
 @dataclass(frozen=True)
 class LedShares:
-    """What brokers lead against what they should: number of leaders and bytes out.
+    """What brokers lead against what they should: number of leaders, bytes out and, where
+    it is asked for, bytes in.
 
-    :param weights: (2, P) weight of leading each partition; 0 for a resource without tolerance.
-    :param share: (2, B) to be led; ``tolerance``: (2,) fractions of it.
+    :param weights: (L, P) weight of leading each partition; 0 for a resource without tolerance.
+    :param share: (L, B) to be led; ``tolerance``: (L,) fractions of it.
     :param one_sided: whether brokers may lead as little as they like.
     """
 
@@ -59,19 +60,20 @@ class LedShares:
         tolerances: dict[Resource, float],
         one_sided: bool = False,
     ) -> LedShares | None:
-        """Shares by capacity (2, B); None when neither resource has a tolerance."""
-        tolerance = np.array([tolerances[resource] for resource in LED])
+        """Shares by capacity (L, B) of so many of LED; None when none of them has a tolerance."""
+        resources = LED[: len(capacity)]
+        tolerance = np.array([tolerances[resource] for resource in resources])
         banded = tolerance != LOOSE
         if not banded.any():
             return None
-        weights = np.stack([partition_weight(layout.arrays, resource) for resource in LED])
+        weights = np.stack([partition_weight(layout.arrays, resource) for resource in resources])
         weights[~banded] = 0
         part = capacity / np.maximum(capacity.sum(axis=1, keepdims=True), 1e-300)
         share = part * weights.sum(axis=1)[:, None]
         return cls(weights, share, np.where(banded, tolerance, 1.0), one_sided)
 
     def load(self, leaders: Rows) -> Floats:
-        """(2, B) led by each broker."""
+        """(L, B) led by each broker."""
         led = leaders != NONE
         count = self.share.shape[1]
         return np.stack([np.bincount(leaders[led], w[led], count) for w in self.weights])
@@ -82,14 +84,14 @@ class LedShares:
         return float((np.maximum(off, 0) / np.maximum(self.share, 1)).sum())
 
     def bands(self) -> tuple[Floats, Floats, Floats]:
-        """(2, P) weights, and (2, B) least and most that each broker is to lead."""
+        """(L, P) weights, and (L, B) least and most that each broker is to lead."""
         slack = self.tolerance[:, None] * self.share + 1
         loose = ~self.weights.any(axis=1, keepdims=True)
         low = np.where(loose | self.one_sided, -np.inf, self.share - slack)
         return self.weights, low, np.where(loose, np.inf, self.share + slack)
 
     def outside(self, leaders: Rows) -> Mask:
-        """(2, B) which brokers are off their share by more than the tolerance."""
+        """(L, B) which brokers are off their share by more than the tolerance."""
         outside: Mask = self._off(leaders) > self.tolerance[:, None] * self.share + 1
         return outside
 
@@ -193,7 +195,7 @@ def _best_place(
 
 
 def _gained(brokers: Rows, more: Floats, off: Floats, scale: Floats, aim: Floats) -> Floats:
-    """(n,) penalty that brokers are relieved of by leading more (2, n), each for itself."""
+    """(n,) penalty that brokers are relieved of by leading more (L, n), each for itself."""
     gained = np.zeros(len(brokers))
     penalty = _beyond(off, aim)
     for row in range(len(off)):
@@ -226,7 +228,9 @@ def _hand_over_in_order(
 def _helpful(
     weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
 ) -> list[int]:
-    """Which leader changes help, one after the other; updates ``off``, (2, B) deviations."""
+    """Which leader changes help, one after the other; updates ``off``, (L, B) deviations."""
+    if len(off) > 2:
+        return _helpful_in_all(weight, old, new, off, scale, aim)
     counts, rates = off.tolist()
     count_scale, rate_scale = scale.tolist()
     of_count, of_rate = aim[:, 0].tolist()
@@ -245,6 +249,21 @@ def _helpful(
             counts[b], rates[b], penalty[b] = count_b, rate_b, after_b
             chosen.append(i)
     off[:] = counts, rates
+    return chosen
+
+
+def _helpful_in_all(
+    weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
+) -> list[int]:
+    """The same for any number of resources; it takes longer."""
+    chosen, most = [], aim[:, 0]
+    changes = zip(old.tolist(), new.tolist(), weight.T, strict=True)
+    for i, (a, b, more) in enumerate(changes):
+        ends = off[:, [a, b]] + np.stack([-more * scale[:, a], more * scale[:, b]], axis=1)
+        before, after = (_beyond(side, most[:, None]).sum() for side in (off[:, [a, b]], ends))
+        if before - after > LEAST_GAIN:
+            off[:, a], off[:, b] = ends[:, 0], ends[:, 1]
+            chosen.append(i)
     return chosen
 
 

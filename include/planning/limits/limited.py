@@ -9,7 +9,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.request.limits import BrokerCaps, BrokerSet, set_of_topic
-from include.domain.resources import LED, PLACED, Resource
+from include.domain.resources import LED, OPTIONAL, PLACED, Resource
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.limits import NO_SET, Limits
 from include.planning.model.resource_loads import partition_weight
@@ -32,11 +32,29 @@ def limited(
     return replace(arrays, limits=Limits(placed, led, group_of, allowed, names, sets))
 
 
+def without_idle_caps(arrays: ClusterArrays) -> ClusterArrays:
+    """The same without caps that a broker keeps even if it holds, and leads, every partition: a
+    search that knows no limits at all finds better plans of small clusters.
+    """
+    limits = arrays.limits
+    if limits is None:
+        return arrays
+    placed, led = (
+        np.where(
+            caps < np.array([[partition_weight(arrays, r).sum()] for r in kinds]), caps, np.inf
+        )
+        for caps, kinds in ((limits.placed, PLACED), (limits.led, LED))
+    )
+    if not limits.has_sets and np.isinf(placed).all() and np.isinf(led).all():
+        return replace(arrays, limits=None)
+    return replace(arrays, limits=replace(limits, placed=placed, led=led))
+
+
 def _caps(arrays: ClusterArrays, caps: BrokerCaps) -> tuple[Floats, Floats]:
     found = [caps.of(broker) for broker in arrays.brokers.ids.tolist()]
 
     def row(resource: Resource) -> list[float]:
-        if resource is Resource.BYTES:
+        if resource is Resource.BYTES or resource in OPTIONAL:
             return [np.inf] * len(found)
         values = (getattr(limits, resource.value) for limits in found)
         return [np.inf if value is None else float(np.floor(value)) for value in values]

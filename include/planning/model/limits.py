@@ -25,7 +25,7 @@ class Limits:
 
     :param placed: (K, B) the most of each of :data:`PLACED`; infinite = any. That of bytes is what
         a broker may hold in the end; at every moment its room counts.
-    :param led: (2, B) the most of each of :data:`LED`.
+    :param led: (L, B) the most of each of :data:`LED`.
     :param group_of: (T,) the group of each topic; empty where there are no sets.
     :param allowed: (G, B) brokers that may hold replicas of each group; the first one is that of
         topics of no set.

@@ -63,7 +63,7 @@ def placed_targets(
     """
     layers = [
         _Layer(layout, tree, partitions, brokers, weight, resource)
-        for weight, resource in zip(weights, PLACED, strict=True)
+        for weight, resource in zip(weights, PLACED[: len(weights)], strict=True)
     ]
     bands = [
         layer.band(np.where(brokers, size, 0.0), tolerance)
@@ -171,10 +171,7 @@ class _Layer:
         fixed = np.where(brokers, 0, load)
         fair = fixed + capacity * _fraction(load.sum() - fixed.sum(), capacity.sum())
         if tolerance == LOOSE or not load.any():
-            # Others are kept below their caps as moves are tried: a band would cost time.
-            low, high = np.zeros(len(load)), np.where(load > self._cap, self._cap, float("inf"))
-            high = np.where(brokers, high, float("inf"))
-            return np.minimum(load, high), low, high, fair, ()
+            return self._below_caps(fixed, capacity, fair)
         share, infeasible = self._hand_down(fixed, capacity, tolerance)
         least = np.minimum(share, self._beside_giants(fixed, capacity, tolerance))
         unit = grain(share)
@@ -185,6 +182,22 @@ class _Layer:
         high = np.where(brokers, np.minimum(high, np.maximum(self._cap, self._ends[0][-1])), high)
         low = np.minimum(low, high)
         return np.clip(np.rint(share / unit) * unit, low, high), low, high, fair, infeasible
+
+    def _below_caps(
+        self, fixed: Floats, capacity: Floats, fair: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats, tuple[Infeasible, ...]]:
+        """The same of a resource without a tolerance: anything, unless a broker is above its cap.
+
+        Then all brokers have bands up to their caps: the search sees who has room for what has to
+        leave, and asks nobody who has none.
+        """
+        load, brokers = self.load, self._brokers
+        low, anything = np.zeros(len(load)), np.full(len(load), float("inf"))
+        if not (brokers & (load > self._cap)).any():
+            return load, low, anything, fair, ()
+        share, _ = self._hand_down(fixed, capacity, 1.0)
+        high = np.where(brokers, np.maximum(self._cap, self._ends[0][-1]), anything)
+        return np.minimum(share, high), low, high, fair, ()
 
     def _beside_giants(self, fixed: Floats, capacity: Floats, tolerance: float) -> Floats:
         """(B,) what is left for each broker beside partitions that are larger than any share.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from include.domain.array_types import Floats, Mask
-from include.domain.resources import PLACED, RATES, Resource
+from include.domain.resources import MEASURED_AS, RATES, Resource, placed
 from include.planning.model.arrays import ClusterArrays
 
 
@@ -32,16 +32,17 @@ def partition_weight(arrays: ClusterArrays, resource: Resource) -> Floats:
     if resource is Resource.BYTES:
         return arrays.size_bytes.astype(float)
     if resource in RATES:
-        rates = arrays.bytes_in if resource is Resource.BYTES_IN else arrays.bytes_out
+        incoming = MEASURED_AS[resource] is Resource.BYTES_IN
+        rates = arrays.bytes_in if incoming else arrays.bytes_out
         if rates is not None:
             return np.rint(rates).astype(float)
         return np.zeros(len(arrays.size_bytes))
     return np.ones(len(arrays.size_bytes))
 
 
-def placed_weights(arrays: ClusterArrays) -> Floats:
-    """(K, P) weight of one replica in each of :data:`PLACED`."""
-    return np.stack([partition_weight(arrays, resource) for resource in PLACED])
+def placed_weights(arrays: ClusterArrays, resources: Sequence[Resource] = placed({})) -> Floats:
+    """(K, P) weight of one replica in each of these resources."""
+    return np.stack([partition_weight(arrays, resource) for resource in resources])
 
 
 def capacities(arrays: ClusterArrays, hosts: Mask, given: Mapping[int, float]) -> Floats:

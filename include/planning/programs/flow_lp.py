@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from include.domain.array_types import Floats, Ints
-from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.broker_shed import BYTES, RATE, REPLICAS
 
 MISSED = 20.0
 """What a share outside of a band costs, in shares of bytes copied."""
@@ -214,10 +214,10 @@ class Program:
             ],
             kept=hstack(
                 [
-                    csr_array((kinds + 2, len(own))),
+                    csr_array((kinds + len(mass) - 1, len(own))),
                     _kept(classes.count[kind, giver], kind, mass, kinds),
                     -_kept(np.ones(len(taker)), arrives, mean, kinds),
-                    csr_array((kinds + 2, 2 * missed)),
+                    csr_array((kinds + len(mass) - 1, 2 * missed)),
                 ]
             ).tocsr(),
             limit=np.r_[
@@ -289,9 +289,9 @@ def elastic(load: csr_array) -> csr_array:
 
 
 def _kept(count: Floats, kind: Ints, mass: Floats, kinds: int) -> csr_array:
-    """What leaves or arrives: replicas of every class; bytes and rate of all together."""
+    """What leaves or arrives: replicas of every class; bytes and rates of all together."""
     by_class = csr_array((count, (kind, np.arange(len(kind)))), (kinds, len(kind)))
-    return vstack([by_class, csr_array(mass[[BYTES, RATE]])])
+    return vstack([by_class, csr_array(np.delete(mass, REPLICAS, axis=0))])
 
 
 def quantile(values: Floats, bins: int) -> Ints:

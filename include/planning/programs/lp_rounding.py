@@ -16,7 +16,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.programs.broker_blocks import alike_blocks
 from include.planning.programs.flow_lp import Classes, Program, charges
-from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.broker_shed import BYTES, RATE, for_rows
 from include.planning.search.state import Problem, Search
 
 INNER_PART_OF_BAND = (0.98, 0.94, 0.94)
@@ -78,7 +78,7 @@ def round_lp(problem: Problem) -> PricedSearch:
     search = PricedSearch(problem)
     search.charged = np.zeros_like(search.load)
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
-    part = np.array(INNER_PART_OF_BAND)[:, None]
+    part = np.array(for_rows(INNER_PART_OF_BAND, len(search.load)))[:, None]
     low = search.share - (search.share - search.low) * part
     high = np.where(
         np.isfinite(search.high), search.share + (search.high - search.share) * part, np.inf

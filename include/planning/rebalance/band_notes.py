@@ -53,7 +53,7 @@ class BandNotes:
         """
         clipped = {(item.subject, item.resource) for item in self.targets.infeasible}
         load, fair = self._loads(), self.targets.fair
-        allowed = np.array([tolerances[resource] for resource in PLACED])[:, None]
+        allowed = np.array([tolerances[resource] for resource in PLACED[: len(fair)]])[:, None]
         slack = np.where(np.isinf(allowed), np.inf, 0.0)
         slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1
         inside = (load <= self.targets.high) & (load >= self.targets.low)

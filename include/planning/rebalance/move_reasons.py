@@ -13,6 +13,12 @@ from include.planning.model.arrays import broker_sums, fresh
 from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.state import Problem
 
+_WHICH = {
+    Resource.BYTES_IN: " taken in",
+    Resource.POTENTIAL_BYTES_OUT: " to send if every replica on it led",
+}
+"""Of rates, which one an amount is."""
+
 LEAST_EXCESS = 1e-12
 """Shares by which a broker must be further out of its band for it to count."""
 
@@ -88,8 +94,7 @@ class CopyReasons:
         held, share = (
             amount_text(PLACED[k], side[k, broker]) for side in (self.before, self.share)
         )
-        inwards = " taken in" if PLACED[k] is Resource.BYTES_IN else ""
-        return f"{held}{inwards} of a share of {share}"
+        return f"{held}{_WHICH.get(PLACED[k], '')} of a share of {share}"
 
 
 def _spread(

@@ -10,7 +10,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Mask, Rows
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
-from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, PLACED, Resource
+from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, Resource, placed
 from include.errors import InvalidRequestError
 from include.planning.limits.limited import outside_sets
 from include.planning.limits.set_trees import fair_capacity
@@ -47,17 +47,18 @@ def problem_of(
     :param whole: whether these are all of the cluster's partitions, so that topics can be spread.
     """
     arrays = layout.arrays
-    weights = placed_weights(arrays)
+    resources = placed(request.tolerances)
+    weights = placed_weights(arrays, resources)
     tolerances = tolerances_of(request, arrays)
-    shape, by = (len(PLACED), len(tree.hosts)), capacity if fair is None else fair
+    shape, by = (len(resources), len(tree.hosts)), capacity if fair is None else fair
     targets = placed_targets(
         layout,
         tree,
         weights=weights,
         partitions=partitions,
         brokers=brokers,
-        capacity=np.broadcast_to(by[: len(PLACED)] if by.ndim > 1 else by, shape) * tree.hosts,
-        tolerances=tuple(tolerances[resource] for resource in PLACED),
+        capacity=np.broadcast_to(by[: len(resources)] if by.ndim > 1 else by, shape) * tree.hosts,
+        tolerances=tuple(tolerances[resource] for resource in resources),
         one_sided=request.one_sided,
     )
     return Problem(
@@ -101,14 +102,14 @@ def only_into(problem: Problem, named: Mask) -> Problem:
     return replace(problem, targets=targets, takes=problem.takes & named, spread=spread)
 
 
-def placed_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats | None:
+def placed_capacity(
+    arrays: ClusterArrays, tree: RackTree, capacity: Floats, request: ReassignmentRequest
+) -> Floats | None:
     """(K, B) what shares of placed resources go by where there are broker sets; else None."""
     if len(tree.trees) == 1:
         return None
-    factor = arrays.replication_factor
-    return np.stack(
-        [fair_capacity(arrays, tree, capacity, w * factor) for w in placed_weights(arrays)]
-    )
+    factor, weights = arrays.replication_factor, placed_weights(arrays, placed(request.tolerances))
+    return np.stack([fair_capacity(arrays, tree, capacity, w * factor) for w in weights])
 
 
 def tolerances_of(request: ReassignmentRequest, arrays: ClusterArrays) -> dict[Resource, float]:

@@ -11,13 +11,14 @@ from include.domain.array_types import Floats, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
-from include.domain.resources import LED
+from include.domain.resources import asked, led
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
 from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.min_leaders import Keeper, MinLeaders, cheapest
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.limit_checks import caps_too_low, set_too_small
+from include.planning.limits.limited import without_idle_caps
 from include.planning.limits.set_trees import fair_capacity
 from include.planning.model.arrays import ClusterArrays, fresh
 from include.planning.model.layout import Layout
@@ -70,7 +71,7 @@ def _planned(
     *,
     fill_only: bool,
 ) -> Outcome:
-    hosts = arrays.brokers.live
+    arrays, hosts = without_idle_caps(arrays), arrays.brokers.live
     raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     small = movable & set_too_small(arrays, hosts, arrays.replication_factor)
@@ -88,7 +89,7 @@ def _planned(
         plan_on(layout, lambda then: solved(then).problem.layout, solution.finish)
     cut, needs = solution.cut, solution.needs
     tolerances = tolerances_of(request, arrays)
-    bands = ResourceBands.of(targets, lead, tolerances)
+    bands = ResourceBands.of(targets, lead, tolerances, asked(request.tolerances))
     result = BandNotes(
         layout, targets, problem.weights, problem.gives, movable, cut, request.one_sided
     )
@@ -177,14 +178,14 @@ class _Solved:
             partitions=movable,
             brokers=hosts if fill_only else named,
             capacity=self.capacity,
-            fair=placed_capacity(arrays, tree, self.capacity),
+            fair=placed_capacity(arrays, tree, self.capacity, request),
         )
         if parts is not None:
             problem = replace(problem, parts=parts)
         self.problem = only_into(problem, named) if fill_only else problem
         self.lead = LedShares.of(
             layout,
-            led_capacity(arrays, tree, self.capacity * hosts),
+            led_capacity(arrays, tree, self.capacity * hosts, request),
             tolerances_of(request, arrays),
             request.one_sided,
         )
@@ -257,11 +258,12 @@ class _Solved:
             self.cut, self.needs = cut, needs
 
 
-def led_capacity(arrays: ClusterArrays, tree: RackTree, capacity: Floats) -> Floats:
-    """(2, B) what shares of leaders and bytes out go by."""
-    return np.stack(
-        [fair_capacity(arrays, tree, capacity, partition_weight(arrays, r)) for r in LED]
-    )
+def led_capacity(
+    arrays: ClusterArrays, tree: RackTree, capacity: Floats, request: ReassignmentRequest
+) -> Floats:
+    """(L, B) what shares of leaders and of what leaders send and receive go by."""
+    weights = (partition_weight(arrays, resource) for resource in led(request.tolerances))
+    return np.stack([fair_capacity(arrays, tree, capacity, weight) for weight in weights])
 
 
 def lead_evenly(problem: Problem, lead: LedShares | None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.request import Action
-from include.domain.resources import NAMES, RATES, Resource
+from include.domain.resources import NAMES, OPTIONAL, RATES, Resource
 from include.domain.text import listed
 from include.planning.model.layout import Layout, copies, sources
 from include.planning.model.rack_tree import RackTree
@@ -64,7 +64,7 @@ def planned_by(bands: ResourceBands | None, told: Collection[Resource], action: 
     if bands is None:
         return PLANNED_BY.get(action, "what was asked")
     names = [NAMES[resource] for resource in Resource if resource in bands.tolerance]
-    unknown = [r for r in Resource if r in RATES and r not in told]
+    unknown = [r for r in stated(bands) if r in RATES and r not in told]
     text = f"{listed(names)}{' only' if len(names) == 1 else ''}"
     if unknown:
         text += f"; {listed([NAMES[r] for r in unknown])} not known: {NO_HISTORY}"
@@ -72,9 +72,17 @@ def planned_by(bands: ResourceBands | None, told: Collection[Resource], action: 
 
 
 def resource_balances(outcome: Outcome) -> tuple[ResourceBalance, ...]:
-    """Each resource on every broker, before and after, with its band where it has one."""
-    layout = outcome.layout
-    return tuple(_balance(layout, outcome.bands, resource) for resource in Resource)
+    """Each resource on every broker, before and after, with its band where it has one; optional
+    ones only where the request asks for them.
+    """
+    layout, bands = outcome.layout, outcome.bands
+    return tuple(_balance(layout, bands, resource) for resource in stated(bands))
+
+
+def stated(bands: ResourceBands | None) -> tuple[Resource, ...]:
+    """The resources that a plan states: all but the optional ones that it was not asked for."""
+    wanted = frozenset() if bands is None else bands.asked
+    return tuple(r for r in Resource if r not in OPTIONAL or r in wanted)
 
 
 def _balance(layout: Layout, bands: ResourceBands | None, resource: Resource) -> ResourceBalance:

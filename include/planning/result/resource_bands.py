@@ -23,16 +23,22 @@ class ResourceBands:
     :param tolerance: resource → allowed deviation from the share; only finite ones.
     :param share, low, high: resource → (B,); of the same resources, less those that no broker
         holds.
+    :param asked: optional resources that the request gives a tolerance, known or not.
     """
 
     tolerance: Mapping[Resource, float]
     share: Mapping[Resource, Floats]
     low: Mapping[Resource, Floats]
     high: Mapping[Resource, Floats]
+    asked: frozenset[Resource] = frozenset()
 
     @classmethod
     def of(
-        cls, targets: LoadBands, led: LedShares | None, tolerances: Mapping[Resource, float]
+        cls,
+        targets: LoadBands,
+        led: LedShares | None,
+        tolerances: Mapping[Resource, float],
+        asked: frozenset[Resource] = frozenset(),
     ) -> ResourceBands:
         """The bands of a rebalance; ``led`` is None where leadership was free."""
         finite = {name: value for name, value in tolerances.items() if value != LOOSE}
@@ -47,7 +53,7 @@ class ResourceBands:
                 slack = led.tolerance[k] * led.share[k]
                 low[resource] = np.floor(led.share[k] - slack) * (not led.one_sided)
                 high[resource] = np.ceil(led.share[k] + slack)
-        return cls(finite, share, low, high)
+        return cls(finite, share, low, high, asked)
 
 
 def loads(layout: Layout, rows: Rows, resource: Resource) -> Floats:

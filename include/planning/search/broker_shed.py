@@ -8,6 +8,8 @@ replicas with the least rate instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from include.domain.array_types import Floats, Ints, Mask
@@ -15,7 +17,7 @@ from include.planning.search.leader_egress import LeaderEgress
 from include.planning.search.state import Search
 
 BYTES, REPLICAS, RATE = range(3)
-"""Rows of (K, …) arrays, see resources.PLACED."""
+"""Rows of (K, …) arrays, see resources.PLACED; a further one is a rate as well."""
 
 BROUGHT = 0.6
 """Rate, in shares, that a share of bytes usually brings along: cold replicas come first."""
@@ -35,6 +37,11 @@ ORDERED_TOGETHER = 64
 REPLACED = 2
 ALL = float("inf")
 SHED_PASSES = 60
+
+
+def for_rows(values: Sequence[float], rows: int) -> tuple[float, ...]:
+    """Values of so many rows: further ones have that of the rate."""
+    return (*values, *[values[RATE]] * (rows - len(values)))
 
 
 class BrokerShed:
@@ -102,6 +109,9 @@ class BrokerShed:
             self._shed_rate()
             if self._cold:
                 self._shed_rate_of_replacements()
+        for row in range(RATE + 1, len(self._got)):
+            if self.due[row] > self._got[row]:
+                self._shed_further(row)
         if self.due[REPLICAS] > self._got[REPLICAS]:
             self._shed_count()
         if self.due[BYTES] > 0:
@@ -120,18 +130,26 @@ class BrokerShed:
         self._got = self._got + self._weight[:, taken].sum(axis=1)
         return taken
 
+    def _limit(
+        self, size: float, count: float, rate: float, further: Floats | float = ALL
+    ) -> Floats:
+        """(K,) the most of each row; ``further``: of the rows behind that of the rate."""
+        limit = np.full(len(self._got), ALL)
+        limit[:3] = size, count, rate
+        limit[3:] = further
+        return limit
+
     def _shed_bytes(self) -> None:
         due = np.maximum(self.due, 0)
         if self._cold:
-            self._window = self._take(self._coldest, np.array([due[BYTES], ALL, ALL]))
+            self._window = self._take(self._coldest, self._limit(due[BYTES], ALL, ALL))
             return
-        only_bytes = self._loose and not self._weight[RATE].any()
-        limit = np.array(
-            [
-                due[BYTES] * (1 if only_bytes else 0.97),
-                due[REPLICAS] + 0.3 * self._slack[REPLICAS],
-                due[RATE] + 0.05 * self._slack[RATE],
-            ]
+        only_bytes = self._loose and not self._weight[RATE:].any()
+        limit = self._limit(
+            due[BYTES] * (1 if only_bytes else 0.97),
+            due[REPLICAS] + 0.3 * self._slack[REPLICAS],
+            due[RATE] + 0.05 * self._slack[RATE],
+            due[3:] + 0.3 * self._slack[3:],
         )
         inside = self._matching_heat(due[RATE] / due[BYTES], due[BYTES])
         self._window = self._take(self._largest[inside[self._largest]], limit)
@@ -161,7 +179,20 @@ class BrokerShed:
     def _shed_rate(self) -> None:
         hottest = np.argsort(-self._heat, kind="stable")
         size = max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1)
-        self._take(hottest, np.array([size, ALL, self._open(RATE)]))
+        self._take(hottest, self._limit(size, ALL, self._open(RATE)))
+
+    def _shed_further(self, row: int) -> None:
+        """What is due in a row behind that of the rate, hottest by byte first."""
+        hottest = np.argsort(
+            -self._weight[row] / np.maximum(self._weight[BYTES], 1e-300), kind="stable"
+        )
+        limit = self._limit(
+            max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1),
+            ALL,
+            max(self._open(RATE), 0) + 0.5 * self._slack[RATE],
+        )
+        limit[row] = self._open(row)
+        self._take(hottest, limit)
 
     def _shed_rate_of_replacements(self) -> None:
         """The bytes that leave with the rate have to be replaced, and bring some rate again."""
@@ -187,12 +218,11 @@ class BrokerShed:
             return
         mine = np.zeros(len(self._slots), bool)
         mine[self._window] = True
-        limit = np.array(
-            [
-                over,
-                0.5 * self._room[REPLICAS] - self._open(REPLICAS),
-                0.5 * self._room[RATE] + max(-self._open(RATE), 0),
-            ]
+        limit = self._limit(
+            over,
+            0.5 * self._room[REPLICAS] - self._open(REPLICAS),
+            0.5 * self._room[RATE] + max(-self._open(RATE), 0),
+            0.5 * self._room[3:] + np.maximum(self._got - self.due, 0)[3:],
         )
         order = self._coldest
         if self._cold:
@@ -210,7 +240,7 @@ class BrokerShed:
                 order = self._largest if part == 0.05 else self._coldest
                 self._take(order, np.maximum(limit, 0))
         if self._open(BYTES) > 2e-3:
-            self._take(self._coldest, np.array([self._open(BYTES), ALL, ALL]))
+            self._take(self._coldest, self._limit(self._open(BYTES), ALL, ALL))
 
     def _make_room(self) -> None:
         """What will come for the sake of rate and count brings a few bytes along."""
@@ -219,7 +249,7 @@ class BrokerShed:
             return
         room = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES), 0)
         if room > 0:
-            self._take(self._coldest, np.array([room, ALL, ALL]))
+            self._take(self._coldest, self._limit(room, ALL, ALL))
 
 
 def largest_within(

@@ -10,7 +10,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.placement.stable_order import first_ones
-from include.planning.search.broker_shed import BYTES, REPLICAS
+from include.planning.search.broker_shed import BYTES, REPLICAS, for_rows
 from include.planning.search.receiver_ranking import ReceiverRanking
 from include.planning.search.shed import coldest
 from include.planning.search.state import Search
@@ -97,12 +97,12 @@ class _Filler:
         self._scale = search.scale[:, brokers]
         banded = self._scale > 0
         reach = np.where(banded, self._high, 0) - np.where(banded, self._wanted, 0)
-        tight = self._wanted + np.array(TIGHT)[:, None] * reach
+        tight = self._wanted + np.array(for_rows(TIGHT, len(search.load)))[:, None] * reach
         self._tight = np.where(banded, tight, np.inf)
         self._everyone = np.ones(len(brokers), bool)
         self._picky = picky
         self._favour = np.ones(len(brokers)) if favour is None else favour
-        self._value = np.array(IMPORTANCE)[:, None]
+        self._value = np.array(for_rows(IMPORTANCE, len(search.load)))[:, None]
 
     def run(self, slots: Ints) -> None:
         """Place the replicas; those that find no broker stay where they were."""
@@ -112,7 +112,7 @@ class _Filler:
             return
         weight = search.weight(slots)
         scale = np.where(self._scale.any(axis=1), self._scale.max(axis=1), 0)
-        relative = (weight * scale[:, None])[[0, 2]].max(axis=0)
+        relative = np.delete(weight * scale[:, None], REPLICAS, axis=0).max(axis=0)
         order = np.argsort(-relative, kind="stable")
         large = int((relative > LARGE).sum())
         if not self._scale[REPLICAS].any():
@@ -134,7 +134,7 @@ class _Filler:
             tight=self._tight,
             high=self._high,
             scale=self._scale,
-            value=IMPORTANCE,
+            value=self._value[:, 0].tolist(),
             picky=self._picky,
             favour=self._favour,
         )
@@ -261,7 +261,8 @@ class _Filler:
         load = self._search.load[:, self._brokers]
         lack = self._wanted - load
         needy = np.flatnonzero(lack[REPLICAS] >= 0.5)
-        value = (lack * self._scale**2 * self._value)[[0, 2]].sum(axis=0) * self._favour
+        value = np.delete(lack * self._scale**2 * self._value, REPLICAS, axis=0).sum(axis=0)
+        value *= self._favour
         needy = np.roll(needy[np.argsort(-value[needy], kind="stable")], attempt)
         turns = np.minimum(lack[REPLICAS, needy] // PER_TURN, MOST_TURNS)
         return np.concatenate([needy, *(needy[turns > n] for n in range(1, MOST_TURNS))])

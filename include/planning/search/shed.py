@@ -21,6 +21,7 @@ from include.planning.search.broker_shed import (
     RATE,
     REPLICAS,
     BrokerShed,
+    for_rows,
     largest_within,
 )
 from include.planning.search.leader_egress import LeaderEgress
@@ -63,7 +64,7 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
     wanted = search.load.copy()
     domain, gives = search.problem.targets.domain, search.problem.gives
     banded: Mask = np.asarray(search.scale.any(axis=1))
-    for resource, part in enumerate(inner):
+    for resource, part in enumerate(for_rows(inner, len(banded))):
         if not banded[resource]:
             continue
         if banded.sum() == 1:
@@ -111,7 +112,7 @@ def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
     """
     problem, domain = search.problem, search.problem.targets.domain
     over = (search.load > wanted) & (search.scale > 0)
-    only_bytes = not search.scale[[REPLICAS, RATE]].any()
+    only_bytes = not search.scale[REPLICAS:].any()
     tight = np.isin(domain, domain[short])
     chosen: dict[int, Ints] = {}
     senders = LeaderEgress.of(search, wanted)

@@ -153,6 +153,8 @@ class Search:
             low, high, scale = low[..., None], high[..., None], scale[..., None]
         outside = np.maximum(np.maximum(load - high, low - load), 0) * scale
         total: Floats = outside[0] + outside[1] + outside[2]
+        for further in outside[3:]:
+            total += further
         return total
 
     def outside(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from include.domain.array_types import Floats, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.request.request import Action
-from include.domain.resources import LED, LOOSE, PLACED, Resource
+from include.domain.resources import LOOSE, Resource, asked, led, placed
 from include.planning.leadership.leader_balance import LedShares
 from include.planning.model.load_bands import LoadBands
 from include.planning.model.resource_loads import capacities
@@ -41,6 +41,8 @@ class Balance:
         self._held = [survey.held for survey in surveys]
         self._gives, self._named = _brokers_of(context)
         self._one_sided = context.request.one_sided
+        self._placed = placed(context.request.tolerances)
+        self._led = led(context.request.tolerances)
         self._fair = np.sum([survey.fair for survey in surveys], axis=0)
         self.known = frozenset[Resource]().union(*(survey.known for survey in surveys))
         self._tolerances = {
@@ -92,7 +94,7 @@ class Balance:
         context, gives = self._context, self._gives
         held, brokers = reduce(add, self._held), context.brokers()
         share = np.sum([survey.share for survey in surveys], axis=0)
-        tolerance = np.array([self._tolerances[resource] for resource in PLACED])[:, None]
+        tolerance = np.array([self._tolerances[resource] for resource in self._placed])[:, None]
         loose = np.isinf(tolerance) | ~held.load.any(axis=1, keepdims=True)
         width = np.where(loose, 0, tolerance)
         least = np.zeros_like(share) if self._one_sided else np.floor(share * (1 - width))
@@ -113,7 +115,7 @@ class Balance:
             high=np.where(loose, np.inf, high),
             domain=np.min([survey.domain for survey in surveys], axis=0),
             led_share=total[:, None] * part / max(float(part.sum()), 1e-300),
-            led_tolerance=np.array([self._tolerances[resource] for resource in LED]),
+            led_tolerance=np.array([self._tolerances[resource] for resource in self._led]),
             rooms=brokers.rooms,
         )
 
@@ -122,18 +124,20 @@ class Balance:
         goal = self.goal
         targets = LoadBands(goal.share, goal.low, goal.high, goal.domain, self._fair, ())
         tolerance = np.where(np.isinf(goal.led_tolerance), 1.0, goal.led_tolerance)
-        led = LedShares(np.zeros((len(LED), 0)), goal.led_share, tolerance, self._one_sided)
-        return ResourceBands.of(targets, led, self._tolerances)
+        none = np.zeros((len(self._led), 0))
+        lead = LedShares(none, goal.led_share, tolerance, self._one_sided)
+        optional = asked(self._context.request.tolerances)
+        return ResourceBands.of(targets, lead, self._tolerances, optional)
 
     def _off(self, held: ShardLoads) -> Floats:
-        """(3, B) how far brokers are outside their bands."""
+        """(K, B) how far brokers are outside their bands."""
         goal = self.goal
         outside = np.maximum(np.maximum(held.load - goal.high, goal.low - held.load), 0)
         off: Floats = outside * self._gives
         return off
 
     def _off_lead(self, held: ShardLoads) -> Floats:
-        """(2, B) by how much brokers miss their shares of leaders beyond the tolerance."""
+        """(L, B) by how much brokers miss their shares of leaders beyond the tolerance."""
         goal = self.goal
         loose = np.isinf(goal.led_tolerance)[:, None]
         finite = np.where(loose, 0, goal.led_tolerance[:, None])
@@ -156,17 +160,21 @@ class Balance:
         budget = np.isfinite(self._budget(1)).any()
         why = Obstacle.BUDGET if budget else Obstacle.NO_MOVE
         edge = np.where(load > goal.high, goal.high, goal.low)
-        named = self._named_where(self._off(goal.held) > 0, PLACED, edge, load, why)
+        named = self._named_where(self._off(goal.held) > 0, self._placed, edge, load, why)
         if self._context.request.action is not Action.EXPAND:
             why = Obstacle.SHIFTED_SHARE
-            named += self._named_where(self._shifted(), PLACED, np.rint(self._fair), load, why)
+            named += self._named_where(
+                self._shifted(), self._placed, np.rint(self._fair), load, why
+            )
         why = Obstacle.NO_LEADER_CHANGE
         off = self._off_lead(goal.held) > 0
-        return named + self._named_where(off, LED, np.rint(goal.led_share), goal.held.led, why)
+        return named + self._named_where(
+            off, self._led, np.rint(goal.led_share), goal.held.led, why
+        )
 
     def _shifted(self) -> Mask:
-        """(3, B) brokers in their bands that are yet off their fair share."""
-        tolerance = np.array([self._tolerances[resource] for resource in PLACED])[:, None]
+        """(K, B) brokers in their bands that are yet off their fair share."""
+        tolerance = np.array([self._tolerances[resource] for resource in self._placed])[:, None]
         finite = np.where(np.isinf(tolerance), 0, tolerance)
         slack = np.where(np.isinf(tolerance), np.inf, finite * self._fair + 1)
         load = self.goal.held.load

@@ -12,7 +12,7 @@ from include.domain.array_types import UNLIMITED, Floats, Ints, Rows
 from include.domain.plan.infeasible import Infeasible
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import Action
-from include.domain.resources import LED, Resource
+from include.domain.resources import Resource, asked, led
 from include.errors import InvalidRequestError
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
 from include.planning.leadership.preferred_leaders import settle_leaders
@@ -33,6 +33,7 @@ from include.planning.rebalance.problem import problem_of
 from include.planning.rebalance.rebalance import balance_reasons
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.outcome import Outcome, tree_of
+from include.planning.result.resource_bands import ResourceBands
 from include.planning.search.state import Search
 from include.planning.sharded.shard import Context, Report
 
@@ -55,7 +56,7 @@ class ShardMoves:
 class ShardLoads:
     """Sums over the partitions of a slice, which add up to those of the cluster.
 
-    :param load: (3, B) per resource of resources.PLACED; ``led``: (2, B) of resources.LED.
+    :param load: (K, B) per resource of resources.PLACED; ``led``: (L, B) of resources.LED.
     :param packed: (B, V) bytes that the plan copies to each volume so far.
     """
 
@@ -71,8 +72,8 @@ class ShardLoads:
 class Survey:
     """What a slice brings along before anything moves.
 
-    :param share, fair: (3, B) of the slice by itself, see targets.Targets; so is ``domain``.
-    :param total_led: (2,) of resources.LED, that have to be led.
+    :param share, fair: (K, B) of the slice by itself, see targets.Targets; so is ``domain``.
+    :param total_led: (L,) of resources.LED, that have to be led.
     :param known: resources whose load the snapshot has.
     :param even: whether all partitions that may move are evenly spread.
     """
@@ -90,9 +91,9 @@ class Survey:
 
 @dataclass(frozen=True)
 class Goal:
-    """Where the cluster is and where it should come to; (3, B) bands as in targets.Targets.
+    """Where the cluster is and where it should come to; (K, B) bands as in targets.Targets.
 
-    :param led_share: (2, B) to be led; ``led_tolerance``: (2,), infinite = any.
+    :param led_share: (L, B) to be led; ``led_tolerance``: (L,), infinite = any.
     :param rooms: (B, V) bytes that the plan may add to each volume in all.
     """
 
@@ -132,7 +133,9 @@ class Part:
         )
         if fills:
             self.problem = replace(self.problem, takes=self.problem.takes & named)
-        self.led_weights = np.stack([partition_weight(arrays, resource) for resource in LED])
+        self.led_weights = np.stack(
+            [partition_weight(arrays, resource) for resource in led(request.tolerances)]
+        )
         if moved is not None:
             self.layout.rows[moved.partitions] = moved.rows
             self.layout.refresh()
@@ -219,7 +222,7 @@ class Part:
     def report(self, goal: Goal, before: Floats) -> Report:
         """The slice's part of the plan.
 
-        :param before: (3, B) what each broker of the cluster held.
+        :param before: (K, B) what each broker of the cluster held.
         """
         # Seen from here, the band of a broker lies where what other slices hold has put it.
         problem = replace(self.problem, targets=self._targets(goal, 1.0))
@@ -232,6 +235,7 @@ class Part:
                 lower_bound_bytes=0,
                 reason=MoveReason.BALANCE,
                 why=balance_reasons(problem, needs),
+                bands=ResourceBands({}, {}, {}, {}, asked(self.request.tolerances)),
             ),
             self.pace,
         )

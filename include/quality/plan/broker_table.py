@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 
 import numpy as np
@@ -11,14 +12,14 @@ import pyarrow as pa
 from include.domain.kafka import BrokerId
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Action
-from include.domain.resources import Resource
+from include.domain.resources import LED, MEASURED_AS, Resource, asked
 from include.quality.facts.jagged import Ints, Mask, Ragged
 from include.quality.facts.limits import fair_loads
 from include.quality.facts.log_dir_fit import homeless
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import excused
-from include.quality.plan.limit_table import cap_columns
+from include.quality.plan.limit_table import before_and_after, cap_columns
 
 COMPARED = (
     "size_bytes_before",
@@ -55,11 +56,14 @@ def brokers_after(checked: Checked) -> pa.Table:
     within = checked.moved.bytes_within()
     figures = loads.figures()
     between = np.array([within[broker] for broker in ids.tolist()], np.int64)
-    told = _told(checked.plan.summary)
+    told = _told(checked.plan.summary, optional(checked))
     unpaid = Obstacles(checked.plan.summary.infeasible).unpaid
     left = np.array([unpaid.get(broker, 0) for broker in ids.tolist()], np.int64)
     stuck = loads.stuck()
     compared = [*COMPARED, *(name for names in BALANCED.values() for name in names)]
+    computed = [figures[name] for name in compared]
+    for resource in optional(checked):
+        computed += before_and_after(checked, loads.summed, resource)
     numbers = pa.list_(pa.int64())
     return pa.table(
         {
@@ -79,12 +83,11 @@ def brokers_after(checked: Checked) -> pa.Table:
             "size_after": pa.array(figures["size_bytes_after"]),
             "replicas_after": pa.array(figures["replicas_after"]),
             **_shares(checked, loads, figures),
+            **_shares_of_optional(checked, loads),
             **cap_columns(checked, loads.summed),
             "outside": pa.array(_outside(checked), pa.list_(pa.string())),
             "told": pa.array([told.get(broker) for broker in ids.tolist()], numbers),
-            "computed": pa.array(
-                np.stack([figures[name] for name in compared], axis=1).tolist(), numbers
-            ),
+            "computed": pa.array(np.stack(computed, axis=1).tolist(), numbers),
         }
     )
 
@@ -124,6 +127,41 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
     return columns
 
 
+def _shares_of_optional(checked: Checked, loads: _Loads) -> dict[str, pa.Array]:
+    """The same for resources that count only where they are asked for, and what brokers end with:
+    what producers write into leaders is shared by all live brokers.
+    """
+    request, ids = checked.request, checked.brokers.tolist()
+    named = Obstacles(checked.plan.summary.infeasible).brokers
+    columns = {}
+    for resource in sorted(MEASURED_AS.keys() - MEASURED_AS.values()):
+        name = resource.value
+        before, after = before_and_after(checked, loads.summed, resource)
+        part = checked.live if resource in LED else loads.takes_part()
+        share = loads.shares(before, resource, part)
+        free = ~part | np.array([(broker, resource) in named for broker in ids], bool)
+        free |= resource not in optional(checked) or request.action is not Action.REBALANCE
+        slack = (request.tolerances.get(name) or 0.0) * share + 2
+        if not checked.homes.may.all():
+            slack += BY_SETS * share
+        columns[f"{name}_after"] = pa.array(after, pa.int64())
+        columns[f"share_{name}"] = pa.array(share, pa.float64(), mask=free)
+        columns[f"most_{name}"] = pa.array(share + slack, pa.float64(), mask=free)
+        any_less = free | request.one_sided
+        columns[f"least_{name}"] = pa.array(share - slack, pa.float64(), mask=any_less)
+    return columns
+
+
+def optional(checked: Checked) -> tuple[Resource, ...]:
+    """Resources that the request asks for beside those that always count, in order, where the
+    snapshot knows what they are made of.
+    """
+    if checked.request.action not in (Action.REBALANCE, Action.EXPAND):
+        return ()
+    wanted, rates = asked(checked.request.tolerances), checked.moved.partitions.rates
+    return tuple(r for r in Resource if r in wanted and MEASURED_AS[r] in rates)
+
+
 def _outside(checked: Checked) -> list[list[str] | None]:
     """Per broker, the resources in which it ends outside the band that the summary states for it
     without being named; None where it does not. One more or less is let pass: what brokers lead is
@@ -142,14 +180,14 @@ def _outside(checked: Checked) -> list[list[str] | None]:
     return [outside.get(broker) for broker in checked.brokers.tolist()]
 
 
-def _told(summary: PlanSummary) -> dict[BrokerId, list[int]]:
+def _told(summary: PlanSummary, further: Iterable[Resource] = ()) -> dict[BrokerId, list[int]]:
     """What the summary states of each broker, once by broker and once by resource."""
     balances = {balance.resource: balance for balance in summary.resources}
     told: dict[BrokerId, list[int]] = {}
     for at, load in enumerate(summary.brokers):
         figures = asdict(load)
         told[load.broker] = [figures[name] for name in COMPARED]
-        for resource in BALANCED:
+        for resource in (*BALANCED, *further):
             balance = balances.get(resource.value)
             if balance is not None:
                 told[load.broker] += [*balance.before[at : at + 1], *balance.after[at : at + 1]]
@@ -234,12 +272,19 @@ class _Loads:
         live = self._checked.live
         return live & np.isin(self._checked.brokers, np.array(named)) if named else live
 
-    def shares(self, held: Ints, resource: Resource) -> npt.NDArray[np.float64]:
+    def shares(
+        self, held: Ints, resource: Resource, part: Mask | None = None
+    ) -> npt.NDArray[np.float64]:
         """(B,) what each broker should hold of what they all hold: by the size of its disks, where
         all report it, times its weight in the request, as far as broker sets let it. Those that do
         not take part keep theirs.
+
+        :param part: (B,) brokers that share what leaders bear; all of it, wherever it is.
         """
-        checked, part = self._checked, self.takes_part()
+        checked, total = self._checked, held.sum()
+        if resource not in LED or part is None:
+            part = self.takes_part()
+            total = held[part].sum()
         ids, capacity = checked.brokers.tolist(), checked.disks.capacity
         disks = np.array([capacity.get(broker, 0) for broker in ids], float)
         if not (disks[checked.live] > 0).all():
@@ -249,7 +294,7 @@ class _Loads:
         if not checked.homes.may.all():
             size = self._by_sets(size * checked.live, resource)
         size = size * part
-        return np.where(part, held[part].sum() * size / max(size.sum(), 1e-9), held)
+        return np.where(part, total * size / max(size.sum(), 1e-9), held)
 
     def _by_sets(
         self, size: npt.NDArray[np.float64], resource: Resource
@@ -259,8 +304,12 @@ class _Loads:
         """
         homes, partitions = self._checked.homes, self._partitions
         weight = partitions.replicas.lengths
+        if resource in LED:
+            weight = np.minimum(weight, 1)
         if resource is Resource.BYTES:
             weight = weight * partitions.size_bytes
+        elif resource in MEASURED_AS:
+            weight = weight * partitions.rates.get(MEASURED_AS[resource], np.zeros_like(weight))
         total = np.bincount(homes.number, weight, len(homes.may)).astype(float)
         loads = fair_loads(size, homes.may, total)
         return loads if loads.any() else size

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from include.domain.resources import LED, Resource
+from include.domain.resources import LED, MEASURED_AS, Resource
 from include.quality.facts.jagged import Ints, Mask, Ragged, starts_of
 from include.quality.facts.limits import CAPPED, cap_of
 from include.quality.facts.subject import Checked
@@ -79,7 +79,7 @@ def cap_columns(checked: Checked, summed: Sums) -> dict[str, pa.Array]:
             columns[f"{resource.value}_in_the_end"] = pa.nulls(len(ids), pa.int64())
             columns[f"{resource.value}_at_most"] = pa.nulls(len(ids), pa.float64())
             continue
-        before, after = _held(checked, summed, resource)
+        before, after = before_and_after(checked, summed, resource)
         most = [
             None if cap is None else max(cap, had)
             for cap, had in zip(caps, before.tolist(), strict=True)
@@ -95,10 +95,10 @@ def cap_columns(checked: Checked, summed: Sums) -> dict[str, pa.Array]:
     return columns
 
 
-def _held(checked: Checked, summed: Sums, resource: Resource) -> tuple[Ints, Ints]:
+def before_and_after(checked: Checked, summed: Sums, resource: Resource) -> tuple[Ints, Ints]:
     """(B,) what brokers hold, or lead by preference, before and after the moves."""
     moved, partitions = checked.moved, checked.moved.partitions
-    weight = partitions.rates.get(resource)
+    weight = partitions.rates.get(MEASURED_AS.get(resource, resource))
     if weight is None:
         counts = resource in (Resource.REPLICAS, Resource.LEADERS)
         weight = np.full(len(partitions.keys), int(counts), np.int64)

@@ -10,7 +10,7 @@ from math import isinf
 from typing import Any
 
 from include.domain.request.request import Action, ReassignmentRequest, spread_tolerance
-from include.domain.resources import Resource
+from include.domain.resources import OPTIONAL, Resource, asked
 from include.quality.engine.rules import Rule, at_level, rules_of
 from include.quality.plan.leadership import ELECTS
 
@@ -78,7 +78,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
     levels = action in (Action.REBALANCE, Action.EXPAND)
     budgeted = request.budget_bytes is not None or request.budget_moves is not None
     whole, drains = action in _LEAVES_NONE_OUT, action in (Action.DRAIN, Action.REPLACE)
-    replicas = request.tolerances.get(Resource.REPLICAS)
+    replicas, optional = request.tolerances.get(Resource.REPLICAS), asked(request.tolerances)
     rebalances = action is Action.REBALANCE
     names = {
         "chosen_by_planner": not explicit,
@@ -112,5 +112,9 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "min_leaders": bool(request.min_leaders),
         "share_of_bytes": rebalances and request.tolerance is not None,
         "share_of_replicas": rebalances and replicas is not None,
+        **{
+            f"share_of_{resource.value}": rebalances and resource in optional
+            for resource in OPTIONAL
+        },
     }
     return [name for name, is_asked in names.items() if is_asked]

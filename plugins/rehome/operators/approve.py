@@ -64,7 +64,7 @@ class SentBackError(AirflowException):
 class ApprovePlanOperator(ApprovalOperator):
     """Waits for a person's approval where the parameter ``approval`` asks for it.
 
-    The approval names the plan's hash, the rate, the window, and whether the plan may run beside
+    The approval names the plan's hash, the rate, the window, and whether the plan may run during
     others. It holds for a plan that is continued later, as long as these stay as they are.
     Rejecting cancels a plan that has not started; nothing was changed. Sending it back with another
     throttle tries it out with that one, and asks again.
@@ -161,8 +161,8 @@ class ApprovePlanOperator(ApprovalOperator):
             return result.to_json()
 
     def _tell(self, context: Context, plan: Plan, request: ReassignmentRequest) -> None:
-        """Tell people that one of them is asked. Each attempt is another question."""
-        from include.alerts.found import approval_waits
+        """Alert people that an approval is needed. Each attempt is another question."""
+        from include.alerts.detect import approval_waits
 
         attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
         with run_context.plain_errors(), installation.open_ledger() as ledger:
@@ -201,7 +201,7 @@ class ApprovePlanOperator(ApprovalOperator):
         given = _line((event.get("params_input") or {}).get(THROTTLE))
         chosen = event.get("chosen_options")
         if chosen == [self.SEND_BACK] or (chosen == [self.APPROVE] and given):
-            # A throttle beside an approval is not what the numbers were shown for.
+            # A throttle given with an approval is not what the numbers were shown for.
             self._send_back(context, plan_id, actor, given)
         if event.get("chosen_options") == [self.REJECT]:
             self._reject(plan_id, actor)
@@ -213,8 +213,8 @@ class ApprovePlanOperator(ApprovalOperator):
         with run_context.plain_errors():
             now = run_context.terms_of(context, run_context.plan_request(context))
         if now != seen:
-            told = "what was approved is not what would run by now: another throttle was asked for."
-            self._ask_again(plan_id, actor, told)
+            why = "what was approved is not what would run by now: another throttle was asked for."
+            self._ask_again(plan_id, actor, why)
         self._approve(plan_id, seen, actor, by_person=True)
         return result
 
@@ -227,26 +227,26 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.domain.text import rate_in
         from include.execution.access.connection_policy import PolicyError
 
-        rate, told = rate_in(text), f"to be tried out with {text}."
+        rate, why = rate_in(text), f"to be tried out with {text}."
         if run_context.plan_request(context).unthrottled:
-            rate, told = None, "it is to run without a throttle: reject it, and trigger another."
+            rate, why = None, "it is to run without a throttle: reject it, and trigger another."
         elif rate is None:
-            told = f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
+            why = f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
         else:
             try:
                 policy = run_context.policy_of(context)
                 policy.require_control(Control.CHANGE_THROTTLE, rate)
             except PolicyError as error:
-                rate, told = None, f"{text} cannot be had. {error}"
+                rate, why = None, f"{text} cannot be had. {error}"
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             if rate is not None:
                 ledger.request_rate(plan_id, rate, actor)
-        self._ask_again(plan_id, actor, told)
+        self._ask_again(plan_id, actor, why)
 
-    def _ask_again(self, plan_id: str, actor: str, told: str) -> NoReturn:
+    def _ask_again(self, plan_id: str, actor: str, why: str) -> NoReturn:
         with run_context.plain_errors(), installation.open_ledger() as ledger:
-            ledger.add_event(SENT_BACK, told, actor=actor, plan_id=plan_id)
-        raise SentBackError(f"Plan {plan_id} is asked about again after {actor}'s answer: {told}")
+            ledger.add_event(SENT_BACK, why, actor=actor, plan_id=plan_id)
+        raise SentBackError(f"Plan {plan_id} is asked about again after {actor}'s answer: {why}")
 
     def _reject(self, plan_id: str, actor: str) -> None:
         from include.domain.run.states import PlanState
@@ -261,18 +261,18 @@ class ApprovePlanOperator(ApprovalOperator):
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
     def _lapse(self, plan_id: str) -> NoReturn:
-        """A proposal that nobody has answered ends.
+        """A proposal without an answer ends at its deadline.
 
         :raises AirflowFailException: always.
         """
         from include.domain.run.states import PlanState
 
-        told = "nobody answered the proposal before its deadline"
+        why = "the proposal had no answer before its deadline"
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             if not ledger.plan(plan_id).state.ended:
-                ledger.transition(plan_id, PlanState.CANCELLED, told)
+                ledger.transition(plan_id, PlanState.CANCELLED, why)
         raise AirflowFailException(
-            f"Plan {plan_id} is cancelled: {told}. Nothing was changed. Trigger "
+            f"Plan {plan_id} is cancelled: {why}. Nothing was changed. Trigger "
             "reassign_partitions by hand, or wait until its finding opens again."
         )
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.clusters import CASES, Case, build
 from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.resources import PLACED, Resource
+from include.domain.resources import Resource, placed
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.resource_loads import placed_weights
 from include.planning.rebalance.rebalance import plan_rebalance
@@ -33,7 +33,7 @@ def deviations(arrays: ClusterArrays, rows: np.ndarray) -> dict[str, float]:
     """The furthest that any broker is from the mean, per resource."""
     loads = {
         resource: broker_sums(rows, weight, BROKERS)
-        for resource, weight in zip(PLACED, placed_weights(arrays), strict=True)
+        for resource, weight in zip(placed({}), placed_weights(arrays), strict=True)
     }
     loads[Resource.LEADERS] = np.bincount(rows[:, 0], minlength=BROKERS)
     loads[Resource.BYTES_OUT] = np.bincount(rows[:, 0], arrays.bytes_out, BROKERS)

@@ -99,6 +99,8 @@ TOLERANCES = st.fixed_dictionaries(
         "leaders": st.sampled_from([None, 0.05, 0.3]),
         "bytes_in": st.sampled_from([None, 0.0, 0.05, 0.3]),
         "bytes_out": st.sampled_from([None, 0.05, 0.3]),
+        "potential_bytes_out": st.sampled_from([None, None, 0.05, 0.3]),
+        "leader_bytes_in": st.sampled_from([None, None, 0.05, 0.3]),
     }
 )
 cases = given(

@@ -1,0 +1,53 @@
+"""What caps make of the bands that a rebalance aims at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from include.domain.request.parameters import parse_request
+from include.domain.resources import PLACED, Resource
+from include.planning.limits.limited import limited
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
+from include.planning.rebalance.rebalance import problem_of
+from include.planning.result.outcome import tree_of
+from tests.planning.clusters import Cluster, cluster
+from tests.planning.planned import plan
+
+REPLICAS = PLACED.index(Resource.REPLICAS)
+
+
+def skewed() -> Cluster:
+    rng = np.random.default_rng(5)
+    rows = [tuple(rng.permutation(4)[:2].tolist()) for _ in range(60)]
+    return cluster([""] * 6, rows, rng.integers(1, 1000, 60).tolist())
+
+
+def highest(cap: int) -> list[float]:
+    request = parse_request({"action": "rebalance", "caps": {"default": {"replicas": cap}}})
+    arrays = limited(ClusterArrays.from_snapshot(skewed().snapshot()), request.caps, ())
+    every, hosts = np.ones(60, bool), arrays.brokers.live
+    problem = problem_of(
+        Layout(arrays),
+        tree_of(arrays, hosts, request),
+        request,
+        partitions=every,
+        brokers=hosts,
+        capacity=np.ones(6),
+    )
+    return problem.targets.high[REPLICAS].tolist()
+
+
+def test_once_a_broker_is_above_its_cap_the_search_knows_the_room_of_all() -> None:
+    assert highest(25) == [25] * 6
+
+
+def test_caps_that_no_broker_exceeds_are_no_bands() -> None:
+    assert highest(40) == [np.inf] * 6
+
+
+def test_a_cap_that_no_plan_could_reach_leaves_the_plan_as_it_is() -> None:
+    of = skewed()
+    free = plan(of, action="rebalance")
+    capped = plan(of, action="rebalance", caps={"default": {"replicas": 60, "leaders": 60}})
+    assert [move.target for move in capped.moves] == [move.target for move in free.moves]
