@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.planning.in_process import plan_sliced
 
 from include.domain.plan.infeasible import SubjectKind
 from include.domain.plan.plan import Plan
@@ -16,6 +15,7 @@ from include.domain.request.parameters import parse_request
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
+from tests.planning.sharded.in_process import plan_sliced
 from tests.planning.strategies import clusters
 
 POTENTIAL, INTO_LEADERS = "potential_bytes_out", "leader_bytes_in"
