@@ -131,7 +131,7 @@ bench-governor: setup ## measure what brokers deliver of a throttle, with and wi
 	@$(PY) -m benchmarks.governor $(ARGS)
 
 .PHONY: bench-fleet
-bench-fleet: setup ## plan 100 clusters in one application, and one by one
+bench-fleet: setup ## plan 100 clusters in one application, and 20 of them one by one too
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.fleet $(ARGS)
 
 .PHONY: bench-peers
