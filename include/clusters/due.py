@@ -84,7 +84,7 @@ WORDS: Mapping[NotDue, str] = {
     NotDue.WINDOW_FAR: "its next window is too far ahead",
     NotDue.PLAN_ACTIVE: "a plan runs on it, or has paused",
     NotDue.HANDED_OVER: "a plan that was handed over waits for its window",
-    NotDue.PLANNED: "it was planned for this window already",
+    NotDue.PLANNED: "a run of plan_fleet has planned it for this window already",
     NotDue.NO_SNAPSHOT: "no snapshot of it was taken through its connection",
     NotDue.OLD_SNAPSHOT: "its newest snapshot is too old: see collect_snapshots",
 }
@@ -117,8 +117,7 @@ def why_not_due(standing: Standing, now: datetime, ahead: timedelta) -> NotDue |
     """
     if any(window.open_until(now) for window in standing.windows):
         return NotDue.WINDOW_OPEN
-    found = [window.opens_after(now) for window in standing.windows]
-    opens = min((each for each in found if each is not None), default=None)
+    opens = _next_opening(standing.windows, now)
     if opens is None:
         return NotDue.NO_WINDOW
     if opens - now > ahead:
@@ -127,9 +126,15 @@ def why_not_due(standing: Standing, now: datetime, ahead: timedelta) -> NotDue |
         return NotDue.PLAN_ACTIVE
     if standing.handed_over:
         return NotDue.HANDED_OVER
-    if any(at >= opens - ahead for at in standing.planned_at):
+    newest = max(standing.planned_at, default=None)
+    if newest is not None and _next_opening(standing.windows, newest) == opens:
         return NotDue.PLANNED
     if standing.snapshot_taken_at is None:
         return NotDue.NO_SNAPSHOT
     old = now - standing.snapshot_taken_at > standing.max_snapshot_age
     return NotDue.OLD_SNAPSHOT if old else None
+
+
+def _next_opening(windows: Collection[CronWindow], after: datetime) -> datetime | None:
+    found = [window.opens_after(after) for window in windows]
+    return min((each for each in found if each is not None), default=None)

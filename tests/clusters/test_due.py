@@ -45,9 +45,19 @@ def test_a_cluster_is_not_due(standing: Standing, why: NotDue) -> None:
     assert WORDS.keys() == set(NotDue)
 
 
-def test_a_plan_for_the_window_before_does_not_count() -> None:
+@pytest.mark.parametrize("ahead", [12 * HOUR, 30 * HOUR])
+def test_a_plan_for_the_window_before_does_not_count(ahead: timedelta) -> None:
     last_night = replace(FRESH, planned_at=[NOON - 14 * HOUR])
-    assert why_not_due(last_night, NOON, AHEAD) is None
+    assert why_not_due(last_night, NOON, ahead) is None
+    often = replace(
+        FRESH, windows=(NIGHT, DAY), planned_at=[NOON], snapshot_taken_at=NOON + 2 * HOUR
+    )
+    assert why_not_due(often, NOON + 2 * HOUR + timedelta(seconds=1), AHEAD) is None
+
+
+def test_a_plan_for_the_next_window_counts_however_early_it_was_made() -> None:
+    early = replace(FRESH, planned_at=[NOON - 7 * HOUR, NOON - 14 * HOUR])
+    assert why_not_due(early, NOON + 10 * HOUR, HOUR) is NotDue.PLANNED
 
 
 def test_what_is_wrong_with_the_parameters_is_named() -> None:

@@ -68,8 +68,13 @@ class PlanFleetOperator(SparkJobOperator):
         requests: dict[str, Any] = {}
         options: dict[str, Any] = {}
         chosen: dict[str, Due] = {}
-        failed: dict[str, str] = {}
+        failed = {
+            **planning.of_one_cluster(due),
+            **_recorded(ledger, {one.name: (one, f"{name}-{one.cluster_id}") for one in due}),
+        }
         for one in due:
+            if one.name in failed:
+                continue
             try:
                 request = planning.request_for(one, now)
                 settings = installation.settings(one.connection)
@@ -92,8 +97,11 @@ class PlanFleetOperator(SparkJobOperator):
             directory = installation.warehouse().plan(f"{name}-{cluster_id}")
             if told[cluster_id]["plan_hash"] is None:
                 failed[one.name] = directory.read_json("failure.json")["message"]
-            else:
+                continue
+            try:
                 recorded.append(self._record(context, ledger, one, directory))
+            except RehomeError as error:
+                failed[one.name] = str(error)
         return recorded, failed
 
     def _arguments(
@@ -146,3 +154,16 @@ class PlanFleetOperator(SparkJobOperator):
         size = bytes_text(plan.summary.bytes_to_move)
         self.log.info("%s: plan %s moves %s", one.name, plan.plan_id, size)
         return plan.plan_id
+
+
+def _recorded(ledger: Ledger, planned: Mapping[str, tuple[Due, str]]) -> dict[str, str]:
+    """Clusters that this run has planned before, by their names: their files are never replaced.
+
+    :param planned: name → the cluster, and the plan's id.
+    """
+    return {
+        name: f"This run has recorded plan {plan_id} already, and its files stay. The next run of "
+        "plan_fleet makes a new one."
+        for name, (one, plan_id) in planned.items()
+        if any(plan.plan_id == plan_id for plan in ledger.plans(one.cluster_id))
+    }

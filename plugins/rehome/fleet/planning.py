@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -92,6 +92,22 @@ def _standing(
     if why is not None or snapshot is None:
         return why or NotDue.NO_SNAPSHOT
     return Due(name, entry.connection, cluster_id, snapshot)
+
+
+def of_one_cluster(due: Sequence[Due]) -> dict[str, str]:
+    """Why entries that lead to the same cluster have no plan, by their names: which of their values
+    hold is not known.
+    """
+    names: dict[str, list[str]] = {}
+    for one in due:
+        names.setdefault(one.cluster_id, []).append(one.name)
+    return {
+        name: f"Entries {', '.join(alike)} of the clusters file lead to one cluster, {cluster_id}. "
+        "Leave one of them."
+        for cluster_id, alike in names.items()
+        if len(alike) > 1
+        for name in alike
+    }
 
 
 def request_for(due: Due, now: datetime) -> ReassignmentRequest:

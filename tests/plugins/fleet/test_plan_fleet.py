@@ -43,6 +43,7 @@ clusters:
     connection: kafka_rome
     windows: [{{cron: "* * * * *", hours: 1}}]
 """
+RUN_AFTER = datetime.now(UTC)
 SEEN = ("berlin", "even", "lima", "oslo", "rome")
 
 
@@ -53,7 +54,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(tmp_path / "clusters.yaml"))
     soon = datetime.now(UTC) + timedelta(hours=2)
-    text = FILE.format(soon=f"{soon.minute} {soon.hour} * * *").replace("", "")
+    text = FILE.format(soon=f"{soon.minute} {soon.hour} * * *")
     (tmp_path / "clusters.yaml").write_text(text)
     spark = {"conn_type": "spark", "host": "local[2]"}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
@@ -78,7 +79,7 @@ def plan_fleet(run_id: str = "r1", **params: Any) -> list[str]:
         dag_id="plan_fleet",
         run_id=run_id,
         run_type="scheduled",
-        run_after=datetime.now(UTC),
+        run_after=RUN_AFTER,
     )
     context: Any = {"params": params, "dag_run": run, "task": task}
     return task.execute(context)
@@ -122,6 +123,29 @@ def test_a_cluster_that_cannot_be_planned_keeps_no_other_from_its_plan(
     assert [name for name in SEEN if any(f"cluster={name}/" in each for each in submitted[1])] == [
         "lima"
     ]
+
+
+def test_a_run_that_is_cleared_before_the_next_window_replaces_no_plan(
+    ledger: Ledger, submitted: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (plan_id,) = plan_fleet(clusters=["berlin"])
+    files = PlanDirectory(ledger.plan(plan_id).plan_dir)
+    before = files.file_digests(), files.read_json("request.json")
+    monkeypatch.setattr("include.clusters.due.why_not_due", lambda *_: None)  # a day later
+    with pytest.raises(AirflowFailException, match="Clusters without a plan: berlin"):
+        plan_fleet(clusters=["berlin"])
+    assert len(submitted) == 1
+    assert (files.file_digests(), files.read_json("request.json")) == before
+
+
+def test_two_names_of_one_cluster_are_refused_and_keep_no_other_from_its_plan(
+    ledger: Ledger, submitted: list[list[str]]
+) -> None:
+    ledger.record_connection("kafka_paris", "berlin")
+    with pytest.raises(AirflowFailException, match="Clusters without a plan: berlin, paris"):
+        plan_fleet(clusters=["berlin", "even", "paris"])
+    assert [plan.cluster_id for plan in ledger.plans()] == ["even"]
+    assert len(submitted) == 1
 
 
 def test_a_plan_that_moves_nothing_waits_for_no_window(
