@@ -153,7 +153,8 @@ def check_limits(of, caps, sets, action) -> None:
 def test_many_replicas_go_into_their_sets_in_rounds_and_copy_hardly_more() -> None:
     rng = np.random.default_rng(7)
     rows = [tuple(rng.permutation(12)[:3].tolist()) for _ in range(600)]
-    of = cluster([f"/r{n % 3}" for n in range(12)], rows, sizes=rng.integers(1, 5_000, 600).tolist())
+    sizes = rng.integers(1, 5_000, 600).tolist()
+    of = cluster([f"/r{n % 3}" for n in range(12)], rows, sizes=sizes)
     sets = [{"name": "s", "topics": ["t"], "brokers": list(range(9))}]
     copied = []
     for most in (10**6, 0):
